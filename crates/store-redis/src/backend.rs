@@ -27,20 +27,20 @@ impl Drop for RedisBackend {
 impl Backend for RedisBackend {
     type Tables = RedisTables;
 
-    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState> {
-        self.tables.begin(foreseen)
+    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState> {
+        self.tables.begin(read_set)
     }
 
-    fn extend_read_set(&mut self, foreseen: ReadSet) -> Result<()> {
-        self.tables.prefetch_joining_jobs(&foreseen)
+    fn extend_read_set(&mut self, read_set: ReadSet) -> Result<()> {
+        self.tables.prefetch_joining_jobs(&read_set)
     }
 
     fn drain_outboxes_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
         outbox::journal_outboxes(txn)
     }
 
-    fn must_postpone(&self, foreseen: &ReadSet) -> bool {
-        self.tables.has_outbox_backlog(foreseen)
+    fn must_postpone(&self, read_set: &ReadSet) -> bool {
+        self.tables.has_outbox_backlog(read_set)
     }
 
     fn tables(&self) -> &RedisTables {

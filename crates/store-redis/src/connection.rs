@@ -116,7 +116,7 @@ impl BlockingConnection {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RETRY_WINDOW => {
                     std::thread::sleep(RETRY_DELAY)
                 }
-                answers => return answers,
+                replies => return replies,
             }
         }
         self.exchange_once(encoded, commands, meanwhile)
@@ -131,17 +131,17 @@ impl BlockingConnection {
         self.open()?;
         let mut connection = self.connection.borrow_mut();
         let Some(open) = connection.as_mut() else { return Ok(vec![]) };
-        let answers = match send_and_receive(open, encoded, commands, meanwhile) {
+        let replies = match send_and_receive(open, encoded, commands, meanwhile) {
             // The scripts were flushed (SCRIPT FLUSH).
             Err(error) if is_noscript(&error) => {
                 load_scripts(open).and_then(|()| send_and_receive(open, encoded, commands, meanwhile))
             }
-            answers => answers,
+            replies => replies,
         };
-        if answers.as_ref().is_err_and(must_reconnect) {
+        if replies.as_ref().is_err_and(must_reconnect) {
             *connection = None;
         }
-        Ok(answers?)
+        Ok(replies?)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -185,9 +185,9 @@ fn send_and_receive(
 ) -> redis::RedisResult<Vec<Value>> {
     connection.send_packed_command(encoded)?;
     meanwhile();
-    let answers: Vec<Value> =
+    let replies: Vec<Value> =
         (0..commands).map(|_| connection.recv_response()).collect::<redis::RedisResult<_>>()?;
-    answers.into_iter().map(Value::extract_error).collect()
+    replies.into_iter().map(Value::extract_error).collect()
 }
 
 impl std::fmt::Debug for BlockingConnection {

@@ -37,7 +37,7 @@ pub enum OpenError {
     ServerTooOld { address: String, found: String },
     #[error("user {role} lacks permissions ({reason}); let an administrator run: {grant}")]
     MissingPrivilege { role: String, reason: String, grant: String },
-    #[error("Redis at {address} {found}, and the URL says otherwise; {advice}")]
+    #[error("Redis at {address} {found}, which does not match the URL; {advice}")]
     WrongServerKind { address: String, found: String, advice: String },
     #[error(
         "Redis at {address} is a replica of {master}, and replicas are read-only; name the master, or the \
@@ -77,8 +77,8 @@ pub enum OpenError {
 
 /// Returns the error codes of a server error, in the order of the commands.
 pub(crate) fn error_codes(error: &RedisError) -> Vec<String> {
-    let said = error.clone().into_server_errors();
-    said.iter().flat_map(|all| all.iter()).map(|(_, said)| said.code().to_string()).collect()
+    let errors = error.clone().into_server_errors();
+    errors.iter().flat_map(|all| all.iter()).map(|(_, error)| error.code().to_string()).collect()
 }
 
 /// Error codes of a server that does not, or not yet, have our keys.
@@ -112,17 +112,17 @@ pub(crate) fn error_reason(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no reply in time".into();
     }
-    let said = error.clone().into_server_errors();
-    let told = match said.as_ref().and_then(|all| all.first()) {
-        Some((_, said)) => {
-            let words = said.details().unwrap_or_default();
+    let errors = error.clone().into_server_errors();
+    let reason = match errors.as_ref().and_then(|all| all.first()) {
+        Some((_, error)) => {
+            let details = error.details().unwrap_or_default();
             // The position within a script does not help an operator.
-            let words = words.split(" script: ").next().unwrap_or_default();
-            format!("{} {}", said.code(), words.split(". ").next().unwrap_or_default())
+            let details = details.split(" script: ").next().unwrap_or_default();
+            format!("{} {}", error.code(), details.split(". ").next().unwrap_or_default())
         }
         None => error.to_string(),
     };
-    told.lines().next().unwrap_or_default().trim_end().trim_end_matches('.').to_string()
+    reason.lines().next().unwrap_or_default().trim_end().trim_end_matches('.').to_string()
 }
 
 /// Converts a fault into the error of the store API.
@@ -163,14 +163,14 @@ pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
 mod tests {
     use super::*;
 
-    fn server_error(words: &str) -> RedisError {
-        let value = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
+    fn server_error(message: &str) -> RedisError {
+        let value = redis::parse_redis_value(format!("-{message}\r\n").as_bytes()).unwrap();
         value.extract_error().unwrap_err()
     }
 
     #[test]
     fn redirects_and_broken_connections_cause_a_reconnect() {
-        for words in [
+        for message in [
             "MOVED 6572 10.0.0.1:6379",
             "ASK 6572 10.0.0.1:6379",
             "TRYAGAIN Multiple keys request during rehashing of slot",
@@ -182,8 +182,8 @@ mod tests {
             "NOAUTH Authentication required.",
         ] {
             assert!(
-                must_reconnect(&server_error(words)) && is_connection_fault(&server_error(words).into()),
-                "{words}"
+                must_reconnect(&server_error(message)) && is_connection_fault(&server_error(message).into()),
+                "{message}"
             );
         }
         let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn command_errors_do_not_cause_a_reconnect() {
-        for (words, more) in [
+        for (message, rest) in [
             ("ERR Error running script", ""),
             (
                 "WRONGTYPE Operation against a key holding the wrong kind of value",
@@ -212,18 +212,18 @@ mod tests {
                 ". Are you sure your configuration is correct?",
             ),
         ] {
-            let said = server_error(&[words, more].concat());
-            assert!(!must_reconnect(&said), "{words}");
-            assert_eq!(error_reason(&said), words, "its first sentence is told, and can go on");
+            let error = server_error(&[message, rest].concat());
+            assert!(!must_reconnect(&error), "{message}");
+            assert_eq!(error_reason(&error), message, "only the first sentence is kept");
         }
         assert!(!is_connection_fault(&Fault::damaged("a row")));
     }
 
     #[test]
     fn only_undecodable_data_counts_as_damaged() {
-        let told = |words: &str| store_error_from_fault(&server_error(words).into());
-        assert!(matches!(told("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
-        assert!(matches!(told("OOM command not allowed"), StoreError::Unavailable(_)));
+        let converted = |message: &str| store_error_from_fault(&server_error(message).into());
+        assert!(matches!(converted("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
+        assert!(matches!(converted("OOM command not allowed"), StoreError::Unavailable(_)));
         assert!(
             matches!(store_error_from_fault(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row")
         );

@@ -40,10 +40,10 @@ impl Health {
         let set_aside_count = match state.set_aside_count {
             0 => None,
             1 => Some("1 outbox entry is not an event and was set aside; `pointsman doctor` shows it".into()),
-            many => {
-                let gone = if many >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
+            count => {
+                let deleted = if count >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
                 Some(format!(
-                    "{many} outbox entries are not events and were set aside{gone}; `pointsman doctor` shows the newest"
+                    "{count} outbox entries are not events and were set aside{deleted}; `pointsman doctor` shows the newest"
                 ))
             }
         };
@@ -66,7 +66,7 @@ impl Health {
         }
         for reason in data_loss_reasons.iter().filter(|reason| !before.contains(reason)) {
             tracing::warn!(
-                "Redis can lose acknowledged writes: {reason}; `pointsman doctor` says what to change"
+                "Redis can lose acknowledged writes: {reason}; run `pointsman doctor` for how to change it"
             );
         }
     }
@@ -100,33 +100,33 @@ impl HealthMonitor {
 
     /// Repeats the check as long as the store is open.
     pub(crate) async fn run(mut self) {
-        for looks in 1_u64.. {
+        for checks in 1_u64.. {
             sleep(POLL_INTERVAL).await;
-            self.check_and_log_failure(looks % CHECKS_PER_SETTINGS_READ == 0).await;
+            self.check_and_log_failure(checks % CHECKS_PER_SETTINGS_READ == 0).await;
         }
     }
 
-    async fn check_and_log_failure(&mut self, whole: bool) {
-        if let Err(error) = self.check(whole).await {
+    async fn check_and_log_failure(&mut self, with_settings: bool) {
+        if let Err(error) = self.check(with_settings).await {
             self.connection = None;
             tracing::debug!(%error, "Redis health check failed; retrying");
         }
     }
 
-    async fn check(&mut self, whole: bool) -> Result<(), BoxError> {
-        let whole = whole || self.connection.is_none();
+    async fn check(&mut self, with_settings: bool) -> Result<(), BoxError> {
+        let with_settings = with_settings || self.connection.is_none();
         let connection = match &mut self.connection {
             Some(open) => open,
             None => self.connection.insert(self.endpoint.connect().await?),
         };
-        let (info, data_loss_reasons) = match whole {
+        let (info, data_loss_reasons) = match with_settings {
             true => {
                 let settings = ServerSettings::read(connection, self.endpoint.has_failover()).await?;
                 (settings.info().to_owned(), Some(settings.data_loss_reasons()))
             }
             false => {
-                let asked = ["memory", "replication"];
-                (redis::cmd("INFO").arg(&asked).query_async::<String>(connection).await?, None)
+                let sections = ["memory", "replication"];
+                (redis::cmd("INFO").arg(&sections).query_async::<String>(connection).await?, None)
             }
         };
         // A former master still answers `INFO` after a failover.
@@ -151,7 +151,9 @@ impl HealthMonitor {
                 tracing::warn!("memory of Redis is nearly full; emits and new orders are refused: {reason}");
             }
             None if self.emit_refusal.record_success(now).is_some() => {
-                tracing::info!("memory of Redis has room again; emits and new orders are accepted")
+                tracing::info!(
+                    "memory of Redis is no longer nearly full; emits and new orders are accepted again"
+                )
             }
             Some(_) | None => {}
         }

@@ -12,6 +12,8 @@ use pointsman_store::row::{QueueId, TaskPhase};
 
 use crate::codec::{Member, decimal_field};
 
+/// The store state: every store has this key.
+pub(crate) const STORE_STATE_KEY: &str = "pointsman:store-state";
 /// Number of tasks in one hash.
 pub(crate) const TASKS_PER_BUCKET: i64 = 1024;
 
@@ -61,7 +63,7 @@ pub(crate) enum Index {
     WaitingTasks(QueueId, i64),
     /// Number, for each node: tasks that it has locked.
     LockedTasks(NodeId),
-    /// Lane, place, number.
+    /// Lane, lane position, number.
     LanePositions,
     /// Concurrency group, whether the task is blocked, number.
     ConcurrencyGroups,
@@ -85,7 +87,7 @@ pub(crate) enum Index {
     EventNumberSamples,
     /// Id of a cause, id of an event that it caused.
     CausedEvents,
-    /// Buckets of unfinished tasks that there are.
+    /// Numbers of the buckets that contain active tasks.
     ActiveTaskBuckets,
     ArchivedTaskBuckets,
     /// Path, zero, number.
@@ -127,6 +129,10 @@ impl Keys {
         escaped.chain(form.bytes()).collect()
     }
 
+    pub(crate) fn store_state_key(&self) -> Vec<u8> {
+        self.with_prefix(STORE_STATE_KEY)
+    }
+
     /// Returns the name of a key without the prefix.
     pub(crate) fn without_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         key.strip_prefix(self.prefix.as_bytes())
@@ -136,25 +142,29 @@ impl Keys {
         let name = match table {
             Table::Texts => "texts",
             Table::Objects => "objects",
-            Table::LastEventIds => "last-ids",
+            Table::LastEventIds => "last-event-ids",
             Table::Queues => "queues",
-            Table::QueueCounts => "counts",
+            Table::QueueCounts => "queue-counts",
             Table::Handlers => "handlers",
-            Table::RateLimiters => "paces",
-            Table::HandlerGaps => "gaps",
-            Table::FileDigests => "files",
+            Table::RateLimiters => "rate-limiters",
+            Table::HandlerGaps => "handler-gaps",
+            Table::FileDigests => "file-digests",
             Table::Rules => "rules",
             Table::Nodes => "nodes",
-            Table::AuditEntries => "deeds",
+            Table::AuditEntries => "audit-entries",
             Table::Chains => "chains",
-            Table::PendingChainUpdates => "pending",
+            Table::PendingChainUpdates => "pending-chain-updates",
             Table::Orders => "orders",
-            Table::OrderNumbers => "order-names",
+            Table::OrderNumbers => "order-numbers",
             Table::EndedOrders => "ended-orders",
             Table::Schedules => "schedules",
-            Table::IdempotencyRecords => "answers",
-            Table::ActiveTasks(bucket) => return self.with_prefix(&format!("pointsman:tasks:{bucket}")),
-            Table::ArchivedTasks(bucket) => return self.with_prefix(&format!("pointsman:ended:{bucket}")),
+            Table::IdempotencyRecords => "idempotency-records",
+            Table::ActiveTasks(bucket) => {
+                return self.with_prefix(&format!("pointsman:active-tasks:{bucket}"));
+            }
+            Table::ArchivedTasks(bucket) => {
+                return self.with_prefix(&format!("pointsman:archived-tasks:{bucket}"));
+            }
             Table::Attempts(seq) => return self.with_prefix(&format!("pointsman:attempts:{}", seq.0)),
             Table::Fires(schedule) => return self.with_prefix(&format!("pointsman:fires:{schedule}:ledger")),
         };
@@ -163,33 +173,33 @@ impl Keys {
 
     pub(crate) fn index_key(&self, index: &Index) -> Vec<u8> {
         let name = match index {
-            Index::ReadyTasks(queue) => return self.with_prefix(&format!("pointsman:ready:{queue}")),
+            Index::ReadyTasks(queue) => return self.with_prefix(&format!("pointsman:ready-tasks:{queue}")),
             Index::WaitingTasks(queue, phase) => {
-                return self.with_prefix(&format!("pointsman:waiting:{queue}:{phase}"));
+                return self.with_prefix(&format!("pointsman:waiting-tasks:{queue}:{phase}"));
             }
-            Index::LockedTasks(node) => return self.with_prefix(&format!("pointsman:held:{node}")),
+            Index::LockedTasks(node) => return self.with_prefix(&format!("pointsman:locked-tasks:{node}")),
             Index::FireTimes(schedule) => {
                 return self.with_prefix(&format!("pointsman:fires:{schedule}:times"));
             }
-            Index::LanePositions => "lanes",
-            Index::ConcurrencyGroups => "crowds",
-            Index::DueTasks => "due",
-            Index::LeaseExpiries => "leases",
-            Index::GatedTasks => "gated",
-            Index::LateTasks => "late",
-            Index::ScheduledTasks => "scheduled",
-            Index::HaltedOrMissingTasks => "stranded",
-            Index::FailedTasks => "failed",
-            Index::ArchivedSourceRuns => "runs",
-            Index::EventNumberSamples => "marks",
-            Index::CausedEvents => "caused",
-            Index::ActiveTaskBuckets => "tasks",
-            Index::ArchivedTaskBuckets => "ended",
-            Index::OrdersByChain => "orders-of",
+            Index::LanePositions => "lane-positions",
+            Index::ConcurrencyGroups => "concurrency-groups",
+            Index::DueTasks => "due-tasks",
+            Index::LeaseExpiries => "lease-expiries",
+            Index::GatedTasks => "gated-tasks",
+            Index::LateTasks => "late-tasks",
+            Index::ScheduledTasks => "scheduled-tasks",
+            Index::HaltedOrMissingTasks => "halted-or-missing-tasks",
+            Index::FailedTasks => "failed-tasks",
+            Index::ArchivedSourceRuns => "archived-source-runs",
+            Index::EventNumberSamples => "event-number-samples",
+            Index::CausedEvents => "caused-events",
+            Index::ActiveTaskBuckets => "active-task-buckets",
+            Index::ArchivedTaskBuckets => "archived-task-buckets",
+            Index::OrdersByChain => "orders-by-chain",
             Index::OrderKeys => "order-keys",
             Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
-            Index::IdempotencyRecordsByAge => "answers-by-age",
+            Index::IdempotencyRecordsByAge => "idempotency-records-by-age",
             Index::ObjectsByCheck => "objects-by-check",
         };
         self.with_prefix(&format!("pointsman:{name}"))
@@ -273,8 +283,8 @@ pub(crate) fn bucket_and_field(seq: TaskSeq) -> (i64, Member) {
 
 /// Returns the task of a bucket and field.
 pub(crate) fn task_seq_in_bucket(bucket: i64, field: &[u8]) -> Option<TaskSeq> {
-    let place: i64 = std::str::from_utf8(field).ok()?.parse().ok()?;
-    Some(TaskSeq(bucket * TASKS_PER_BUCKET + place))
+    let offset: i64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+    Some(TaskSeq(bucket * TASKS_PER_BUCKET + offset))
 }
 
 /// Returns table and field of an active task.

@@ -77,8 +77,14 @@ pub use store_copy::RedisStoreCopy;
 
 /// Name of the stored text with the hash of the token that all nodes accept.
 const FIRST_TOKEN_TEXT: &str = "first_token";
+/// Name of the stored text with the layout version.
+const LAYOUT_TEXT: &str = "layout";
+/// Name of the stored text with the namespace of task ids.
+const TASK_ID_NAMESPACE_TEXT: &str = "task_id_namespace";
+/// Name of the stored text with the salt of hashes.
+const SALT_TEXT: &str = "salt";
 /// Layout version that this version reads and writes.
-const CURRENT_LAYOUT: u32 = 2;
+const CURRENT_LAYOUT: u32 = 3;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = BackendStore<Redis>;
@@ -183,6 +189,7 @@ fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTa
     let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
     tables.caller_time.report(now);
     if !tables.read_existing_state().map_err(failed)? {
+        check_layout_if_stored(&tables, &at)?;
         tables.create_store(&initial_texts()).map_err(failed)?;
         tables.read_existing_state().map_err(failed)?;
     }
@@ -194,12 +201,25 @@ fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTa
 /// Checks that this version supports the stored layout.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
     let layout =
-        tables.overlay.read_number("layout").map_err(|fault| error::open_error_from_fault(at, fault))?;
-    let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
+        tables.overlay.read_number(LAYOUT_TEXT).map_err(|fault| error::open_error_from_fault(at, fault))?;
+    unsupported_layout(u32::try_from(layout).unwrap_or(u32::MAX), at).map_or(Ok(()), Err)
+}
+
+/// Checks the layout where there is no store state: a store of another layout has other keys and must not be
+/// overwritten.
+fn check_layout_if_stored(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
+    let layout =
+        tables.overlay.read_text(LAYOUT_TEXT).map_err(|fault| error::open_error_from_fault(at, fault))?;
+    if layout.is_some() { check_layout(tables, at) } else { Ok(()) }
+}
+
+/// Returns the error for a layout that this version does not support.
+fn unsupported_layout(found: u32, at: &str) -> Option<OpenError> {
+    let address = at.into();
     match found.cmp(&CURRENT_LAYOUT) {
-        Ordering::Greater => Err(OpenError::LayoutTooNew { address: at, found, supported: CURRENT_LAYOUT }),
-        Ordering::Less => Err(OpenError::LayoutTooOld { address: at, found, supported: CURRENT_LAYOUT }),
-        Ordering::Equal => Ok(()),
+        Ordering::Greater => Some(OpenError::LayoutTooNew { address, found, supported: CURRENT_LAYOUT }),
+        Ordering::Less => Some(OpenError::LayoutTooOld { address, found, supported: CURRENT_LAYOUT }),
+        Ordering::Equal => None,
     }
 }
 
@@ -207,8 +227,8 @@ fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
 fn initial_texts() -> [(&'static str, String); 3] {
     let random = || RandomState::new().build_hasher().finish();
     [
-        ("layout", CURRENT_LAYOUT.to_string()),
-        ("realm", (random() >> 4).to_string()),
-        ("salt", random().to_string()),
+        (LAYOUT_TEXT, CURRENT_LAYOUT.to_string()),
+        (TASK_ID_NAMESPACE_TEXT, (random() >> 4).to_string()),
+        (SALT_TEXT, random().to_string()),
     ]
 }

@@ -17,8 +17,8 @@ pub(crate) struct MemoryUsage {
 impl MemoryUsage {
     /// Parses the output of `INFO memory`.
     pub(crate) fn parse(info: &str) -> Self {
-        let figure = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
-        Self { used: figure("used_memory"), limit: figure("maxmemory") }
+        let number = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
+        Self { used: number("used_memory"), limit: number("maxmemory") }
     }
 
     pub(crate) fn format_used(self) -> String {
@@ -56,8 +56,11 @@ mod tests {
         };
         assert_eq!(memory(5_000_000, 0).describe_full(), None, "there is no limit");
         assert_eq!(memory(79_999, 100_000).describe_full(), None);
-        let told = memory(85 << 20, 100 << 20).describe_full();
-        assert!(told.as_ref().is_some_and(|told| told.contains("85 MiB of its 100 MiB (85 %)")), "{told:?}");
+        let message = memory(85 << 20, 100 << 20).describe_full();
+        assert!(
+            message.as_ref().is_some_and(|message| message.contains("85 MiB of its 100 MiB (85 %)")),
+            "{message:?}"
+        );
         assert!(memory(80_000, 100_000).describe_full().is_some() && memory(2, 1).describe_full().is_some());
     }
 }

@@ -19,18 +19,18 @@ use crate::tables::RedisTables;
 
 /// Returns the channel name. It contains the database, because all databases of a server share channels.
 fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
-    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
+    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:notifications:{}", endpoint.database()))
 }
 
 /// Publishes notifications as long as the store is open.
-pub(crate) async fn publish_notifications(news: Weak<PeerNotifier>, endpoint: Arc<Endpoint>) {
+pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint: Arc<Endpoint>) {
     let channel = channel_name(&endpoint);
     let mut connection = None;
     loop {
-        let Some(fresh) = news.upgrade() else { return };
-        let Some(words) = fresh.next_message().await else { continue };
-        match publish(&mut connection, &endpoint, &channel, &words).await {
-            Ok(()) => fresh.count_sent_message(),
+        let Some(notifier) = notifier.upgrade() else { return };
+        let Some(payload) = notifier.next_message().await else { continue };
+        match publish(&mut connection, &endpoint, &channel, &payload).await {
+            Ok(()) => notifier.count_sent_message(),
             Err(error) => {
                 connection = None;
                 tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
@@ -44,23 +44,23 @@ async fn publish(
     connection: &mut Option<MultiplexedConnection>,
     endpoint: &Endpoint,
     channel: &[u8],
-    words: &str,
+    payload: &str,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let open = match connection {
         Some(open) => open,
         None => connection.insert(endpoint.connect().await?),
     };
-    Ok(redis::cmd("PUBLISH").arg(channel).arg(words).query_async(open).await?)
+    Ok(redis::cmd("PUBLISH").arg(channel).arg(payload).query_async(open).await?)
 }
 
 /// Listens for notifications of peers, and reconnects.
 pub(crate) async fn listen_for_notifications(
-    news: Arc<PeerNotifier>,
+    notifier: Arc<PeerNotifier>,
     endpoint: Arc<Endpoint>,
     writer: Writer<RedisTables>,
 ) {
     loop {
-        if let Err(error) = listen_until_disconnected(&news, &endpoint, &writer).await {
+        if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
             tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
         }
         tokio::time::sleep(RECONNECT_DELAY).await;
@@ -68,21 +68,21 @@ pub(crate) async fn listen_for_notifications(
 }
 
 async fn listen_until_disconnected(
-    news: &PeerNotifier,
+    notifier: &PeerNotifier,
     endpoint: &Endpoint,
     writer: &Writer<RedisTables>,
 ) -> Result<(), OpenError> {
-    let mut wire = endpoint.connect_for_listening().await?;
+    let mut listener = endpoint.connect_for_listening().await?;
     let failed = |error: redis::RedisError| OpenError::OpenFailed {
         address: endpoint.display_location(),
         reason: error.to_string(),
     };
-    wire.subscribe(channel_name(endpoint)).await.map_err(failed)?;
-    news.assume_missed_messages(writer);
-    let mut messages = wire.on_message();
+    listener.subscribe(channel_name(endpoint)).await.map_err(failed)?;
+    notifier.assume_missed_messages(writer);
+    let mut messages = listener.on_message();
     while let Some(message) = messages.next().await {
-        if let Ok(words) = message.get_payload::<String>() {
-            news.handle_message(&words, writer);
+        if let Ok(payload) = message.get_payload::<String>() {
+            notifier.handle_message(&payload, writer);
         }
     }
     Ok(())
@@ -98,20 +98,20 @@ struct PolledState {
 
 /// Polls for changes, so that they are found even if the listener is down.
 pub(crate) async fn poll_for_changes(
-    news: Arc<PeerNotifier>,
+    notifier: Arc<PeerNotifier>,
     readers: ReaderPool,
     writer: Writer<RedisTables>,
 ) {
     let mut before = PolledState::default();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        let glance = readers.read_snapshot(|overlay, store_state| {
-            let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
+        let polling = readers.read_snapshot(|overlay, store_state| {
+            let live_nodes = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
             let (head, version) = (store_state.counters.last_event, store_state.commit_version.number);
-            Ok(PolledState { head, version, has_peers: lively > 1 })
+            Ok(PolledState { head, version, has_peers: live_nodes > 1 })
         });
-        let Ok(found) = glance.await else { continue };
-        news.set_has_peers(found.has_peers);
+        let Ok(found) = polling.await else { continue };
+        notifier.set_has_peers(found.has_peers);
         if found.head > before.head {
             writer.notify_listeners(StoreSignal::JournalGrew(found.head));
         }

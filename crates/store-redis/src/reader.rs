@@ -9,6 +9,7 @@ use pointsman_store::error::{BoxError, Fault, Result};
 use redis::Value;
 use uuid::Uuid;
 
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::Member;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args};
@@ -64,8 +65,8 @@ impl SnapshotReader {
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<T> {
         for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
-            if let Some(seen) = self.read_if_unchanged(&read)? {
-                return Ok(seen);
+            if let Some(result) = self.read_if_unchanged(&read)? {
+                return Ok(result);
             }
         }
         self.read_under_write_lock(read)
@@ -77,7 +78,7 @@ impl SnapshotReader {
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<T> {
         for _ in 0..MAX_LOCKED_ATTEMPTS {
-            let seen = self.acquire_write_lock().and_then(|()| {
+            let result = self.acquire_write_lock().and_then(|()| {
                 self.overlay
                     .connection
                     .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
@@ -89,8 +90,8 @@ impl SnapshotReader {
                 .overlay
                 .connection
                 .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner));
-            if let Some(seen) = seen.transpose() {
-                return seen;
+            if let Some(result) = result.transpose() {
+                return result;
             }
         }
         Err(read_timed_out("peers kept writing during the read; try again"))
@@ -103,15 +104,15 @@ impl SnapshotReader {
     ) -> Result<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
-        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
-        let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
-        let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
-        let seen = read(&self.overlay, &before);
-        if seen.as_ref().is_err_and(is_connection_fault) {
-            return seen.map(Some);
+        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()))];
+        let mut replies = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
+        let before = decode_store_state(replies.pop().unwrap_or(Value::Nil))?;
+        let result = read(&self.overlay, &before);
+        if result.as_ref().is_err_and(is_connection_fault) {
+            return result.map(Some);
         }
         match self.read_commit_version()? == encode_commit_version(before.commit_version) {
-            true => seen.map(Some),
+            true => result.map(Some),
             false => Ok(None),
         }
     }
@@ -119,20 +120,20 @@ impl SnapshotReader {
     /// Reads the encoded version of the last commit.
     fn read_commit_version(&self) -> Result<Vec<u8>> {
         let last = (COMMIT_VERSION_BYTES - 1).to_string();
-        let point =
+        let bytes =
             self.overlay.connection.execute(args!["GETRANGE", store_state_key(&self.overlay), "0", last])?;
-        Ok(decode_optional_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
+        Ok(decode_optional_bytes(bytes)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
     fn acquire_write_lock(&self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < LOCK_WAIT_TIMEOUT {
-            let answer = self.overlay.connection.execute(write_lock::acquire_command(
+            let reply = self.overlay.connection.execute(write_lock::acquire_command(
                 &self.overlay.keys,
                 &self.lock_owner,
                 None,
             ))?;
-            if decode_integer(decode_list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
+            if decode_integer(decode_list(reply)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
                 return Ok(());
             }
             self.overlay
@@ -152,7 +153,7 @@ fn read_timed_out(why: impl Into<BoxError>) -> Fault {
 }
 
 fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
-    overlay.keys.with_prefix("pointsman:point")
+    overlay.keys.store_state_key()
 }
 
 /// Returns the command that reads the store state.
@@ -160,14 +161,14 @@ pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandA
     args!["GET", store_state_key(overlay)]
 }
 
-pub(crate) fn decode_store_state(answer: Value) -> Result<StoreState> {
-    let point = decode_optional_bytes(answer)?.ok_or_else(|| Fault::damaged(STORE_MISSING))?;
-    StoreState::decode(&point)
+pub(crate) fn decode_store_state(reply: Value) -> Result<StoreState> {
+    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| Fault::damaged(STORE_MISSING))?;
+    StoreState::decode(&bytes)
 }
 
 /// Decodes the reply of TIME into microseconds since 1970.
-pub(crate) fn decode_server_time(answer: Value) -> Result<i64> {
-    let mut parts = decode_list(answer)?.into_iter();
+pub(crate) fn decode_server_time(reply: Value) -> Result<i64> {
+    let mut parts = decode_list(reply)?.into_iter();
     let mut number =
         || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
     Ok(number()? * 1_000_000 + number()?)
@@ -185,24 +186,24 @@ mod tests {
     fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
-        let turn = reader.overlay.keys.with_prefix("pointsman:turn");
-        let left =
-            || decode_integer(reader.overlay.connection.execute(args!["PTTL", &turn]).unwrap()).unwrap();
+        let lock_key = reader.overlay.keys.with_prefix("pointsman:write-lock");
+        let remaining_lease =
+            || decode_integer(reader.overlay.connection.execute(args!["PTTL", &lock_key]).unwrap()).unwrap();
         reader
             .overlay
             .connection
             .execute(args!["SET", store_state_key(&reader.overlay), StoreState::default().encode()])
             .unwrap();
         let read = |overlay: &TransactionOverlay, _: &StoreState| {
-            assert!((1..=3_000).contains(&left()));
+            assert!((1..=3_000).contains(&remaining_lease()));
             for _ in 0..2 {
-                overlay.connection.execute(args!["PEXPIRE", &turn, "60000"])?;
+                overlay.connection.execute(args!["PEXPIRE", &lock_key, "60000"])?;
                 std::thread::sleep(LOCK_RENEWAL_INTERVAL);
-                assert!((1..=3_000).contains(&left()));
+                assert!((1..=3_000).contains(&remaining_lease()));
             }
             Ok(())
         };
         reader.read_under_write_lock(read).unwrap();
-        assert_eq!(left(), -2, "it was handed on");
+        assert_eq!(remaining_lease(), -2, "the lock was released");
     }
 }

@@ -59,9 +59,9 @@ impl ReaderPool {
         &self,
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let answer = self.read_on_blocking_thread(read).await;
-        self.read_availability.record_read(&answer);
-        answer
+        let result = self.read_on_blocking_thread(read).await;
+        self.read_availability.record_read(&result);
+        result
     }
 
     /// Runs the read on a blocking thread.
@@ -166,17 +166,17 @@ mod tests {
         let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
         let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
-        let (begun, told) = mpsc::channel();
+        let (started_sender, started) = mpsc::channel();
         let (closed, gate) = mpsc::channel::<()>();
         let (gate, running) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicUsize::new(0)));
         let scan_permits: Vec<_> = (0..3 * MAX_READERS)
             .map(|_| {
-                let (readers, begun, gate) = (readers.clone(), begun.clone(), gate.clone());
+                let (readers, started_sender, gate) = (readers.clone(), started_sender.clone(), gate.clone());
                 let running = running.clone();
                 tokio::spawn(async move {
                     let walk = move |_: &TransactionOverlay, _: &StoreState| {
                         running.fetch_add(1, Ordering::SeqCst);
-                        let _ = begun.send(());
+                        let _ = started_sender.send(());
                         let _ = gate.lock().unwrap().recv();
                         Ok(())
                     };
@@ -184,11 +184,11 @@ mod tests {
                 })
             })
             .collect();
-        (0..MAX_SCANS).for_each(|_| told.recv().unwrap());
+        (0..MAX_SCANS).for_each(|_| started.recv().unwrap());
         for _ in 0..3 * MAX_READERS {
             readers.read_snapshot(|_, _| Ok(())).await.unwrap();
         }
-        assert_eq!(running.load(Ordering::SeqCst), MAX_SCANS, "no more of them have begun");
+        assert_eq!(running.load(Ordering::SeqCst), MAX_SCANS, "no more scans have started");
         drop(closed);
         for walk in scan_permits {
             walk.await.unwrap().unwrap();

@@ -84,8 +84,8 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn lost_leases(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &held)).await
+    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &leases)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {

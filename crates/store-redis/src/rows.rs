@@ -128,39 +128,39 @@ pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
 // --- tasks -------------------------------------------------------------------------------------------------------
 
 /// `ready_tasks.lua` reads the event in the first eight bytes.
-pub(crate) fn encode_active_task(live: &ActiveTaskRow) -> Vec<u8> {
-    encode_active_task_with_due(live, live.due_time())
+pub(crate) fn encode_active_task(active: &ActiveTaskRow) -> Vec<u8> {
+    encode_active_task_with_due(active, active.due_time())
 }
 
 /// Encodes an active task with its due time, which the state of a locked task does not contain.
-pub(crate) fn encode_active_task_with_due(live: &ActiveTaskRow, due: Timestamp) -> Vec<u8> {
-    let lease = live.lease();
+pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp) -> Vec<u8> {
+    let lease = active.lease();
     RowEncoder::with_capacity(80)
-        .fixed_i64(live.event.map_or(0, EventId::as_i64))
-        .varint(live.seq.0)
-        .varint(live.queue)
-        .varint(live.phase.code())
-        .optional_varint(live.order)
-        .optional_varint(live.lane)
-        .optional_varint(live.lane_position.map(|place| place - live.seq.0))
-        .optional_varint(live.concurrency_group)
-        .optional_varint(live.key_bucket.map(i64::from))
-        .flag(live.is_sync)
-        .varint(live.stage)
-        .varint(live.priority)
-        .varint(live.score)
-        .varint(live.rank)
-        .optional_varint(live.prev_sent_event.map(EventId::as_i64))
-        .optional_varint(live.planned_at.map(Timestamp::micros))
-        .varint(live.created_at.micros())
-        .varint(due.micros() - live.created_at.micros())
-        .optional_varint(live.started_at.map(Timestamp::micros))
-        .optional_text(live.error.as_deref())
-        .varint(live.life.attempt.into())
-        .varint(live.life.retries.into())
-        .varint(live.life.crashes.into())
-        .flag(live.life.late)
-        .optional_varint(live.life.state.error_reason().map(encode_end_reason))
+        .fixed_i64(active.event.map_or(0, EventId::as_i64))
+        .varint(active.seq.0)
+        .varint(active.queue)
+        .varint(active.phase.code())
+        .optional_varint(active.order)
+        .optional_varint(active.lane)
+        .optional_varint(active.lane_position.map(|lane_position| lane_position - active.seq.0))
+        .optional_varint(active.concurrency_group)
+        .optional_varint(active.key_bucket.map(i64::from))
+        .flag(active.is_sync)
+        .varint(active.stage)
+        .varint(active.priority)
+        .varint(active.score)
+        .varint(active.rank)
+        .optional_varint(active.prev_sent_event.map(EventId::as_i64))
+        .optional_varint(active.planned_at.map(Timestamp::micros))
+        .varint(active.created_at.micros())
+        .varint(due.micros() - active.created_at.micros())
+        .optional_varint(active.started_at.map(Timestamp::micros))
+        .optional_text(active.error.as_deref())
+        .varint(active.life.attempt.into())
+        .varint(active.life.retries.into())
+        .varint(active.life.crashes.into())
+        .flag(active.life.late)
+        .optional_varint(active.life.state.error_reason().map(encode_end_reason))
         .optional_varint(lease.map(|lease| lease.node))
         .optional_varint(lease.map(|lease| lease.fence))
         .optional_varint(lease.and_then(|lease| lease.until).map(Timestamp::micros))
@@ -173,7 +173,7 @@ pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> 
 }
 
 pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<ActiveTaskRow> {
-    decode_active_task_with_due(bytes).map(|(live, _)| live)
+    decode_active_task_with_due(bytes).map(|(active, _)| active)
 }
 
 pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow, Timestamp)> {
@@ -181,9 +181,12 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
     let event = Some(row.fixed_i64()?).filter(|event| *event != 0).map(to_event_id);
     let (seq, queue) = (TaskSeq(row.varint()?), row.varint()?);
     let phase = TaskPhase::from_code(row.varint()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-    let (order, lane, place) =
-        (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?.map(|place| place + seq.0));
-    let (crowd, bucket) = (row.optional_varint()?, row.optional_varint()?);
+    let (order, lane, lane_position) = (
+        row.optional_varint()?,
+        row.optional_varint()?,
+        row.optional_varint()?.map(|lane_position| lane_position + seq.0),
+    );
+    let (group, bucket) = (row.optional_varint()?, row.optional_varint()?);
     let (sync, stage, priority, score, rank) =
         (row.flag()?, row.varint()?, row.varint()?, row.varint()?, row.varint()?);
     let (prev_sent, planned) =
@@ -197,23 +200,23 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
     let (late, reason) = (row.flag()?, row.optional_varint()?);
     let (node, fence, until) = (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?);
     let lease = || {
-        let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
-        whole.map(|(node, fence)| Lease {
+        let node_and_fence = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
+        node_and_fence.map(|(node, fence)| Lease {
             node,
             fence,
             since: started.unwrap_or_default(),
             until: until.map(to_timestamp),
         })
     };
-    let live = ActiveTaskRow {
+    let active = ActiveTaskRow {
         seq,
         queue,
         event,
         order,
         phase,
         lane,
-        lane_position: place,
-        concurrency_group: crowd,
+        lane_position,
+        concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,
         stage,
@@ -232,36 +235,36 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
             crashes,
             late,
             has_lane: lane.is_some(),
-            in_lane: place.is_some(),
+            in_lane: lane_position.is_some(),
         },
     };
-    Ok((live, due))
+    Ok((active, due))
 }
 
-pub(crate) fn encode_archived_task(past: &ArchivedTaskRow) -> Vec<u8> {
+pub(crate) fn encode_archived_task(archived: &ArchivedTaskRow) -> Vec<u8> {
     RowEncoder::with_capacity(100)
-        .varint(past.seq.0)
-        .varint(past.queue)
-        .optional_varint(past.event.map(EventId::as_i64))
-        .text(&past.collection)
-        .optional_text(past.key.as_deref())
-        .flag(past.is_sync)
-        .varint(past.stage)
-        .varint(past.priority)
-        .varint(past.encode_status())
-        .optional_varint(past.life.state.error_reason().map(encode_end_reason))
-        .varint(past.life.attempt.into())
-        .varint(past.life.retries.into())
-        .varint(past.life.crashes.into())
-        .flag(past.life.late)
-        .flag(past.life.has_lane)
-        .optional_varint(past.prev_sent_event.map(EventId::as_i64))
-        .optional_varint(past.planned_at.map(Timestamp::micros))
-        .varint(past.created_at.micros())
-        .optional_varint(past.started_at.map(Timestamp::micros))
-        .varint(past.finished_at.micros())
-        .optional_text(past.error.as_deref())
-        .optional_text(past.result.as_deref())
+        .varint(archived.seq.0)
+        .varint(archived.queue)
+        .optional_varint(archived.event.map(EventId::as_i64))
+        .text(&archived.collection)
+        .optional_text(archived.key.as_deref())
+        .flag(archived.is_sync)
+        .varint(archived.stage)
+        .varint(archived.priority)
+        .varint(archived.encode_status())
+        .optional_varint(archived.life.state.error_reason().map(encode_end_reason))
+        .varint(archived.life.attempt.into())
+        .varint(archived.life.retries.into())
+        .varint(archived.life.crashes.into())
+        .flag(archived.life.late)
+        .flag(archived.life.has_lane)
+        .optional_varint(archived.prev_sent_event.map(EventId::as_i64))
+        .optional_varint(archived.planned_at.map(Timestamp::micros))
+        .varint(archived.created_at.micros())
+        .optional_varint(archived.started_at.map(Timestamp::micros))
+        .varint(archived.finished_at.micros())
+        .optional_text(archived.error.as_deref())
+        .optional_text(archived.result.as_deref())
         .finish()
 }
 
@@ -315,10 +318,10 @@ pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
     })
 }
 
-// --- queues, nodes, deeds ----------------------------------------------------------------------------------------
+// --- queues, nodes, audit entries --------------------------------------------------------------------------------
 
-pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, of: &QueueSubject) -> Vec<u8> {
-    RowEncoder::default().varint(handler).text(tenant.as_str()).text(&of.to_text()).finish()
+pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Vec<u8> {
+    RowEncoder::default().varint(handler).text(tenant.as_str()).text(&subject.to_text()).finish()
 }
 
 pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Result<QueueRow> {
@@ -337,8 +340,9 @@ pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
     let mut row = RowDecoder::new(bytes);
     row.varint()?;
     row.bytes()?;
-    let of = row.text()?;
-    Ok(!of.is_empty() && QueueSubject::from_text(of).map_err(Fault::damaged)?.collection().is_some())
+    let subject = row.text()?;
+    Ok(!subject.is_empty()
+        && QueueSubject::from_text(subject).map_err(Fault::damaged)?.collection().is_some())
 }
 
 pub(crate) fn encode_counts(counts: &QueueCounts) -> Vec<u8> {
@@ -400,14 +404,14 @@ impl<'b> NodeRow<'b> {
 }
 
 pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
-    let abilities = serde_json::to_string(&node.capabilities).map_err(Fault::damaged)?;
+    let capabilities = serde_json::to_string(&node.capabilities).map_err(Fault::damaged)?;
     let (joined, last_heartbeat) = (node.joined_at.micros(), node.last_heartbeat_at.micros());
     Ok(NodeRow {
         name: &node.name,
         joined,
         last_heartbeat,
         has_left: node.gone,
-        capabilities_json: &abilities,
+        capabilities_json: &capabilities,
     }
     .encode())
 }
@@ -415,7 +419,7 @@ pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
 /// The number of running tasks is not part of the row.
 pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
     let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
-    let abilities = match capabilities_json {
+    let capabilities = match capabilities_json {
         "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
@@ -425,18 +429,18 @@ pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<Node
         joined_at: to_timestamp(joined),
         last_heartbeat_at: to_timestamp(last_heartbeat),
         gone: has_left,
-        capabilities: abilities,
+        capabilities,
         running,
     })
 }
 
-pub(crate) fn encode_audit_entry(deed: &AuditEntry) -> Vec<u8> {
+pub(crate) fn encode_audit_entry(entry: &AuditEntry) -> Vec<u8> {
     RowEncoder::default()
-        .varint(deed.at.micros())
-        .text(&deed.actor)
-        .text(&deed.action)
-        .text(&deed.target)
-        .text(&deed.detail)
+        .varint(entry.at.micros())
+        .text(&entry.actor)
+        .text(&entry.action)
+        .text(&entry.target)
+        .text(&entry.detail)
         .finish()
 }
 

@@ -49,7 +49,7 @@ fn with_data_loss(finding: Finding) -> SettingFinding {
 
 /// Returns the advice that fixes a setting.
 fn config_set_advice(name: &str, value: &str) -> String {
-    format!("Run there: CONFIG SET {name} {value}; CONFIG REWRITE keeps it.")
+    format!("Run there: CONFIG SET {name} {value}; CONFIG REWRITE makes it permanent.")
 }
 
 impl ServerSettings {
@@ -57,11 +57,11 @@ impl ServerSettings {
         connection: &mut MultiplexedConnection,
         has_failover: bool,
     ) -> RedisResult<Self> {
-        let mut questions = redis::pipe();
-        questions.cmd("INFO").arg(&["persistence", "memory", "replication"]);
-        questions.cmd("CONFIG").arg("GET").arg(&CHECKED_SETTINGS);
+        let mut commands = redis::pipe();
+        commands.cmd("INFO").arg(&["persistence", "memory", "replication"]);
+        commands.cmd("CONFIG").arg("GET").arg(&CHECKED_SETTINGS);
         let (info, settings): (RedisResult<String>, RedisResult<Value>) =
-            questions.ignore_errors().query_async(connection).await?;
+            commands.ignore_errors().query_async(connection).await?;
         let settings = settings.map_err(|error| error_reason(&error));
         let settings = settings.and_then(|value| from_redis_value(value).map_err(|error| error.to_string()));
         Ok(Self { settings, info: info?, has_failover })
@@ -75,9 +75,10 @@ impl ServerSettings {
     /// Returns all findings.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let evaluated = self.evaluate_settings();
-        let fine = evaluated.is_empty().then(|| Finding::ok("settings", "none loses data, none hinders"));
-        let told = evaluated.into_iter().map(|evaluated| evaluated.finding);
-        fine.into_iter().chain(told).chain([self.check_memory(), self.check_replicas()]).collect()
+        let all_fine =
+            evaluated.is_empty().then(|| Finding::ok("settings", "none can lose data or cause failures"));
+        let problems = evaluated.into_iter().map(|evaluated| evaluated.finding);
+        all_fine.into_iter().chain(problems).chain([self.check_memory(), self.check_replicas()]).collect()
     }
 
     /// Returns why acknowledged writes can be lost; empty if no reason is known.
@@ -118,12 +119,12 @@ impl ServerSettings {
     /// Checks that acknowledged writes are on disk.
     fn check_append_only_log(&self) -> Option<SettingFinding> {
         if self.info_text("aof_enabled") == "0" {
-            let so = "no: a server that ends loses what it acknowledged since its last snapshot";
+            let effect = "no: a server that ends loses what it acknowledged since its last snapshot";
             return Some(with_data_loss(
-                Finding::fault("appendonly", so).with_advice(config_set_advice("appendonly", "yes")),
+                Finding::fault("appendonly", effect).with_advice(config_set_advice("appendonly", "yes")),
             ));
         }
-        let so = match self.setting("appendfsync") {
+        let effect = match self.setting("appendfsync") {
             Some("always") => return None,
             Some("everysec") => {
                 "everysec: a machine that crashes loses what was acknowledged in its last second"
@@ -132,45 +133,46 @@ impl ServerSettings {
                 "no: a machine that crashes loses what was acknowledged and not yet written to disk"
             }
             Some(_) | None => {
-                let why = self.settings.as_ref().err().map_or("the server does not tell it", String::as_str);
-                let found = Finding::warning("appendfsync", format!("not known ({why})"));
-                let advice = "Look where the server is set up: only with `always` a crash loses nothing.";
+                let why =
+                    self.settings.as_ref().err().map_or("the server does not report it", String::as_str);
+                let found = Finding::warning("appendfsync", format!("unknown ({why})"));
+                let advice = "Check the configuration of the server: only `always` loses nothing in a crash.";
                 return Some(with_data_loss(found.with_advice(advice)));
             }
         };
         Some(with_data_loss(
-            Finding::fault("appendfsync", so).with_advice(config_set_advice("appendfsync", "always")),
+            Finding::fault("appendfsync", effect).with_advice(config_set_advice("appendfsync", "always")),
         ))
     }
 
     fn check_fsync_on_rewrite(&self) -> Option<SettingFinding> {
         const NAME: &str = "no-appendfsync-on-rewrite";
         let wrong = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
-        let so =
+        let effect =
             "yes: a machine that crashes while the log is rewritten loses what was acknowledged meanwhile";
-        wrong.then(|| with_data_loss(Finding::fault(NAME, so).with_advice(config_set_advice(NAME, "no"))))
+        wrong.then(|| with_data_loss(Finding::fault(NAME, effect).with_advice(config_set_advice(NAME, "no"))))
     }
 
     /// Checks what Redis evicts when memory is full.
     fn check_eviction_policy(&self) -> Option<SettingFinding> {
         const NAME: &str = "maxmemory-policy";
         let (policy, limited) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
-        let told = |so: &str| format!("{policy}: {so}");
+        let describe = |effect: &str| format!("{policy}: {effect}");
         let evaluated = match policy {
             "noeviction" | "" => return None,
             _ if policy.starts_with("volatile") => without_data_loss(Finding::warning(
                 NAME,
-                told(
-                    "when the memory is full, workers are taken for dead whose signs of life were thrown away",
+                describe(
+                    "when memory is full, Redis may evict heartbeats, and live workers then count as dead",
                 ),
             )),
             _ if limited => with_data_loss(Finding::fault(
                 NAME,
-                told("when the memory is full, Redis throws away what the store holds"),
+                describe("when memory is full, Redis evicts data of the store"),
             )),
             _ => without_data_loss(Finding::warning(
                 NAME,
-                told("once there is a maxmemory, Redis throws away what the store holds when it is reached"),
+                describe("once a maxmemory is set and reached, Redis evicts data of the store"),
             )),
         };
         let SettingFinding { finding, can_lose_data } = evaluated;
@@ -182,15 +184,16 @@ impl ServerSettings {
 
     fn check_last_log_write(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_enabled") == "1" && self.info_text("aof_last_write_status") == "err";
-        let found = "the last write to it failed, and until one succeeds Redis takes no others";
-        let advice = "See Redis's log, and whether its disk is full.";
+        let found = "the last write to it failed; Redis refuses writes until one succeeds";
+        let advice = "Check the log of Redis, and whether its disk is full.";
         failed.then(|| without_data_loss(Finding::fault("append-only file", found).with_advice(advice)))
     }
 
     fn check_last_log_rewrite(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_last_bgrewrite_status") == "err";
-        let found = "it could not be rewritten the last time, and grows";
-        let advice = "See Redis's log; it needs disk for two, and memory to fork.";
+        let found = "the last rewrite of the append-only file failed, so it keeps growing";
+        let advice =
+            "Check the log of Redis; a rewrite needs disk space for a second file, and memory to fork.";
         failed.then(|| without_data_loss(Finding::warning("rewriting", found).with_advice(advice)))
     }
 
@@ -201,10 +204,10 @@ impl ServerSettings {
         }
         let stops = self.setting("stop-writes-on-bgsave-error") == Some("yes")
             && self.setting("save").is_some_and(|times| !times.is_empty());
-        let advice = "See Redis's log, and whether its disk is full. A store needs no snapshots beside the append-only \
-                      file: CONFIG SET save \"\" turns them off.";
+        let advice = "Check the log of Redis, and whether its disk is full. A store needs no snapshots besides the append-only \
+                      file: CONFIG SET save \"\" disables them.";
         let finding = match stops {
-            true => Finding::fault("snapshots", "the last one failed, and Redis takes no writes therefore"),
+            true => Finding::fault("snapshots", "the last one failed, so Redis refuses writes"),
             false => Finding::warning("snapshots", "the last one failed"),
         };
         Some(without_data_loss(finding.with_advice(advice)))
@@ -214,20 +217,19 @@ impl ServerSettings {
     fn check_memory(&self) -> Finding {
         let memory = MemoryUsage::parse(&self.info);
         let Some(percent) = memory.used_percent() else {
-            return Finding::ok("memory", format!("{} are used, and there is no maxmemory", memory.format_used())).with_advice(
-                "Set one below what the machine has: emits are then refused in time, and the system kills nothing.",
+            return Finding::ok("memory", format!("{} used, no maxmemory", memory.format_used())).with_advice(
+                "Set one below the memory of the machine: emits are then refused before the system kills Redis.",
             );
         };
-        let found = format!("{} of {} are used ({percent} %)", memory.format_used(), memory.format_limit());
-        let advice =
-            "Raise maxmemory, let handlers work off what waits, or keep less (retain_events, history).";
+        let found = format!("{} of {} used ({percent} %)", memory.format_used(), memory.format_limit());
+        let advice = "Raise maxmemory, let handlers process waiting tasks, or shorten the retention (journal.retain_events, history.retain_tasks).";
         match percent {
             0..FULL_PERCENT => Finding::ok("memory", found),
             FULL_PERCENT..100 => {
                 Finding::warning("memory", format!("{found}: from {FULL_PERCENT} % on emits are refused"))
                     .with_advice(advice)
             }
-            _ => Finding::fault("memory", format!("{found}: Redis takes no more")).with_advice(advice),
+            _ => Finding::fault("memory", format!("{found}: Redis refuses writes")).with_advice(advice),
         }
     }
 
@@ -236,52 +238,50 @@ impl ServerSettings {
         let count = self.info_number("connected_slaves");
         if count == 0 {
             return match self.has_failover {
-                true => Finding::warning("replicas", "none: nobody can take the place of this server")
-                    .with_advice("Give it one, so that there is something to fail over to."),
+                true => Finding::warning("replicas", "none: no server can take over")
+                    .with_advice("Add a replica, so that a failover is possible."),
                 false => Finding::ok("replicas", "none"),
             };
         }
         let behind: Vec<String> = self.info.lines().filter_map(describe_lagging_replica).collect();
-        let followed = format!("{count} {}", if count == 1 { "follows" } else { "follow" });
+        let connected = format!("{count} connected");
         if !behind.is_empty() {
-            return Finding::warning("replicas", format!("{followed}; {}", behind.join("; "))).with_advice(
-                "What they have not got is lost in a failover. See their logs, and the network.",
+            return Finding::warning("replicas", format!("{connected}; {}", behind.join("; "))).with_advice(
+                "Writes that they have not received are lost in a failover. Check their logs and the network.",
             );
         }
         match self.required_replicas() {
             0 => Finding::warning(
                 "replicas",
-                format!("{followed}; min-replicas-to-write is {NO_REPLICA_REQUIRED}"),
+                format!("{connected}; min-replicas-to-write is {NO_REPLICA_REQUIRED}"),
             )
             .with_advice(config_set_advice("min-replicas-to-write", "1")),
-            least => {
-                Finding::ok("replicas", format!("{followed}; Redis takes writes while there are {least}"))
-            }
+            least => Finding::ok("replicas", format!("{connected}; writes require {least}")),
         }
     }
 
     /// Returns how many replicas a write requires. Without access to the settings, `INFO` shows whether any is required.
     fn required_replicas(&self) -> u64 {
-        let told = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
-        told.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
+        let required = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
+        required.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
     }
 }
 
 /// Explains `min-replicas-to-write` 0.
 const NO_REPLICA_REQUIRED: &str =
-    "0: a master that is cut off acknowledges what nobody else has, and a failover loses that";
+    "0: a master that is cut off acknowledges writes that no replica has, and a failover loses them";
 
 /// Describes a lagging replica by its line of `INFO`: `slave0:ip=…,port=…,state=…,offset=…,lag=…`.
-fn describe_lagging_replica(told: &str) -> Option<String> {
-    let (name, parts) = told.trim_end().split_once(':')?;
+fn describe_lagging_replica(line: &str) -> Option<String> {
+    let (name, parts) = line.trim_end().split_once(':')?;
     name.strip_prefix("slave").filter(|number| number.parse::<u32>().is_ok())?;
     let part = |name: &str| parts.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
     let (ip, port, state) = (part("ip")?, part("port")?, part("state")?);
     let lag: u64 = part("lag")?.parse().ok()?;
     match (state, lag > MAX_REPLICA_LAG_SECS) {
         ("online", false) => None,
-        ("online", true) => Some(format!("{ip}:{port} was not heard for {lag} s")),
-        (_, _) => Some(format!("{ip}:{port} has not got everything yet ({state})")),
+        ("online", true) => Some(format!("{ip}:{port} has not responded for {lag} s")),
+        (_, _) => Some(format!("{ip}:{port} is not synchronized yet ({state})")),
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
         rdb_last_bgsave_status:ok\r\nused_memory:1000\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\
         connected_slaves:0\r\n";
 
-    fn settings_of(info: &str, settings: &[(&str, &str)]) -> ServerSettings {
+    fn server_settings(info: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         ServerSettings { settings: Ok(settings.collect()), info: info.into(), has_failover: false }
     }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn durable_settings_have_no_findings() {
-        let server = settings_of(HEALTHY_INFO, &FSYNC_ALWAYS);
+        let server = server_settings(HEALTHY_INFO, &FSYNC_ALWAYS);
         assert_eq!((problems(&server), server.data_loss_reasons()), (vec![], vec![]));
     }
 
@@ -327,7 +327,7 @@ mod tests {
             (HEALTHY_INFO, &rewriting, "no-appendfsync-on-rewrite"),
             (&evicting, &FSYNC_ALWAYS, "maxmemory-policy"),
         ] {
-            let server = settings_of(info, settings);
+            let server = server_settings(info, settings);
             assert_eq!(problems(&server), [(name, FindingSeverity::Fault)]);
             let durability = server.data_loss_reasons();
             assert!(
@@ -343,7 +343,7 @@ mod tests {
         let server = ServerSettings { settings, info: HEALTHY_INFO.into(), has_failover: false };
         assert_eq!(problems(&server), [("appendfsync", FindingSeverity::Warning)]);
         assert!(
-            server.data_loss_reasons()[0].contains("not known (NOPERM"),
+            server.data_loss_reasons()[0].contains("unknown (NOPERM"),
             "{:?}",
             server.data_loss_reasons()
         );
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn settings_without_data_loss_are_not_data_loss_reasons() {
-        for (from, to, name, verdict) in [
+        for (from, to, name, severity) in [
             ("noeviction", "volatile-ttl", "maxmemory-policy", FindingSeverity::Warning),
             ("noeviction", "allkeys-lfu", "maxmemory-policy", FindingSeverity::Warning),
             ("last_write_status:ok", "last_write_status:err", "append-only file", FindingSeverity::Fault),
@@ -360,42 +360,43 @@ mod tests {
             ("maxmemory:0", "maxmemory:1250", "memory", FindingSeverity::Warning),
             ("maxmemory:0", "maxmemory:1000", "memory", FindingSeverity::Fault),
         ] {
-            let server = settings_of(&HEALTHY_INFO.replace(from, to), &FSYNC_ALWAYS);
+            let server = server_settings(&HEALTHY_INFO.replace(from, to), &FSYNC_ALWAYS);
             assert_eq!(
                 (problems(&server), server.data_loss_reasons()),
-                (vec![(name, verdict)], vec![]),
+                (vec![(name, severity)], vec![]),
                 "{to}"
             );
         }
         assert_eq!(
-            problems(&settings_of(&HEALTHY_INFO.replace("maxmemory:0", "maxmemory:1251"), &FSYNC_ALWAYS)),
+            problems(&server_settings(&HEALTHY_INFO.replace("maxmemory:0", "maxmemory:1251"), &FSYNC_ALWAYS)),
             []
         );
         let stopping = [FSYNC_ALWAYS[0], ("stop-writes-on-bgsave-error", "yes"), ("save", "3600 1")];
-        let stopped = settings_of(&HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"), &stopping);
+        let stopped =
+            server_settings(&HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"), &stopping);
         assert_eq!(problems(&stopped), [("snapshots", FindingSeverity::Fault)]);
     }
 
     #[test]
     fn failover_requires_replicas() {
-        let alone = ServerSettings { has_failover: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
+        let alone = ServerSettings { has_failover: true, ..server_settings(HEALTHY_INFO, &FSYNC_ALWAYS) };
         assert_eq!(problems(&alone), [("replicas", FindingSeverity::Warning)]);
         let with = |line: &str, least: &str| {
             let info = HEALTHY_INFO.replace("connected_slaves:0", &format!("connected_slaves:1\r\n{line}"));
-            settings_of(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", least)])
+            server_settings(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", least)])
         };
         let online = "slave0:ip=10.0.0.1,port=6379,state=online,offset=1,lag=1";
         assert_eq!(problems(&with(online, "1")), []);
         assert_eq!(with(online, "1").data_loss_reasons(), [""; 0]);
         assert_eq!(problems(&with(online, "0")), [("replicas", FindingSeverity::Warning)]);
         assert_eq!(with(online, "0").data_loss_reasons().len(), 1);
-        for (line, told) in [
-            (online.replace("lag=1", "lag=11"), "10.0.0.1:6379 was not heard for 11 s"),
-            (online.replace("online", "wait_bgsave"), "has not got everything yet (wait_bgsave)"),
+        for (line, expected) in [
+            (online.replace("lag=1", "lag=11"), "10.0.0.1:6379 has not responded for 11 s"),
+            (online.replace("online", "wait_bgsave"), "is not synchronized yet (wait_bgsave)"),
         ] {
             let finding = with(&line, "1").check_replicas();
             assert!(
-                finding.severity == FindingSeverity::Warning && finding.observation.contains(told),
+                finding.severity == FindingSeverity::Warning && finding.observation.contains(expected),
                 "{finding:?}"
             );
         }

@@ -1,5 +1,5 @@
-//! The store state in `pointsman:point`, and the records of commits in `pointsman:told` and
-//! `pointsman:touched`.
+//! The store state in `pointsman:store-state`, and the records of commits in `pointsman:commit-records` and
+//! `pointsman:invalidation-records`.
 
 use pointsman_core::journal::JournalRange;
 use pointsman_store::error::Result;
@@ -56,8 +56,8 @@ impl StoreState {
     }
 }
 
-fn start_row_with_commit_version(point: CommitVersion) -> RowEncoder {
-    RowEncoder::with_capacity(64).fixed_i64(point.number).fixed_i64(point.nonce)
+fn start_row_with_commit_version(commit_version: CommitVersion) -> RowEncoder {
+    RowEncoder::with_capacity(64).fixed_i64(commit_version.number).fixed_i64(commit_version.nonce)
 }
 
 fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<CommitVersion> {
@@ -65,8 +65,8 @@ fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<CommitVersion> {
 }
 
 /// Encodes only a commit version.
-pub(crate) fn encode_commit_version(point: CommitVersion) -> Vec<u8> {
-    start_row_with_commit_version(point).finish()
+pub(crate) fn encode_commit_version(commit_version: CommitVersion) -> Vec<u8> {
+    start_row_with_commit_version(commit_version).finish()
 }
 
 pub(crate) fn encode_commit(commit: &CommitRecord) -> Vec<u8> {
@@ -77,18 +77,18 @@ pub(crate) fn encode_commit(commit: &CommitRecord) -> Vec<u8> {
 
 pub(crate) fn decode_commit(bytes: &[u8]) -> Result<CommitRecord> {
     let mut row = RowDecoder::new(bytes);
-    let point = decode_commit_version(&mut row)?;
+    let commit_version = decode_commit_version(&mut row)?;
     let changes = match row.optional_varint()? {
         Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
         None => None,
     };
-    Ok(CommitRecord { version: point, invalidations: changes })
+    Ok(CommitRecord { version: commit_version, invalidations: changes })
 }
 
 /// Records of the last commits.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCommits {
-    /// Change records, oldest first.
+    /// Commit records, oldest first.
     pub(crate) commits: Vec<CommitRecord>,
     /// Invalidation records of those commits that published one.
     pub(crate) invalidations: Vec<(CommitVersion, InvalidationRecord)>,
@@ -96,16 +96,20 @@ pub(crate) struct RecentCommits {
 
 impl RecentCommits {
     /// Returns the invalidation records since a commit; `None` if one of them is missing.
-    pub(crate) fn invalidations_since(&self, known: CommitVersion) -> Option<Vec<&InvalidationRecord>> {
-        let of =
-            |commit: &CommitRecord| self.invalidations.iter().find(|(point, _)| *point == commit.version);
-        let later = commits_since(&self.commits, known, |commit| commit.version)?;
+    pub(crate) fn invalidations_since(
+        &self,
+        cached_version: CommitVersion,
+    ) -> Option<Vec<&InvalidationRecord>> {
+        let of = |commit: &CommitRecord| {
+            self.invalidations.iter().find(|(commit_version, _)| *commit_version == commit.version)
+        };
+        let later = commits_since(&self.commits, cached_version, |commit| commit.version)?;
         later.iter().map(|commit| of(commit).map(|(_, invalidations)| invalidations)).collect()
     }
 }
 
-pub(crate) fn encode_invalidation(point: CommitVersion, record: Vec<u8>) -> Vec<u8> {
-    [encode_commit_version(point), record].concat()
+pub(crate) fn encode_invalidation(commit_version: CommitVersion, record: Vec<u8>) -> Vec<u8> {
+    [encode_commit_version(commit_version), record].concat()
 }
 
 pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(CommitVersion, InvalidationRecord)> {
@@ -119,10 +123,10 @@ mod tests {
 
     #[test]
     fn encoded_state_starts_with_its_commit_version() {
-        let point = CommitVersion { number: 7, nonce: -3 };
+        let commit_version = CommitVersion { number: 7, nonce: -3 };
         let counters = Counters { last_task: 9, last_fence: 1 << 40, ..Counters::default() };
         let store_state = StoreState {
-            commit_version: point,
+            commit_version,
             registry_version: 2,
             counters,
             last_queue: 3,
@@ -131,32 +135,35 @@ mod tests {
         };
         let bytes = store_state.encode();
         assert_eq!(StoreState::decode(&bytes).unwrap(), store_state);
-        assert_eq!(bytes[..COMMIT_VERSION_BYTES], encode_commit_version(point));
+        assert_eq!(bytes[..COMMIT_VERSION_BYTES], encode_commit_version(commit_version));
     }
 
     #[test]
     fn invalidations_need_a_record_of_every_commit() {
-        let point = |version| CommitVersion { number: version, nonce: version * 3 };
+        let commit_version = |version| CommitVersion { number: version, nonce: version * 3 };
         let invalidations = |version| {
-            let packed = encode_invalidation(point(version), InvalidationRecord::default().encode().unwrap());
+            let packed =
+                encode_invalidation(commit_version(version), InvalidationRecord::default().encode().unwrap());
             decode_invalidation(&packed).unwrap()
         };
-        let count_since = |known| {
-            let commit = |version| CommitRecord { version: point(version), invalidations: None };
-            let told = RecentCommits {
-                commits: (known..8).map(commit).collect(),
+        let count_since = |cached_version| {
+            let commit = |version| CommitRecord { version: commit_version(version), invalidations: None };
+            let recent_commits = RecentCommits {
+                commits: (cached_version..8).map(commit).collect(),
                 invalidations: [7, 6].map(invalidations).into(),
             };
-            told.invalidations_since(point(known)).map(|invalidations| invalidations.len())
+            recent_commits
+                .invalidations_since(commit_version(cached_version))
+                .map(|invalidations| invalidations.len())
         };
         assert_eq!([4, 5, 6, 7].map(count_since), [None, Some(2), Some(1), Some(0)]);
     }
 
     #[test]
     fn commits_decode_to_the_same_value() {
-        let point = CommitVersion { number: 1, nonce: 2 };
+        let commit_version = CommitVersion { number: 1, nonce: 2 };
         for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
-            let commit = CommitRecord { version: point, invalidations: changes };
+            let commit = CommitRecord { version: commit_version, invalidations: changes };
             assert_eq!(decode_commit(&encode_commit(&commit)).unwrap(), commit);
         }
     }

@@ -113,7 +113,7 @@ fn unit_of_work_command(
     commands: &[CommandArgs],
     events: &[NewEvent],
 ) -> Result<CommandArgs, BoxError> {
-    let done = keys.with_prefix(&format!("pointsman:unit:{}", Uuid::new_v4()));
+    let done = keys.with_prefix(&format!("pointsman:unit-of-work:{}", Uuid::new_v4()));
     let mut arguments = args![keys.with_prefix(""), DEDUPLICATION_TTL_MS, commands.len().to_string()];
     for command in commands {
         arguments.push(to_arg(command.len().to_string()));
@@ -135,9 +135,9 @@ fn send_until_answered(
     commands: &[CommandArgs],
 ) -> Result<(), TransactError> {
     let begun = Instant::now();
-    let answer = loop {
+    let reply = loop {
         match connection.execute(args.clone()) {
-            Ok(answer) => break answer,
+            Ok(reply) => break reply,
             Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RESEND_WINDOW => {
                 std::thread::sleep(RESEND_DELAY)
             }
@@ -147,17 +147,17 @@ fn send_until_answered(
             Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
         }
     };
-    refused_command(answer, commands)
+    refused_command(reply, commands)
         .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
         .map_or(Ok(()), |refused| Err(TransactError::WorkFailed(refused.into())))
 }
 
 /// Returns the command that Redis refused, if any.
 fn refused_command(
-    answer: redis::Value,
+    reply: redis::Value,
     commands: &[CommandArgs],
 ) -> pointsman_store::Result<Option<SqlError>> {
-    let mut parts = decode_list(answer)?.into_iter();
+    let mut parts = decode_list(reply)?.into_iter();
     let number = decode_integer(parts.next().unwrap_or(redis::Value::Nil))?;
     if number == 0 {
         return Ok(None);

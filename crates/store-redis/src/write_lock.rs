@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args, to_arg};
-use crate::keys::Keys;
+use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::script;
 
 /// Lease of the write lock, in milliseconds. If its owner dies, peers wait for so long.
@@ -17,11 +17,11 @@ const MAX_LOCK_WAIT_SECS: &str = "0.5";
 /// Returns the keys that `begin_transaction.lua` and `commit.lua` share.
 pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
     let names = [
-        "pointsman:point",
-        "pointsman:told",
-        "pointsman:turn",
-        "pointsman:turn:waiting",
-        "pointsman:touched",
+        STORE_STATE_KEY,
+        "pointsman:commit-records",
+        "pointsman:write-lock",
+        "pointsman:write-lock:waiting",
+        "pointsman:invalidation-records",
     ];
     names.iter().map(|name| keys.with_prefix(name)).collect()
 }
@@ -30,7 +30,7 @@ pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
 pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Option<i64>) -> CommandArgs {
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
     let mut all = lock_keys(keys);
-    all.push(keys.with_prefix("pointsman:turn:asked"));
+    all.push(keys.with_prefix("pointsman:write-lock:requested"));
     script::BEGIN_TRANSACTION.call_command(
         all,
         vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)],
@@ -39,7 +39,7 @@ pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Opt
 
 /// Returns the command that waits until the lock is handed over.
 pub(crate) fn wait_command(keys: &Keys, lock_owner: &str) -> CommandArgs {
-    args!["BLPOP", keys.with_prefix(&format!("pointsman:turn:wake:{lock_owner}")), MAX_LOCK_WAIT_SECS]
+    args!["BLPOP", keys.with_prefix(&format!("pointsman:write-lock:wake:{lock_owner}")), MAX_LOCK_WAIT_SECS]
 }
 
 /// Contents of a commit.
@@ -49,7 +49,7 @@ pub(crate) struct CommitRequest<'s> {
     pub(crate) expected_version: Vec<u8>,
     /// Encoded new store state.
     pub(crate) new_state: Vec<u8>,
-    /// Encoded change record.
+    /// Encoded commit record.
     pub(crate) commit_record: Vec<u8>,
     /// Encoded invalidation record; empty if none is published.
     pub(crate) invalidation: Vec<u8>,
@@ -74,7 +74,7 @@ pub(crate) struct OutboxFence {
 
 pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitRequest<'_>) -> CommandBuffer {
     let mut all = lock_keys(keys);
-    all.push(keys.with_prefix("pointsman:turn:wake:"));
+    all.push(keys.with_prefix("pointsman:write-lock:wake:"));
     let keep = if request.keep_lock { "1" } else { "" };
     let fence_count = request.fences.len().to_string();
     let mut arguments = args![

@@ -19,9 +19,9 @@ async fn open(server: &RedisServer) -> Arc<dyn Store> {
 
 /// Returns how often commands were called, also by scripts.
 fn count_calls(server: &RedisServer, names: &[&str]) -> u64 {
-    let told = server.run_command(&["INFO", "commandstats"]).unwrap().text().unwrap();
+    let info = server.run_command(&["INFO", "commandstats"]).unwrap().text().unwrap();
     let calls_of = |name: &&str| -> u64 {
-        let line = told.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
         line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
     };
     names.iter().map(calls_of).sum()
@@ -29,8 +29,8 @@ fn count_calls(server: &RedisServer, names: &[&str]) -> u64 {
 
 /// Returns the number of bytes that the server has sent.
 fn count_sent_bytes(server: &RedisServer) -> u64 {
-    let told = server.run_command(&["INFO", "stats"]).unwrap().text().unwrap();
-    told.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap().parse().unwrap()
+    let info = server.run_command(&["INFO", "stats"]).unwrap().text().unwrap();
+    info.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap().parse().unwrap()
 }
 
 fn audit_entry(n: usize) -> AuditEntry {
@@ -70,42 +70,46 @@ async fn expired_tasks_are_deleted_with_few_commands() {
     prune_all(&*store, START_TIME.plus(secs(60))).await;
     let calls = count_calls(&server, &["del", "unlink", "zrem"]) - before;
     assert!(calls < TASKS as u64 / 4, "{calls} commands for {TASKS} tasks");
-    assert!(server.run_command(&["KEYS", "pointsman:ended*"]).unwrap().texts().is_empty());
+    assert!(server.run_command(&["KEYS", "pointsman:archived-task*"]).unwrap().texts().is_empty());
     store.close();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retained_audit_entries_are_not_read_by_pruning() {
-    const DEEDS: usize = 2_000;
+    const ENTRIES: usize = 2_000;
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let store = open(&server).await;
-    for some in (0..DEEDS).collect::<Vec<_>>().chunks(100) {
-        join_all(some.iter().map(|n| store.append_audit_entry(audit_entry(*n))))
+    for batch in (0..ENTRIES).collect::<Vec<_>>().chunks(100) {
+        join_all(batch.iter().map(|n| store.append_audit_entry(audit_entry(*n))))
             .await
             .into_iter()
             .for_each(expect_ok);
     }
-    // Where they begin is looked up once.
+    // The first prune looks up the first entry.
     prune_all(&*store, START_TIME.plus(secs(12))).await;
     let before = count_sent_bytes(&server);
     prune_all(&*store, START_TIME.plus(secs(13))).await;
-    let for_one = count_sent_bytes(&server) - before;
-    let left = async || -> Vec<i64> {
-        expect_ok(store.list_audit_entries(None, DEEDS).await).iter().map(|(n, _)| *n).collect()
+    let bytes_sent = count_sent_bytes(&server) - before;
+    let remaining = async || -> Vec<i64> {
+        expect_ok(store.list_audit_entries(None, ENTRIES).await).iter().map(|(n, _)| *n).collect()
     };
-    assert!(left().await.into_iter().eq((4..=DEEDS as i64).rev()));
-    assert!(for_one < 25 * DEEDS as u64, "{for_one} bytes, where all deeds have more than {}", 100 * DEEDS);
+    assert!(remaining().await.into_iter().eq((4..=ENTRIES as i64).rev()));
+    assert!(
+        bytes_sent < 25 * ENTRIES as u64,
+        "{bytes_sent} bytes, where all entries have more than {}",
+        100 * ENTRIES
+    );
     prune_all(&*store, START_TIME.plus(secs(1_310))).await;
-    assert!(left().await.into_iter().eq((1_301..=DEEDS as i64).rev()));
-    expect_ok(store.append_audit_entry(audit_entry(DEEDS)).await);
-    prune_all(&*store, START_TIME.plus(secs(10 + DEEDS as u64))).await;
-    assert_eq!(left().await, [DEEDS as i64 + 1]);
-    prune_all(&*store, START_TIME.plus(secs(100 + DEEDS as u64))).await;
-    assert_eq!(left().await, [0; 0]);
+    assert!(remaining().await.into_iter().eq((1_301..=ENTRIES as i64).rev()));
+    expect_ok(store.append_audit_entry(audit_entry(ENTRIES)).await);
+    prune_all(&*store, START_TIME.plus(secs(10 + ENTRIES as u64))).await;
+    assert_eq!(remaining().await, [ENTRIES as i64 + 1]);
+    prune_all(&*store, START_TIME.plus(secs(100 + ENTRIES as u64))).await;
+    assert_eq!(remaining().await, [0; 0]);
     store.close();
 }
 
-/// Those who come first in the lanes of many objects are fetched at once, by a node that knows none of them.
+/// A node without cached lanes fetches the heads of many lanes at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn emits_fetch_lane_heads_of_many_objects_together() {
     const OBJECTS: usize = 200;
@@ -124,7 +128,7 @@ async fn emits_fetch_lane_heads_of_many_objects_together() {
     store.close();
 }
 
-/// Nodes that write in turns tell each other what they wrote, and know the rest still.
+/// Nodes that write alternately publish invalidations, and keep all other cache entries.
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_not_written_by_peers_stay_cached() {
     const OBJECTS: usize = 50;

@@ -16,42 +16,43 @@ fn endpoint(url: &str) -> Endpoint {
     Endpoint::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-/// The port of the server that a connection leads to, asked over both kinds of connections.
+/// Returns the port of the server that a URL leads to, over both kinds of connections.
 async fn connected_port(url: &str) -> Result<u16, OpenError> {
     let endpoint = endpoint(url);
-    let asked = |told: Vec<String>| told.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
+    let parse_port = |reply: Vec<String>| reply.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
     let get = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
     let mut connection = endpoint.connect().await?;
-    let there = asked(get().query_async(&mut connection).await.unwrap());
+    let port = parse_port(get().query_async(&mut connection).await.unwrap());
     let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking()).await.unwrap();
     let mut connection = blocking?;
-    assert_eq!(asked(get().query(&mut connection).unwrap()), there);
-    Ok(there)
+    assert_eq!(parse_port(get().query(&mut connection).unwrap()), port);
+    Ok(port)
 }
 
 /// Returns the error of connecting, which both kinds of connections share.
 async fn connection_error(url: &str) -> OpenError {
     let endpoint = endpoint(url);
-    let there = endpoint.connect().await.err();
+    let asynchronous = endpoint.connect().await.err();
     let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking().err()).await.unwrap();
-    let [there, blocking] = [there, blocking].map(|error| error.unwrap_or_else(|| panic!("{url} connects")));
-    assert_eq!(there.to_string(), blocking.to_string());
-    there
+    let [asynchronous, blocking] =
+        [asynchronous, blocking].map(|error| error.unwrap_or_else(|| panic!("{url} connects")));
+    assert_eq!(asynchronous.to_string(), blocking.to_string());
+    asynchronous
 }
 
-/// The same server with other words before and behind its address.
-fn url_of(server: &RedisServer, before: &str, behind: &str) -> String {
-    format!("{before}{}{behind}", server.address())
+/// Returns a URL of a server: its address between a scheme and a path.
+fn url_of(server: &RedisServer, scheme: &str, path: &str) -> String {
+    format!("{scheme}{}{path}", server.address())
 }
 
-/// Whether it hears what is published over another connection.
+/// Asserts that a listener receives a message published over another connection.
 async fn assert_receives_published(endpoint: &Endpoint) {
     let mut listener = endpoint.connect_for_listening().await.unwrap();
-    listener.subscribe("news").await.unwrap();
-    let mut teller = endpoint.connect().await.unwrap();
-    let _: () = redis::cmd("PUBLISH").arg("news").arg("now").query_async(&mut teller).await.unwrap();
-    let heard = tokio::time::timeout(Duration::from_secs(20), listener.on_message().next()).await;
-    assert_eq!(heard.unwrap().unwrap().get_payload::<String>().unwrap(), "now");
+    listener.subscribe("channel").await.unwrap();
+    let mut publisher = endpoint.connect().await.unwrap();
+    let _: () = redis::cmd("PUBLISH").arg("channel").arg("now").query_async(&mut publisher).await.unwrap();
+    let received = tokio::time::timeout(Duration::from_secs(20), listener.on_message().next()).await;
+    assert_eq!(received.unwrap().unwrap().get_payload::<String>().unwrap(), "now");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,14 +70,14 @@ async fn a_single_server_is_reached_with_its_password_and_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_logins_explain_the_reason() {
     let server = RedisServer::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
-    for (before, told) in [
+    for (scheme, expected) in [
         ("redis://", "NOAUTH"),
         ("redis://:wrong@", "WRONGPASS"),
         ("redis://eve:right@", "refused the login of user eve: WRONGPASS"),
     ] {
-        let error = connection_error(&url_of(&server, before, "")).await;
+        let error = connection_error(&url_of(&server, scheme, "")).await;
         assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     let listening = endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
     assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
@@ -98,28 +99,28 @@ async fn missing_databases_and_replicas_are_refused() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&server, "redis://", "/16")).await;
     assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
-    let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
+    let (ip, port) = (server.address().ip().to_string(), server.port().to_string());
     let replica =
-        RedisServer::start(RedisSettings::with_directives(&[("replicaof", &format!("{ip} {there}"))]))
+        RedisServer::start(RedisSettings::with_directives(&[("replicaof", &format!("{ip} {port}"))]))
             .unwrap();
     let error = connection_error(&replica.url()).await;
     assert!(
-        matches!(&error, OpenError::IsReplica { master: of, .. } if *of == server.address().to_string()),
+        matches!(&error, OpenError::IsReplica { master, .. } if *master == server.address().to_string()),
         "{error}"
     );
 }
 
 /// Starts a server that sends fixed replies, and then is silent; without replies it closes the connection.
-fn fake_server(words: &'static [&'static str]) -> SocketAddr {
+fn fake_server(replies: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
-            let mut heard = [0; 1024];
-            let _ = client.read(&mut heard);
-            for word in words {
-                let _ = client.write_all(word.as_bytes());
-                let _ = client.read(&mut heard);
+            let mut request = [0; 1024];
+            let _ = client.read(&mut request);
+            for reply in replies {
+                let _ = client.write_all(reply.as_bytes());
+                let _ = client.read(&mut request);
             }
         }
     });
@@ -128,8 +129,8 @@ fn fake_server(words: &'static [&'static str]) -> SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
-    for words in [&["HTTP/1.1 400 Bad Request\r\n\r\n"], &["SSH-2.0-OpenSSH_9.2\r\n"]] {
-        let error = connection_error(&format!("redis://{}", fake_server(words))).await;
+    for replies in [&["HTTP/1.1 400 Bad Request\r\n\r\n"], &["SSH-2.0-OpenSSH_9.2\r\n"]] {
+        let error = connection_error(&format!("redis://{}", fake_server(replies))).await;
         assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
     }
     const OLD: &str = "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
@@ -144,7 +145,7 @@ async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
 
     let error = connection_error(&format!("redis://{}", fake_server(&[]))).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
-    assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
+    assert!(error.to_string().contains("begin the URL with rediss"), "{error}");
     let error = connection_error("redis://127.0.0.1:1").await;
     assert!(error.to_string().contains("Connection refused"), "{error}");
     let error = connection_error("redis+sentinel://127.0.0.1:1,127.0.0.1:2/m").await;
@@ -178,9 +179,9 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     let error = connection_error(&url_of(sentinel, "redis+cluster://", "")).await;
     assert!(error.to_string().contains("is a sentinel"), "{error}");
     let error = connection_error(&url_of(first, "redis+sentinel://", "/mymaster")).await;
-    assert!(error.to_string().contains("is no sentinel"), "{error}");
+    assert!(error.to_string().contains("is not a sentinel"), "{error}");
 
-    // A sentinel that is gone is no hindrance.
+    // A dead sentinel is skipped.
     sentinels.sentinels().first().unwrap().kill().unwrap();
     let quick = format!("{url}?connect_timeout=1");
     assert_eq!(connected_port(&quick).await.unwrap(), first.port());
@@ -193,7 +194,7 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     sentinels.restart_as_replica(dead).unwrap();
     assert_eq!(connected_port(&quick).await.unwrap(), master.port());
     assert_receives_published(&endpoint(&quick)).await;
-    // Nor is one that answers no more.
+    // A frozen sentinel is skipped too.
     sentinels.sentinels().get(1).unwrap().pause().unwrap();
     assert_eq!(connected_port(&quick).await.unwrap(), master.port());
 }
@@ -223,7 +224,7 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     let mut connection = endpoint(&url).connect().await.unwrap();
     let set: String =
         redis::cmd("SET").arg("{pointsman}:a").arg(1).query_async(&mut connection).await.unwrap();
-    assert_eq!(set, "OK", "it is the one that has the slot");
+    assert_eq!(set, "OK", "the node owns the slot");
     assert_receives_published(&endpoint(&url)).await;
 
     let node = cluster.server(0).unwrap();
@@ -233,7 +234,7 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     let error = connection_error(&url_of(&single, "redis+cluster://", "")).await;
     assert!(error.to_string().contains("is not part of a cluster"), "{error}");
 
-    // A replica knows as much as a master, and takes its place.
+    // A replica resolves the owner as well, and becomes the owner after a failover.
     let owner = cluster.find_key_owner("{pointsman}:").unwrap();
     let replica = cluster.server(owner + 3).unwrap();
     let by_replica = url_of(replica, "redis+cluster://", "");
@@ -247,16 +248,19 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unserved_slots_are_reported() {
-    let lonely = RedisServer::start(RedisSettings::with_directives(&[
+    let single_node = RedisServer::start(RedisSettings::with_directives(&[
         ("cluster-enabled", "yes"),
         ("cluster-port", &free_port().to_string()),
     ]));
-    let lonely = lonely.unwrap();
-    let error = connection_error(&url_of(&lonely, "redis+cluster://", "")).await;
+    let single_node = single_node.unwrap();
+    let error = connection_error(&url_of(&single_node, "redis+cluster://", "")).await;
     assert!(matches!(error, OpenError::SlotNotServed { slot: 6572, .. }), "{error}");
-    // One that is alone knows no address of its own.
-    lonely.run_command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
-    assert_eq!(connected_port(&url_of(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
+    // A single node does not announce an address.
+    single_node.run_command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
+    assert_eq!(
+        connected_port(&url_of(&single_node, "redis+cluster://", "")).await.unwrap(),
+        single_node.port()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,7 +296,7 @@ fn create_issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 }
 
 impl TlsServer {
-    fn start(asks_clients: &str) -> Self {
+    fn start(auth_clients: &str) -> Self {
         let folder = TempDir::new().unwrap();
         set_file_mode(folder.path(), 0o755);
         let (trusted, stranger) = (create_issuer("trusted"), create_issuer("stranger"));
@@ -321,7 +325,7 @@ impl TlsServer {
             ("tls-cert-file", &certificate),
             ("tls-key-file", &key),
             ("tls-ca-cert-file", &roots),
-            ("tls-auth-clients", asks_clients),
+            ("tls-auth-clients", auth_clients),
         ]));
         Self { server: server.unwrap(), port, folder }
     }
@@ -372,12 +376,12 @@ async fn sslmode_decides_which_certificates_are_accepted() {
         it.server.port()
     ))
     .await;
-    assert!(error.to_string().contains("if it does not encrypt, let the URL begin with redis"), "{error}");
+    assert!(error.to_string().contains("if it does not use TLS, begin the URL with redis"), "{error}");
     let http = fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
     let error = connection_error(&format!("rediss://{http}?sslmode=require")).await;
     assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
     let error = connection_error(&format!("redis://localhost:{}", it.port)).await;
-    assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
+    assert!(error.to_string().contains("begin the URL with rediss"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -385,11 +389,12 @@ async fn servers_may_require_a_client_certificate() {
     let it = TlsServer::start("yes");
     let file = |name| it.file(name).display().to_string();
     let roots = format!("sslrootcert={}", file("issuer.crt"));
-    let unproved = endpoint(&it.url("localhost", &roots));
-    // Which of the two is heard first, that it hangs up or why, is chance where many tasks share a connection.
-    let error = unproved.connect().await.err().unwrap().to_string();
+    let without_certificate = endpoint(&it.url("localhost", &roots));
+    // Whether the close or its reason arrives first is random on a multiplexed connection.
+    let error = without_certificate.connect().await.err().unwrap().to_string();
     assert!(error.contains("sslcert"), "{error}");
-    let blocking = tokio::task::spawn_blocking(move || unproved.connect_blocking().err()).await.unwrap();
+    let blocking =
+        tokio::task::spawn_blocking(move || without_certificate.connect_blocking().err()).await.unwrap();
     assert!(matches!(blocking, Some(OpenError::TlsFailed { .. })), "{blocking:?}");
     let ours = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
     assert_eq!(connected_port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());

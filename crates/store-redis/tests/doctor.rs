@@ -35,29 +35,29 @@ async fn healthy_server_has_no_findings_and_no_leftover_keys() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let findings = examine(&server.url()).await;
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
-    for (name, told) in [
+    for (name, expected) in [
         ("connection", "not encrypted"),
         ("version", "Redis "),
         ("clock", "as this machine's"),
-        ("settings", "none loses data"),
+        ("settings", "none can lose data"),
         ("memory", "no maxmemory"),
         ("replicas", "none"),
         ("keys", "no store yet"),
         ("writing", "acknowledged after"),
-        ("listening", "wake each other"),
+        ("listening", "notify each other"),
         ("outbox", "empty"),
-        ("event workers", "none"),
-        ("not in line", "no events"),
+        ("event workers", "no dead worker"),
+        ("orphaned", "no events"),
         ("set aside", "nothing"),
     ] {
-        assert!(finding_named(&findings, name).observation.contains(told), "{name}: {findings:#?}");
+        assert!(finding_named(&findings, name).observation.contains(expected), "{name}: {findings:#?}");
     }
     assert_eq!(count_keys(&server), 0);
 }
 
 #[tokio::test]
 async fn unreachable_servers_are_reported_without_the_password() {
-    for (url, told) in [
+    for (url, expected) in [
         ("redis://ann:s3cret@127.0.0.1:1", "127.0.0.1:1"),
         ("redis://ann:s3cret@127.0.0.1:1?prefix=%20", "prefix"),
         ("redis+cluster://ann:s3cret@127.0.0.1:1,127.0.0.1:2", "127.0.0.1:2"),
@@ -67,17 +67,17 @@ async fn unreachable_servers_are_reported_without_the_password() {
         let finding = finding_named(&findings, "connection");
         assert_eq!((findings.len(), finding.severity), (1, FindingSeverity::Fault), "{finding:?}");
         assert!(
-            finding.observation.contains(told) && !format!("{finding:?}").contains("s3cret"),
+            finding.observation.contains(expected) && !format!("{finding:?}").contains("s3cret"),
             "{finding:?}"
         );
     }
 }
 
-/// Each setting that is put wrong is named, and what is advised puts it right.
+/// Each wrong setting is reported, and the command of the advice corrects it.
 #[tokio::test(flavor = "multi_thread")]
 async fn advice_for_settings_fixes_them() {
     let server = RedisServer::start(RedisSettings::with_directives(&[("maxmemory", "1gb")])).unwrap();
-    for (name, value, verdict) in [
+    for (name, value, severity) in [
         ("appendonly", "no", FindingSeverity::Fault),
         ("appendfsync", "everysec", FindingSeverity::Fault),
         ("appendfsync", "no", FindingSeverity::Fault),
@@ -88,7 +88,7 @@ async fn advice_for_settings_fixes_them() {
         server.run_command(&["CONFIG", "SET", name, value]).unwrap();
         let findings = examine(&server.url()).await;
         let finding = finding_named(&findings, name);
-        assert!(finding.severity == verdict && finding.observation.starts_with(value), "{finding:?}");
+        assert!(finding.severity == severity && finding.observation.starts_with(value), "{finding:?}");
         let remedy = advice_of(finding).strip_prefix("Run there: ").unwrap().split(';').next().unwrap();
         server.run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
         let findings = examine(&server.url()).await;
@@ -100,16 +100,16 @@ async fn advice_for_settings_fixes_them() {
 async fn nearly_full_memory_is_a_warning_and_full_memory_a_fault() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     server.run_command(&["SET", "filler", &"x".repeat(2_000_000)]).unwrap();
-    let told = server.run_command(&["INFO", "memory"]).unwrap().text().unwrap();
-    let used = told.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
+    let info = server.run_command(&["INFO", "memory"]).unwrap().text().unwrap();
+    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
     let used: u64 = used.parse().unwrap();
-    for (most, verdict, writing) in [
+    for (most, severity, writing) in [
         (used * 10 / 9, FindingSeverity::Warning, FindingSeverity::Ok),
         (used / 2, FindingSeverity::Fault, FindingSeverity::Fault),
     ] {
         server.run_command(&["CONFIG", "SET", "maxmemory", &most.to_string()]).unwrap();
         let findings = examine(&server.url()).await;
-        assert_eq!(finding_named(&findings, "memory").severity, verdict, "{findings:#?}");
+        assert_eq!(finding_named(&findings, "memory").severity, severity, "{findings:#?}");
         assert_eq!(finding_named(&findings, "writing").severity, writing, "{findings:#?}");
     }
 }
@@ -134,7 +134,7 @@ async fn foreign_keys_are_distinguished_from_outbox_keys() {
     server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
     assert_eq!(finding_named(&examine(&server.url()).await, "keys").severity, FindingSeverity::Ok);
     server.run_command(&["SET", "ours:session", "1"]).unwrap();
-    for (url, verdict) in [
+    for (url, severity) in [
         (server.url(), FindingSeverity::Warning),
         (under("ours:"), FindingSeverity::Warning),
         (under("o*"), FindingSeverity::Ok),
@@ -142,7 +142,7 @@ async fn foreign_keys_are_distinguished_from_outbox_keys() {
         (format!("{}/1", server.url()), FindingSeverity::Ok),
     ] {
         let findings = examine(&url).await;
-        assert_eq!(finding_named(&findings, "keys").severity, verdict, "{url}: {findings:#?}");
+        assert_eq!(finding_named(&findings, "keys").severity, severity, "{url}: {findings:#?}");
     }
     server.run_command(&["SET", "other:objects.with.events", "1"]).unwrap();
     let findings = examine(&under("other:")).await;
@@ -202,22 +202,22 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
         outbox.severity == FindingSeverity::Warning && outbox.observation == "1 object has events",
         "{outbox:?}"
     );
-    assert_eq!(advice_of(outbox), "Start a node: it takes them.");
+    assert_eq!(advice_of(outbox), "Start a node: it journals them.");
     assert_eq!(workers.severity, FindingSeverity::Warning);
-    assert_eq!(workers.observation, "1 without a heartbeat: killed holds user/2");
+    assert_eq!(workers.observation, "1 without a heartbeat: killed owns user/2");
     for key in ["event.worker:killed:object", "event.worker:lives:object", "event.worker:lives:heartbeat"] {
         server.run_command(&["DEL", key]).unwrap();
     }
 
-    // A node takes what is there. What is no event is set aside, however long it is.
+    // A node journals the event. Other entries are set aside, even long ones.
     let long = format!("{{{}", "x".repeat(3 << 20));
-    for left in ["{}", "no JSON", long.as_str(), "{\"type\":\"B a d\"}"] {
-        server.run_command(&["LPUSH", "user/1:events", left]).unwrap();
+    for entry in ["{}", "no JSON", long.as_str(), "{\"type\":\"B a d\"}"] {
+        server.run_command(&["LPUSH", "user/1:events", entry]).unwrap();
         server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
     }
     let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
-    let told = loop {
+    let finding = loop {
         let findings = examine(&server.url()).await;
         let aside = finding_named(&findings, "set aside");
         if aside.observation.starts_with("4 outbox entries")
@@ -229,21 +229,24 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
     };
     store.close();
     assert!(
-        told.severity == FindingSeverity::Warning && told.observation.contains("for user/1 at 2"),
-        "{told:?}"
+        finding.severity == FindingSeverity::Warning && finding.observation.contains("for user/1 at 2"),
+        "{finding:?}"
     );
-    assert!(told.observation.contains("/type") && told.observation.len() < 300, "the newest: {told:?}");
-    let look = advice_of(&told).split(": ").nth(1).unwrap().split(". ").next().unwrap();
-    assert_eq!(run_redis_cli(&server, look).list().len(), 4);
-    run_redis_cli(&server, advice_of(&told).rsplit_once(": ").unwrap().1);
+    assert!(
+        finding.observation.contains("/type") && finding.observation.len() < 300,
+        "the newest: {finding:?}"
+    );
+    let list_command = advice_of(&finding).split(": ").nth(1).unwrap().split(". ").next().unwrap();
+    assert_eq!(run_redis_cli(&server, list_command).list().len(), 4);
+    run_redis_cli(&server, advice_of(&finding).rsplit_once(": ").unwrap().1);
     assert_eq!(finding_named(&examine(&server.url()).await, "set aside").observation, "nothing");
 }
 
-/// Does what redis-cli would do, called so.
+/// Runs the command of a redis-cli call.
 fn run_redis_cli(server: &RedisServer, command: &str) -> pointsman_testing::RedisReply {
     let (ip, port) = (server.address().ip(), server.port());
-    let words = command.strip_prefix(&format!("redis-cli -h {ip} -p {port} -n 0 "));
-    server.run_command(&words.unwrap_or_else(|| panic!("{command}")).split(' ').collect::<Vec<_>>()).unwrap()
+    let args = command.strip_prefix(&format!("redis-cli -h {ip} -p {port} -n 0 "));
+    server.run_command(&args.unwrap_or_else(|| panic!("{command}")).split(' ').collect::<Vec<_>>()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,12 +254,12 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let push = |list: &str, what: &str| drop(server.run_command(&["LPUSH", list, what]).unwrap());
     let set = |key: &str, value: &str| drop(server.run_command(&["SET", key, value]).unwrap());
-    // Nobody put these in line, and the one who holds the second is dead and does not know of it.
+    // These are not queued, and the owner of the second is dead and does not name it.
     for n in 10..23 {
         push(&format!("o:{n}:events"), "{\"type\":\"a\"}");
     }
     set("o:11:event.worker", "dead");
-    // These are looked at: in line, held by one who lives, held by one who is dead and known to hold it.
+    // These are processed: queued, owned by a live worker, owned by a dead worker that names it.
     push("p:1:events", "{}");
     push("objects.with.events", "p:1");
     push("p:2:events", "{}");
@@ -265,26 +268,23 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     push("p:3:events", "{}");
     set("p:3:event.worker", "killed");
     push("event.worker:killed:object", "p:3");
-    // And these are no events of ours: another store's, and what is no list.
-    set("within:pointsman:point", "a point");
+    // These are not events of this store: those of another store, and a key that is not a list.
+    set("within:pointsman:store-state", "state");
     push("within:p:4:events", "{}");
     set("p:5:events", "{}");
     let findings = examine(&server.url()).await;
-    let told = finding_named(&findings, "not in line");
-    assert_eq!(told.severity, FindingSeverity::Warning);
+    let finding = finding_named(&findings, "orphaned");
+    assert_eq!(finding.severity, FindingSeverity::Warning);
     assert_eq!(
-        told.observation, "13 objects have events that no node looks at: o:10; o:11; o:12; and 10 more",
-        "{told:?}"
+        finding.observation, "13 objects have events that no node reads: o:10; o:11; o:12; and 10 more",
+        "{finding:?}"
     );
-    assert!(advice_of(told).contains("look again"), "{told:?}");
-    for left in ["3 objects have", "no events"] {
+    assert!(advice_of(finding).contains("run doctor again"), "{finding:?}");
+    for remaining in ["3 objects have", "no events"] {
         let findings = examine(&server.url()).await;
-        run_redis_cli(
-            &server,
-            advice_of(finding_named(&findings, "not in line")).rsplit_once(": ").unwrap().1,
-        );
+        run_redis_cli(&server, advice_of(finding_named(&findings, "orphaned")).rsplit_once(": ").unwrap().1);
         let findings = examine(&server.url()).await;
-        assert!(finding_named(&findings, "not in line").observation.starts_with(left), "{findings:#?}");
+        assert!(finding_named(&findings, "orphaned").observation.starts_with(remaining), "{findings:#?}");
     }
     assert_eq!(server.run_command(&["LLEN", "objects.with.events"]).unwrap().number().unwrap(), 14);
 }
@@ -307,7 +307,7 @@ async fn wrong_type_lists_are_reported_and_other_checks_run() {
     assert_eq!(finding_named(&findings, "event workers").severity, FindingSeverity::Ok);
 }
 
-/// Waits until an event worker says that it lives.
+/// Waits until an event worker has a heartbeat.
 async fn wait_for_heartbeat(server: &RedisServer) {
     for _ in 0..6_000 {
         if !server.run_command(&["KEYS", "event.worker:*:heartbeat"]).unwrap().list().is_empty() {
@@ -315,7 +315,7 @@ async fn wait_for_heartbeat(server: &RedisServer) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no event worker says that it lives");
+    panic!("no event worker has a heartbeat");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,9 +327,9 @@ async fn store_lost_under_running_nodes_is_reported() {
     server.run_command(&["FLUSHALL"]).unwrap();
     wait_for_heartbeat(&server).await;
     let findings = examine(&server.url()).await;
-    let told = finding_named(&findings, "keys");
-    assert_eq!(told.severity, FindingSeverity::Fault, "{told:?}");
-    assert!(told.observation.contains("FLUSHALL") && advice_of(told).contains("backup"), "{told:?}");
+    let finding = finding_named(&findings, "keys");
+    assert_eq!(finding.severity, FindingSeverity::Fault, "{finding:?}");
+    assert!(finding.observation.contains("FLUSHALL") && advice_of(finding).contains("backup"), "{finding:?}");
     let refused = store.join_node("one", now).await.unwrap_err().to_string();
     assert!(refused.contains("FLUSHALL") && refused.contains("start the nodes again"), "{refused}");
     store.close();

@@ -1,4 +1,4 @@
-//! Reads on a real server: each is of one moment while others write, and long lists are whole.
+//! Reads on a real server: snapshots are consistent under writes, and long lists are complete.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -18,14 +18,14 @@ use pointsman_testing::{RedisSettings, shared_redis, unique_key_prefix};
 
 async fn open(url: &str) -> Arc<dyn Store> {
     let store = Redis::open(url, START_TIME).await;
-    Arc::new(store.unwrap_or_else(|fault| panic!("the store opens: {fault}")))
+    Arc::new(store.unwrap_or_else(|fault| panic!("could not open the store: {fault}")))
 }
 
 fn new_store_url() -> String {
     shared_redis().unwrap().url_with_prefix(&unique_key_prefix())
 }
 
-/// A store with this registered, and a node.
+/// Opens a store, registers a plan and joins a node.
 async fn open_with_plan(url: &str, plan: &RegistrationBuilder) -> (Arc<dyn Store>, NodeId) {
     let store = open(url).await;
     expect_ok(store.register(plan.build(), START_TIME).await);
@@ -57,7 +57,7 @@ async fn read_page(store: &dyn Store, after: EventId, limit: usize, backwards: b
     expect_ok(store.read_events(read).await)
 }
 
-/// All tasks that a filter lets through, page by page.
+/// Lists all tasks that match a filter, page by page.
 async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<TaskSeq> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
@@ -70,7 +70,7 @@ async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) ->
     }
 }
 
-/// A task that ends goes from one table to another. At any moment it is in one of them.
+/// A task that ends moves from one table to another; each snapshot has it once.
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_are_consistent_snapshots_under_writes() {
     const TASKS: i64 = 400;
@@ -102,7 +102,7 @@ async fn reads_are_consistent_snapshots_under_writes() {
     store.close();
 }
 
-/// Whatever is forgotten while a page is read, between two events of it there is none that it does not have.
+/// Events that expire during a read leave no gap between the events of a page.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_have_no_gaps_while_events_expire() {
     const EVENTS: usize = 3_000;
@@ -112,7 +112,7 @@ async fn pages_have_no_gaps_while_events_expire() {
         let now = START_TIME.plus(secs(1 + n));
         ids.extend(emit_events(&*store, vec![new_event("note"); 10], now).await);
     }
-    let forgetting = tokio::spawn({
+    let pruning = tokio::spawn({
         let store = store.clone();
         async move {
             for n in 0..EVENTS as u64 / 10 {
@@ -124,8 +124,8 @@ async fn pages_have_no_gaps_while_events_expire() {
             }
         }
     });
-    let mut marks = BTreeSet::new();
-    while !forgetting.is_finished() {
+    let mut expired_ids = BTreeSet::new();
+    while !pruning.is_finished() {
         for backwards in [false, true] {
             let page = read_page(&*store, EventId::ZERO, EVENTS, backwards).await;
             let first = ids.iter().position(|id| *id == page.journal_range.expired_up_to).unwrap() + 1;
@@ -134,15 +134,15 @@ async fn pages_have_no_gaps_while_events_expire() {
                 found.reverse();
             }
             assert_eq!(found, ids[first..]);
-            marks.insert(page.journal_range.expired_up_to);
+            expired_ids.insert(page.journal_range.expired_up_to);
         }
     }
-    forgetting.await.unwrap();
-    assert!(marks.len() > 2, "{marks:?}");
+    pruning.await.unwrap();
+    assert!(expired_ids.len() > 2, "{expired_ids:?}");
     store.close();
 }
 
-/// Lists find what lies in many buckets, and hop over those in which nothing is left.
+/// Lists find tasks in many buckets and skip empty ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_task_lists_are_complete_across_empty_buckets() {
     const TASKS: i64 = 6_000;
@@ -152,29 +152,29 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
         emit_events(&*store, vec![new_event("record"); 500], START_TIME).await;
     }
     let all = TaskFilter::default();
-    let down = |numbers: &mut dyn Iterator<Item = i64>| {
+    let sort_descending = |numbers: &mut dyn Iterator<Item = i64>| {
         let mut numbers: Vec<TaskSeq> = numbers.map(TaskSeq).collect();
         numbers.sort_by(|a, b| b.cmp(a));
         numbers
     };
-    assert_eq!(list_all_pages(&*store, &all, 1_000).await, down(&mut (1..=TASKS)));
-    // A few stay unfinished, and of the others a few are remembered.
-    let stays = |number: i64| number % 1_700 == 5;
+    assert_eq!(list_all_pages(&*store, &all, 1_000).await, sort_descending(&mut (1..=TASKS)));
+    // A few tasks stay unfinished, and a few ended ones are retained.
+    let stays_unfinished = |number: i64| number % 1_700 == 5;
     loop {
         let claimed = claim_tasks(&*store, node, &plan, 1_000).await;
-        if claimed.iter().all(|task| stays(task.seq.0)) {
+        if claimed.iter().all(|task| stays_unfinished(task.seq.0)) {
             break;
         }
-        let ends = claimed.iter().filter(|task| !stays(task.seq.0));
+        let ends = claimed.iter().filter(|task| !stays_unfinished(task.seq.0));
         let ends = ends.map(|task| attempt_ending(task, success())).collect();
         expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     }
-    assert_eq!(list_all_pages(&*store, &all, 700).await, down(&mut (1..=TASKS)));
+    assert_eq!(list_all_pages(&*store, &all, 700).await, sort_descending(&mut (1..=TASKS)));
     let history = Retention { max_count: 5, max_age: KEEP_EVERYTHING.max_age };
     while expect_ok(store.prune(KEEP_EVERYTHING, history, std::time::Duration::MAX, START_TIME).await)
         .has_more
     {}
-    let running = down(&mut (1..=TASKS).filter(|number| stays(*number)));
+    let running = sort_descending(&mut (1..=TASKS).filter(|number| stays_unfinished(*number)));
     let locked = TaskFilter { statuses: vec![TaskStatus::Locked], ..all.clone() };
     let done = TaskFilter { statuses: vec![TaskStatus::Done], ..all.clone() };
     for limit in [1, 2, 1_000] {
@@ -182,12 +182,12 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
         let ended = list_all_pages(&*store, &done, limit).await;
         assert_eq!(ended.len(), 5);
         let both: BTreeSet<i64> = ended.iter().chain(&running).map(|seq| seq.0).collect();
-        assert_eq!(list_all_pages(&*store, &all, limit).await, down(&mut both.into_iter()));
+        assert_eq!(list_all_pages(&*store, &all, limit).await, sort_descending(&mut both.into_iter()));
     }
     store.close();
 }
 
-/// Workers elsewhere hold tasks as nodes do, though they are none.
+/// Remote workers lease tasks without being nodes.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_remote_workers_are_listed_as_running() {
     let plan = RegistrationBuilder::default()
@@ -197,19 +197,16 @@ async fn tasks_of_remote_workers_are_listed_as_running() {
     let (store, node) = open_with_plan(&new_store_url(), &plan).await;
     emit_events(&*store, vec![new_event("record"), new_event("page"), new_event("record")], START_TIME).await;
     let until = START_TIME.plus(secs(30));
-    let by = Claimant::Worker { lease_until: until, tenant: None };
-    let of_worker = ClaimRequest {
-        claimant: by,
-        handlers: Arc::new(BTreeSet::from([handler_name("print")])),
-        max_tasks: 1,
-    };
-    let fetched = expect_ok(store.claim_tasks(of_worker, START_TIME).await).tasks;
+    let claimant = Claimant::Worker { lease_until: until, tenant: None };
+    let worker_claim =
+        ClaimRequest { claimant, handlers: Arc::new(BTreeSet::from([handler_name("print")])), max_tasks: 1 };
+    let fetched = expect_ok(store.claim_tasks(worker_claim, START_TIME).await).tasks;
     let claimed = claim_tasks(&*store, node, &plan, 1).await;
-    let held: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
+    let leased: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
     let locked = TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() };
     for limit in [1, 10] {
         let found = list_all_pages(&*store, &locked, limit).await;
-        assert_eq!(found, held.iter().rev().copied().collect::<Vec<_>>());
+        assert_eq!(found, leased.iter().rev().copied().collect::<Vec<_>>());
     }
     let fences: Vec<_> = fetched.iter().chain(&claimed).map(|task| (task.seq, task.fence)).collect();
     assert!(expect_ok(store.find_lost_attempts(fences.clone()).await).is_empty());
@@ -218,10 +215,10 @@ async fn tasks_of_remote_workers_are_listed_as_running() {
     store.close();
 }
 
-/// Big events come in pages of bounded size, and none is left out.
+/// Pages of large events are bounded in size, and no event is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_large_events_are_bounded_in_size() {
-    const MOST: usize = 9 << 20;
+    const MAX_PAGE_BYTES: usize = 9 << 20;
     let (store, _) = open_with_plan(&new_store_url(), &RegistrationBuilder::single_handler()).await;
     let big = new_event("note").with_key("a").with_value(&format!("\"{}\"", "x".repeat(1_000_000)));
     let mut ids = Vec::new();
@@ -232,14 +229,14 @@ async fn pages_of_large_events_are_bounded_in_size() {
     while found.len() < ids.len() {
         let page = read_page(&*store, after, 1_000, false).await;
         let bytes: usize = page.events.iter().map(|event| event.value.as_str().len()).sum();
-        assert!((1..=MOST).contains(&bytes), "{bytes}");
+        assert!((1..=MAX_PAGE_BYTES).contains(&bytes), "{bytes}");
         found.extend(page.events.iter().map(|event| event.id));
         after = page.scanned_up_to;
     }
     assert_eq!(found, ids);
     let object = expect_ok(store.read_object(&tenant("default"), &object_key("a"), 1_000).await).unwrap();
     let chain: Vec<EventId> = object.events.iter().map(|event| event.id).collect();
-    assert!((2..=MOST / 1_000_000).contains(&chain.len()), "{}", chain.len());
+    assert!((2..=MAX_PAGE_BYTES / 1_000_000).contains(&chain.len()), "{}", chain.len());
     assert!(ids.iter().rev().zip(&chain).all(|(id, found)| id == found));
     store.close();
 }
@@ -250,9 +247,9 @@ async fn reads_survive_cut_connections_and_report_a_lost_store() {
     let (store, _) = open_with_plan(&server.url(), &RegistrationBuilder::single_handler()).await;
     emit_events(&*store, vec![new_event("record")], START_TIME).await;
     for _ in 0..3 {
-        let seen = expect_ok(store.read_journal_range().await);
+        let range = expect_ok(store.read_journal_range().await);
         server.run_command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-        assert_eq!(expect_ok(store.read_journal_range().await), seen);
+        assert_eq!(expect_ok(store.read_journal_range().await), range);
         server.run_command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
         assert_eq!(expect_ok(store.list_tasks(TaskFilter::default(), None, 10).await).tasks.len(), 1);
     }

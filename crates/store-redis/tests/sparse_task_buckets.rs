@@ -1,4 +1,4 @@
-//! Unfinished tasks that are far apart: each is alone in its bucket.
+//! Unfinished tasks with distant numbers: each is alone in its bucket.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use pointsman_store_conformance::fixture::{
 };
 use pointsman_testing::{RedisReply, RedisServer, RedisSettings};
 
-/// Tasks of one bucket.
+/// Number of tasks per bucket.
 const TASKS_PER_BUCKET: u64 = 1024;
-/// More than two batches.
+/// Number of tasks, more than two batches.
 const TASKS: usize = 1_100;
 
 fn decode_varint(bytes: &[u8], at: usize) -> (u64, usize) {
@@ -32,19 +32,19 @@ fn encode_varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Skips the numbers of a bucket, as if its tasks had been created and had ended. The mark makes the store read its
+/// Skips the numbers of a bucket, as if its tasks had been created and had ended. The changed nonce makes the store read its
 /// counters again.
 fn skip_bucket(server: &RedisServer) {
-    let RedisReply::Bytes(mut point) = server.run_command(&["GET", "pointsman:point"]).unwrap() else {
+    let RedisReply::Bytes(mut state) = server.run_command(&["GET", "pointsman:store-state"]).unwrap() else {
         panic!()
     };
-    // Version and mark, then six numbers before that of the tasks.
-    point[15] ^= 1;
-    let at = (0..6).fold(16, |at, _| at + decode_varint(&point, at).1);
-    let (tasks, length) = decode_varint(&point, at);
-    // Numbers are written with their sign in the lowest bit.
-    point.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
-    server.run_command(&[b"SET".as_slice(), b"pointsman:point", &point]).unwrap();
+    // Version and nonce, then six numbers before the last task number.
+    state[15] ^= 1;
+    let at = (0..6).fold(16, |at, _| at + decode_varint(&state, at).1);
+    let (tasks, length) = decode_varint(&state, at);
+    // Varints have the sign in the lowest bit.
+    state.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
+    server.run_command(&[b"SET".as_slice(), b"pointsman:store-state", &state]).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,8 +66,8 @@ async fn sparse_tasks_keep_their_objects() {
         skip_bucket(&server);
     }
     emit("note", "unused", START_TIME).await;
-    let buckets = server.run_command(&["ZCARD", "pointsman:tasks"]).unwrap().number();
-    assert_eq!(buckets, Some(TASKS as i64), "each is alone");
+    let buckets = server.run_command(&["ZCARD", "pointsman:active-task-buckets"]).unwrap().number();
+    assert_eq!(buckets, Some(TASKS as i64), "each task has its own bucket");
 
     let (day, now) = (Duration::from_secs(86_400), START_TIME.plus(secs(2 * 86_400)));
     let retain = Retention { max_age: day, ..KEEP_EVERYTHING };
@@ -79,7 +79,7 @@ async fn sparse_tasks_keep_their_objects() {
             break;
         }
     }
-    assert_eq!(deleted, 1, "the unused one");
+    assert_eq!(deleted, 1, "only the unused object is deleted");
     for (n, before) in emitted.iter().enumerate().rev().step_by(100) {
         assert_eq!(emit("note", &format!("object:{n}"), now).await.prev, Some(before.id), "{n}");
     }

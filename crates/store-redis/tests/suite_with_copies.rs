@@ -1,5 +1,5 @@
-//! A store that is moved is the same store: behaviours of the one suite that survive a restart survive a move to Redis, and
-//! from there.
+//! A copied store behaves like the original: tests of the conformance suite that restart a store also pass if the store is
+//! copied to or from Redis instead.
 
 mod store_location;
 

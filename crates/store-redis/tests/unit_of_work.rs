@@ -16,7 +16,7 @@ fn work_event(key: &str, value: &str) -> NewEvent {
     new_event("work.changed").with_key(key).with_value(value)
 }
 
-/// Adds one to a counter, and tells of it twice.
+/// Increments a counter, and emits three events.
 fn increment_counter(
     location: &RedisLocation,
 ) -> impl FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, Box<dyn std::error::Error + Send + Sync>>
@@ -35,11 +35,11 @@ async fn commands_run_and_events_are_emitted_in_order() {
     let node = TestNode::open(&location).await;
     node.store.transact(increment_counter(&location)).await.unwrap();
     let events = node.wait_for_events(3).await;
-    let of = |key: &str| -> Vec<_> {
+    let events_of = |key: &str| -> Vec<_> {
         let key = ObjectKey::new(key).unwrap();
         events.iter().filter(|event| event.key.as_ref() == Some(&key)).cloned().collect()
     };
-    assert_eq!((event_values(&of("a")), event_values(&of("b"))), (vec!["1", "3"], vec!["2"]));
+    assert_eq!((event_values(&events_of("a")), event_values(&events_of("b"))), (vec!["1", "3"], vec!["2"]));
     assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]).unwrap(), "1");
     node.close().await;
 }
@@ -59,12 +59,12 @@ async fn failed_work_leaves_nothing_behind() {
     assert!(panicked.await.unwrap_err().to_string().contains("oh"));
     assert_eq!(location.connect().text_reply(&["GET", ":mine:text"]), None);
     for (statement, why) in
-        [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:point", "own tables")]
+        [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:store-state", "own tables")]
     {
         let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
         let refused = node.store.transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
-        let said = refused.await.unwrap_err().to_string();
-        assert!(said.contains(why), "{said}");
+        let message = refused.await.unwrap_err().to_string();
+        assert!(message.contains(why), "{message}");
     }
     let read = node.store.transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
     assert!(read.unwrap_err().to_string().contains("writes only"));
@@ -84,8 +84,11 @@ async fn command_refused_by_redis_emits_no_event() {
         sql.execute("INCR", &[SqlValue::from(key)])?;
         Ok(vec![work_event("a", "1")])
     });
-    let said = refused.await.unwrap_err().to_string();
-    assert!(said.contains("command 1, INCR: WRONGTYPE") && said.contains("nothing was done"), "{said}");
+    let message = refused.await.unwrap_err().to_string();
+    assert!(
+        message.contains("command 1, INCR: WRONGTYPE") && message.contains("nothing was done"),
+        "{message}"
+    );
     assert!(node.read_journal().await.is_empty());
     node.close().await;
 }
@@ -103,7 +106,7 @@ async fn event_cause_is_kept() {
     node.close().await;
 }
 
-/// Its answer is lost, and it is sent again: Redis has done it once.
+/// The unit of work is resent after the reply was lost, and runs once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn unit_of_work_with_lost_reply_runs_once() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
@@ -113,11 +116,11 @@ async fn unit_of_work_with_lost_reply_runs_once() {
     let script = include_str!("../src/lua/unit_of_work.lua");
     let hash = location.connect().text_reply(&["SCRIPT", "LOAD", script]).unwrap();
     for round in 1..=3 {
-        let set = proxy.arm(&hash, CommandFault::LoseReply);
+        let fault = proxy.arm(&hash, CommandFault::LoseReply);
         let (store, work) = (node.store.clone(), increment_counter(&location));
         let unit = tokio::spawn(async move { store.transact(work).await });
-        block_in_place(|| set.wait_until_triggered());
-        set.release();
+        block_in_place(|| fault.wait_until_triggered());
+        fault.release();
         unit.await.unwrap().unwrap();
         node.wait_for_events(3 * round).await;
         assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]), Some(round.to_string()));

@@ -7,32 +7,33 @@ use common::redis_location::{RawClient, RedisLocation};
 
 const BEGIN_SCRIPT: &str = include_str!("../src/lua/begin_transaction.lua");
 const COMMIT_SCRIPT: &str = include_str!("../src/lua/commit.lua");
-const LOCK_KEYS: [&str; 5] = ["point", "told", "turn", "turn:waiting", "touched"];
+const LOCK_KEYS: [&str; 5] =
+    ["store-state", "commit-records", "write-lock", "write-lock:waiting", "invalidation-records"];
 
 /// Requests the lock; returns whether it was acquired.
-fn try_acquire(client: &mut RawClient, who: &str) -> bool {
-    let names = LOCK_KEYS.into_iter().chain(["turn:asked"]);
+fn try_acquire(client: &mut RawClient, node: &str) -> bool {
+    let names = LOCK_KEYS.into_iter().chain(["write-lock:requested"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
-    let words = ["EVAL", BEGIN_SCRIPT, "6"]
+    let args = ["EVAL", BEGIN_SCRIPT, "6"]
         .into_iter()
         .chain(keys.iter().map(String::as_str))
-        .chain([who, "60000", ""]);
-    client.command(&words.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
+        .chain([node, "60000", ""]);
+    client.command(&args.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
 }
 
 /// Releases the lock; returns the next owner.
-fn release(client: &mut RawClient, who: &str) -> Option<String> {
-    let names = LOCK_KEYS.into_iter().chain(["turn:wake:"]);
+fn release(client: &mut RawClient, node: &str) -> Option<String> {
+    let names = LOCK_KEYS.into_iter().chain(["write-lock:wake:"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
     let prefix = client.prefix.clone();
-    let words = ["EVAL", COMMIT_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
-    let words = words.chain([who, "60000", "", "", "", "", &prefix, "", "0"]);
-    client.command(&words.collect::<Vec<_>>());
-    client.text_reply(&["GET", ":pointsman:turn"])
+    let args = ["EVAL", COMMIT_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
+    let args = args.chain([node, "60000", "", "", "", "", &prefix, "", "0"]);
+    client.command(&args.collect::<Vec<_>>());
+    client.text_reply(&["GET", ":pointsman:write-lock"])
 }
 
-/// Also those who come in the same second, and whatever they are called: else one of three who always write would hardly
-/// ever have a turn.
+/// This includes nodes that arrive in the same second, regardless of their names: otherwise one of three busy nodes would
+/// hardly ever get the lock.
 #[test]
 fn longest_waiting_node_gets_the_write_lock_next() {
     let mut client = RedisLocation::on_shared_server().connect();
@@ -53,32 +54,38 @@ fn longest_waiting_node_gets_the_write_lock_next() {
 }
 
 #[test]
-fn waiting_nodes_keep_their_place_and_vanished_nodes_lose_it() {
+fn waiting_nodes_stay_in_order_and_vanished_nodes_are_removed() {
     let mut client = RedisLocation::on_shared_server().connect();
     assert!(
         try_acquire(&mut client, "a")
             && !try_acquire(&mut client, "gone")
-            && !try_acquire(&mut client, "patient")
+            && !try_acquire(&mut client, "waiting")
     );
-    // Both wait for a minute, and one of them has long asked for the last time.
+    // Both have waited for a minute, and one has not repeated its request for 30 seconds.
     let seconds: i64 = client.text_replies(&["TIME"])[0].parse().unwrap();
     let [minute_ago, long_ago] = [60, 30].map(|ago| ((seconds - ago) * 1_000_000).to_string());
-    client.command(&["ZADD", ":pointsman:turn:waiting", &minute_ago, "gone", &minute_ago, "patient"]);
-    client.command(&["ZADD", ":pointsman:turn:asked", &long_ago, "gone"]);
+    client.command(&["ZADD", ":pointsman:write-lock:waiting", &minute_ago, "gone", &minute_ago, "waiting"]);
+    client.command(&["ZADD", ":pointsman:write-lock:requested", &long_ago, "gone"]);
     assert!(!try_acquire(&mut client, "late"));
-    assert_eq!(client.text_replies(&["ZRANGE", ":pointsman:turn:waiting", "0", "-1"]), ["patient", "late"]);
-    assert_eq!(release(&mut client, "a").as_deref(), Some("patient"));
+    assert_eq!(
+        client.text_replies(&["ZRANGE", ":pointsman:write-lock:waiting", "0", "-1"]),
+        ["waiting", "late"]
+    );
+    assert_eq!(release(&mut client, "a").as_deref(), Some("waiting"));
 }
 
-/// Nobody waits for those who waited before everything was stopped.
+/// Nodes that waited before all nodes were stopped do not delay others.
 #[test]
 fn waiting_list_expires_when_nobody_waits() {
     let mut client = RedisLocation::on_shared_server().connect();
     assert!(try_acquire(&mut client, "a") && !try_acquire(&mut client, "b"));
-    for key in [":pointsman:turn:waiting", ":pointsman:turn:asked"] {
+    for key in [":pointsman:write-lock:waiting", ":pointsman:write-lock:requested"] {
         assert!((1..=3000).contains(&client.integer_reply(&["PTTL", key])));
     }
     assert_eq!(release(&mut client, "a").as_deref(), Some("b"));
     assert!(try_acquire(&mut client, "b"));
-    assert_eq!(client.integer_reply(&["EXISTS", ":pointsman:turn:waiting", ":pointsman:turn:asked"]), 0);
+    assert_eq!(
+        client.integer_reply(&["EXISTS", ":pointsman:write-lock:waiting", ":pointsman:write-lock:requested"]),
+        0
+    );
 }

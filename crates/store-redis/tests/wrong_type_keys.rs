@@ -1,4 +1,4 @@
-//! Keys of the documents that somebody has made something else of: a commit is done whole or not at all.
+//! Documented keys of the wrong type, and stores of another layout.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -6,25 +6,28 @@ mod common;
 use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::{TestNode, event_values};
 use common::{now, wait_until};
+use pointsman_store::finding::FindingSeverity;
+use pointsman_store::store_copy::CopyNotReady;
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
-use pointsman_store_redis::Redis;
+use pointsman_store_redis::doctor::examine;
+use pointsman_store_redis::{OpenError, Redis, RedisStoreCopy};
 
-/// While it cannot be set aside, nothing of its object is taken; then all of it goes on.
+/// While an invalid entry cannot be set aside, no event of its object is journaled; afterwards all are.
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_stay_in_the_outbox_while_set_aside_fails() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.command(&["SET", ":events.set.aside", "no list"]);
+    client.command(&["SET", ":events.set.aside", "not a list"]);
     client.push_events("mixed", &[outbox_event("a", 1), "poison".into(), outbox_event("a", 2)]);
     for _ in 0..20 {
         tokio::time::sleep(common::POLL_INTERVAL * 5).await;
-        // One of them may be in flight, where it is kept as well.
+        // One entry may be in flight, where it is kept as well.
         assert!(node.read_journal().await.is_empty());
     }
     client.command(&["DEL", ":events.set.aside"]);
     assert_eq!(event_values(&node.wait_for_events(2).await), ["1", "2"]);
-    wait_until("it is set aside", async || {
+    wait_until("the entry is set aside", async || {
         location.connect().integer_reply(&["LLEN", ":events.set.aside"]) == 1
     })
     .await;
@@ -38,10 +41,43 @@ async fn other_layouts_are_refused_with_advice() {
     let location = RedisLocation::on_shared_server();
     TestNode::open(&location).await.close().await;
     let mut client = location.connect();
-    let known: u32 = client.text_reply(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
-    for (layout, advice) in [(known + 1, "newer version"), (known - 1, "cannot be upgraded")] {
+    let current: u32 = client.text_reply(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
+    for (layout, advice) in [(current + 1, "newer version"), (current - 1, "cannot be upgraded")] {
         client.command(&["HSET", ":pointsman:texts", "layout", &layout.to_string()]);
         let refused = Redis::open(&location.url, now()).await.err().unwrap().to_string();
         assert!(refused.contains(advice) && refused.contains(&format!("layout is {layout}")), "{refused}");
     }
+}
+
+/// A store of an older layout has other keys, so its state is not found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn stores_of_an_older_layout_are_not_overwritten() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.command(&["HSET", ":pointsman:texts", "layout", "2"]);
+    client.command(&["SET", ":pointsman:point", "state of layout 2"]);
+    let refusals = [
+        Redis::open(&location.url, now()).await.err().unwrap().to_string(),
+        copy_error(&location, RedisStoreCopy::source).await,
+        copy_error(&location, RedisStoreCopy::target).await,
+    ];
+    for refusal in refusals {
+        assert!(refusal.contains("layout is 2") && refusal.contains("cannot be upgraded"), "{refusal}");
+    }
+    let findings = examine(&location.url).await;
+    let finding = findings.iter().find(|finding| finding.name == "keys").unwrap();
+    assert!(
+        finding.severity == FindingSeverity::Fault && finding.observation.contains("layout is 2"),
+        "{finding:?}"
+    );
+    assert_eq!(client.text_reply(&["HGET", ":pointsman:texts", "layout"]).as_deref(), Some("2"));
+    assert_eq!(client.integer_reply(&["EXISTS", ":pointsman:store-state"]), 0);
+}
+
+async fn copy_error(
+    location: &RedisLocation,
+    open: fn(&str) -> Result<RedisStoreCopy, CopyNotReady<OpenError>>,
+) -> String {
+    let url = location.url.clone();
+    tokio::task::spawn_blocking(move || open(&url).err().unwrap().to_string()).await.unwrap()
 }

@@ -38,7 +38,7 @@ fn a_server_that_cannot_use_its_redis_explains_why() {
     assert_serve_fails(&url("/99"), 78, &["there is no database 99"]);
     assert_serve_fails(&url("/?prefix=%20"), 78, &["pointsman.yml:1", "`prefix` can only be"]);
     assert_serve_fails(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
-    assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
+    assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is not a sentinel"]);
     assert_serve_fails("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
     redis
         .run_command(&["ACL", "SETUSER", "reader", "on", ">hunter2", "~*", "+@read", "+@connection"])

@@ -44,42 +44,42 @@ impl<'a> Handshake<'a> {
         auth
     }
 
-    pub(super) fn check_login_reply(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
-        self.check_ping_reply(answer)
+    pub(super) fn check_login_reply(&self, reply: RedisResult<Value>) -> Result<(), OpenError> {
+        self.check_ping_reply(reply)
     }
 
-    /// A server that cannot write to its disk refuses `PING` as it refuses writes, and still answers reads.
-    fn check_ping_reply(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
-        match answer {
+    /// A server that cannot write to its disk refuses `PING` as it refuses writes, and still replies reads.
+    fn check_ping_reply(&self, reply: RedisResult<Value>) -> Result<(), OpenError> {
+        match reply {
             Err(error) if error_codes(&error) == ["MISCONF"] => Ok(()),
-            answer => self.decode_reply::<Value>(answer).map(drop),
+            reply => self.decode_reply::<Value>(reply).map(drop),
         }
     }
 
     /// Returns the commands that query and configure a connection. Each has its own reply, even if others fail.
     pub(super) fn setup_commands(&self) -> Pipeline {
-        let mut questions = redis::pipe();
-        questions.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
-        questions.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
+        let mut commands = redis::pipe();
+        commands.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
+        commands.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
         if self.endpoint.database != 0 {
-            questions.cmd("SELECT").arg(self.endpoint.database);
+            commands.cmd("SELECT").arg(self.endpoint.database);
         }
-        questions.ignore_errors();
-        questions
+        commands.ignore_errors();
+        commands
     }
 
     /// Checks that the server is of the kind that the URL names, recent enough, and a master.
     pub(super) fn check_server(
         &self,
-        answers: RedisResult<Vec<RedisResult<Value>>>,
+        replies: RedisResult<Vec<RedisResult<Value>>>,
     ) -> Result<(), OpenError> {
-        let answers = answers.map_err(|error| self.open_error_from(&error))?;
-        let mut answers = answers.into_iter();
-        let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+        let replies = replies.map_err(|error| self.open_error_from(&error))?;
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
         let (info, role, ping, _named, selected) = (next(), next(), next(), next(), next());
         let info: String = self.decode_reply(info)?;
         let found =
-            info_line(&info, "redis_version").ok_or_else(|| self.not_redis_error("it tells no version"))?;
+            info_line(&info, "redis_version").ok_or_else(|| self.not_redis_error("it reports no version"))?;
         if found
             .split('.')
             .next()
@@ -126,7 +126,7 @@ impl<'a> Handshake<'a> {
                 ("is a sentinel", format!("write {}host1,host2,host3/mymaster", scheme("+sentinel")))
             }
             (ServerKind::Standalone, DiscoveryMode::Sentinel { .. }) => (
-                "is no sentinel",
+                "is not a sentinel",
                 format!("name the sentinels, mostly at port 26379, or write {}host:6379", scheme("")),
             ),
             (ServerKind::Standalone, DiscoveryMode::Single | DiscoveryMode::Cluster) => {
@@ -143,8 +143,8 @@ impl<'a> Handshake<'a> {
         match word().as_str() {
             "master" => Ok(()),
             "slave" => {
-                let of = ServerAddress { host: word(), port: word().parse().unwrap_or_default() };
-                Err(OpenError::IsReplica { address: self.address.to_string(), master: of.to_string() })
+                let master = ServerAddress { host: word(), port: word().parse().unwrap_or_default() };
+                Err(OpenError::IsReplica { address: self.address.to_string(), master: master.to_string() })
             }
             other => Err(self.not_redis_error(&format!("its role is {other:?}"))),
         }
@@ -157,10 +157,10 @@ impl<'a> Handshake<'a> {
     /// Decodes a reply as the expected type.
     pub(super) fn decode_reply<T: redis::FromRedisValue>(
         &self,
-        answer: RedisResult<Value>,
+        reply: RedisResult<Value>,
     ) -> Result<T, OpenError> {
-        let answer = answer.map_err(|error| self.open_error_from(&error))?;
-        from_redis_value(answer).map_err(|error| self.not_redis_error(&error.to_string()))
+        let reply = reply.map_err(|error| self.open_error_from(&error))?;
+        from_redis_value(reply).map_err(|error| self.not_redis_error(&error.to_string()))
     }
 
     /// Explains a driver error to an operator.
@@ -168,10 +168,10 @@ impl<'a> Handshake<'a> {
         let at = self.address.to_string();
         if let Some(tls) = tls_error(error) {
             return match tls {
-                rustls::Error::InvalidMessage(_) => self.not_redis_error(
-                    "it does not encrypt; what is not encrypted begins with redis, not with rediss",
-                ),
-                told => OpenError::TlsFailed { address: at, reason: told.to_string() },
+                rustls::Error::InvalidMessage(_) => {
+                    self.not_redis_error("it does not use TLS; begin the URL with redis, not with rediss")
+                }
+                other => OpenError::TlsFailed { address: at, reason: other.to_string() },
             };
         }
         if error.is_timeout() {
@@ -186,9 +186,8 @@ impl<'a> Handshake<'a> {
             Some("NOAUTH" | "WRONGPASS") => self.login_refused_error(&error_reason(error)),
             Some("DENIED") => {
                 let role = self.user_name().into();
-                let advice = "give it a password (requirepass), or turn protected-mode off where only friends reach it";
-                let reason =
-                    "it is in protected mode, and takes connections from its own machine only".into();
+                let advice = "set a password (requirepass), or disable protected-mode on a trusted network";
+                let reason = "it is in protected mode and accepts only local connections".into();
                 OpenError::AccessDenied { address: at, role, reason, advice: advice.into() }
             }
             Some("NOPERM") => OpenError::MissingPrivilege {
@@ -206,16 +205,16 @@ impl<'a> Handshake<'a> {
 
     /// Describes why the server was not reached. A TLS server closes a plaintext connection without a reply.
     fn describe_unreachable(&self, error: &RedisError) -> String {
-        let hung_up = io_error(error).is_some_and(|error| {
+        let was_closed = io_error(error).is_some_and(|error| {
             [Io::UnexpectedEof, Io::ConnectionReset, Io::BrokenPipe].contains(&error.kind())
         });
-        match (hung_up, self.endpoint.is_encrypted()) {
+        match (was_closed, self.endpoint.is_encrypted()) {
             (true, false) => {
-                "it closed the connection without an answer (if it encrypts, let the URL begin with rediss)"
+                "it closed the connection without a reply (if it uses TLS, begin the URL with rediss)"
                     .into()
             }
             (true, true) => {
-                "it closed the connection without an answer (if it wants a certificate: sslcert and sslkey)"
+                "it closed the connection without a reply (if it requires a client certificate: sslcert and sslkey)"
                     .into()
             }
             (false, _) => error_reason(error),
@@ -227,9 +226,9 @@ impl<'a> Handshake<'a> {
     }
 
     fn login_refused_error(&self, reason: &str) -> OpenError {
-        let of_sentinel = self.is_sentinel_login();
-        let variable = if of_sentinel { url::SENTINEL_PASSWORD_VARIABLE } else { url::PASSWORD_VARIABLE };
-        let advice = match (self.login.map(|login| login.source), of_sentinel) {
+        let is_sentinel = self.is_sentinel_login();
+        let variable = if is_sentinel { url::SENTINEL_PASSWORD_VARIABLE } else { url::PASSWORD_VARIABLE };
+        let advice = match (self.login.map(|login| login.source), is_sentinel) {
             (None, true) => format!("give the sentinels' password in {variable}, or in sentinel_password"),
             (None, false) => {
                 format!(
@@ -265,7 +264,7 @@ pub(crate) fn info_line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
 }
 
-/// Returns the underlying error, which the driver keeps in its own box.
+/// Returns the underlying error, which the driver wraps in an `Arc`.
 fn driver_error_source(error: &RedisError) -> Option<&Arc<dyn Error + Send + Sync>> {
     error.source().and_then(|source| source.downcast_ref())
 }

@@ -86,7 +86,7 @@ struct Login {
     source: PasswordSource,
 }
 
-/// Where a password comes from.
+/// Source of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PasswordSource {
     Url,
@@ -184,7 +184,7 @@ impl Endpoint {
     fn timeout_error(&self, address: &ServerAddress) -> OpenError {
         // A plaintext server waits for the rest of what it takes for a command.
         let hint = match self.is_encrypted() {
-            true => " (if it does not encrypt, let the URL begin with redis)",
+            true => " (if it does not use TLS, begin the URL with redis)",
             false => "",
         };
         let reason = format!("it does not answer within {} s{hint}", self.connect_timeout.as_secs());

@@ -16,23 +16,23 @@ impl Endpoint {
     }
 
     /// Finds the server that has our keys and connects to it. Sentinels and nodes may be down, or name a former
-    /// master: then the next host is asked.
+    /// master: then the next host is queried.
     pub(super) fn find_server(&self) -> Result<(ServerAddress, Connection), OpenError> {
-        let (mut tried, mut troubles) = (Vec::new(), Vec::new());
+        let (mut tried, mut errors) = (Vec::new(), Vec::new());
         for host in &self.hosts {
-            match self.ask_for_server(host) {
+            match self.query_server_address(host) {
                 Ok(master) if tried.contains(&master) => {}
                 Ok(master) => match self.connect_and_check(&master) {
                     Ok(connection) => return Ok((master, connection)),
-                    Err(trouble) => {
-                        troubles.push(trouble);
+                    Err(error) => {
+                        errors.push(error);
                         tried.push(master);
                     }
                 },
-                Err(trouble) => troubles.push(trouble),
+                Err(error) => errors.push(error),
             }
         }
-        Err(self.most_helpful_error(troubles))
+        Err(self.most_helpful_error(errors))
     }
 
     /// Returns the server that each host of the URL names; `None` if the URL names the server itself.
@@ -41,20 +41,21 @@ impl Endpoint {
             return None;
         }
         let endpoint = self.clone();
-        let ask_all = move || endpoint.hosts.iter().map(|host| endpoint.ask_for_server(host)).collect();
-        tokio::task::spawn_blocking(ask_all).await.ok()
+        let query_all =
+            move || endpoint.hosts.iter().map(|host| endpoint.query_server_address(host)).collect();
+        tokio::task::spawn_blocking(query_all).await.ok()
     }
 
-    /// Asks one host of the URL for the address of the server.
-    fn ask_for_server(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
+    /// Queries one host of the URL for the address of the server.
+    fn query_server_address(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
         match &self.mode {
             DiscoveryMode::Single => Ok(host.clone()),
-            DiscoveryMode::Sentinel { master, login } => self.ask_sentinel(host, master, login.as_ref()),
-            DiscoveryMode::Cluster => self.ask_cluster_node(host),
+            DiscoveryMode::Sentinel { master, login } => self.query_sentinel(host, master, login.as_ref()),
+            DiscoveryMode::Cluster => self.query_cluster_node(host),
         }
     }
 
-    fn ask_sentinel(
+    fn query_sentinel(
         &self,
         host: &ServerAddress,
         name: &str,
@@ -62,11 +63,11 @@ impl Endpoint {
     ) -> Result<ServerAddress, OpenError> {
         let mut sentinel = self.connect_and_log_in(host, login)?;
         let handshake = Handshake::new(self, host, login);
-        let asked = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query(&mut sentinel);
-        if asked.as_ref().is_err_and(is_unknown_command) {
+        let reply = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query(&mut sentinel);
+        if reply.as_ref().is_err_and(is_unknown_command) {
             return Err(handshake.wrong_kind_error(ServerKind::Standalone));
         }
-        let found: Option<(String, u16)> = handshake.decode_reply(asked)?;
+        let found: Option<(String, u16)> = handshake.decode_reply(reply)?;
         let Some((master, port)) = found else {
             let known = redis::cmd("SENTINEL").arg("MASTERS").query(&mut sentinel);
             let known: Vec<HashMap<String, String>> = handshake.decode_reply(known)?;
@@ -82,17 +83,17 @@ impl Endpoint {
         Ok(ServerAddress { host: master, port })
     }
 
-    fn ask_cluster_node(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
+    fn query_cluster_node(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
         let mut node = self.connect_and_log_in(host, self.login.as_ref())?;
         let handshake = Handshake::new(self, host, self.login.as_ref());
-        let asked = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node);
-        if asked.as_ref().is_err_and(is_unknown_command) {
+        let reply = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node);
+        if reply.as_ref().is_err_and(is_unknown_command) {
             return Err(handshake.wrong_kind_error(ServerKind::Sentinel));
         }
-        if asked.as_ref().is_err_and(|error| error_reason(error).contains("cluster support disabled")) {
+        if reply.as_ref().is_err_and(|error| error_reason(error).contains("cluster support disabled")) {
             return Err(handshake.wrong_kind_error(ServerKind::Standalone));
         }
-        let (slots, ours): (Vec<Vec<Value>>, u16) = (handshake.decode_reply(asked)?, key_slot(&self.prefix));
+        let (slots, ours): (Vec<Vec<Value>>, u16) = (handshake.decode_reply(reply)?, key_slot(&self.prefix));
         slot_owner(slots, ours, host)
             .ok_or_else(|| OpenError::SlotNotServed { address: host.to_string(), slot: ours })
     }
@@ -125,13 +126,13 @@ impl Endpoint {
     }
 
     /// Returns the most helpful of several errors: rather the reply of a server than that another did not reply.
-    fn most_helpful_error(&self, mut troubles: Vec<OpenError>) -> OpenError {
-        let said = troubles.iter().position(|trouble| !matches!(trouble, OpenError::Unreachable { .. }));
-        match (said, troubles.len()) {
-            (Some(said), _) => troubles.swap_remove(said),
-            (None, 1) => troubles.swap_remove(0),
+    fn most_helpful_error(&self, mut errors: Vec<OpenError>) -> OpenError {
+        let informative = errors.iter().position(|error| !matches!(error, OpenError::Unreachable { .. }));
+        match (informative, errors.len()) {
+            (Some(index), _) => errors.swap_remove(index),
+            (None, 1) => errors.swap_remove(0),
             (None, _) => {
-                let each = troubles.iter().filter_map(|trouble| match trouble {
+                let each = errors.iter().filter_map(|error| match error {
                     OpenError::Unreachable { address: at, reason } => Some(format!("{at}: {reason}")),
                     _ => None,
                 });
@@ -149,7 +150,7 @@ fn is_unknown_command(error: &RedisError) -> bool {
 }
 
 /// Finds the owner of a slot in the reply of `CLUSTER SLOTS`: first and last slot, master and replicas of each range.
-fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, asked: &ServerAddress) -> Option<ServerAddress> {
+fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, queried: &ServerAddress) -> Option<ServerAddress> {
     ranges.into_iter().find_map(|range| {
         let mut range = range.into_iter();
         let (first, last): (u16, u16) =
@@ -157,8 +158,9 @@ fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, asked: &ServerAddress) -> Opti
         let node = range.next().filter(|_| (first..=last).contains(&slot))?;
         let mut node = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
         let host: Option<String> = from_redis_value(node.next()?).ok()?;
-        // A node that does not announce its address is reachable where it was asked.
-        let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
+        // A node that does not announce its address is reachable at the queried address.
+        let host =
+            host.filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| queried.host.clone());
         Some(ServerAddress { host, port: from_redis_value(node.next()?).ok()? })
     })
 }
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn slot_owner_is_found_by_its_range() {
-        let asked = ServerAddress { host: "asked".into(), port: 6379 };
+        let queried = ServerAddress { host: "queried".into(), port: 6379 };
         let ranges = vec![
             slot_range(0, 5460, bulk_string("10.0.0.1")),
             slot_range(5461, 10_922, bulk_string("node2.example")),
@@ -187,13 +189,16 @@ mod tests {
             slot_range(12_002, 13_000, Value::Nil),
             slot_range(13_001, 16_383, bulk_string("?")),
         ];
-        let found = |slot| slot_owner(ranges.clone(), slot, &asked).map(|address| address.to_string());
+        let found = |slot| slot_owner(ranges.clone(), slot, &queried).map(|address| address.to_string());
         assert_eq!(found(0).as_deref(), Some("10.0.0.1:7000"));
         assert_eq!(found(5460).as_deref(), Some("10.0.0.1:7000"));
         assert_eq!(found(6572).as_deref(), Some("node2.example:7001"));
-        for own in [11_000, 12_500, 16_383] {
-            assert!(found(own).is_some_and(|address| address.starts_with("asked:")), "{own}");
+        for unannounced in [11_000, 12_500, 16_383] {
+            assert!(
+                found(unannounced).is_some_and(|address| address.starts_with("queried:")),
+                "{unannounced}"
+            );
         }
-        assert_eq!(found(12_001), None, "nobody has it");
+        assert_eq!(found(12_001), None, "no node has it");
     }
 }

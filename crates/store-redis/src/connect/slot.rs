@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn hash_tag_is_between_the_first_braces() {
-        assert_eq!(hash_tag("{pointsman}:turn"), Some("pointsman"));
+        assert_eq!(hash_tag("{pointsman}:write-lock"), Some("pointsman"));
         assert_eq!(hash_tag("a{b}c{d}"), Some("b"));
         assert_eq!(hash_tag("a{{b}}"), Some("{b"));
         for none in ["", "plain", "{}", "a{}b", "a{b", "a}b{"] {

@@ -1,8 +1,10 @@
 use super::*;
 
 fn parse_with_environment(url: &str, set: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
-    let of = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string());
-    url::parse_url(url, &of)
+    let lookup = |name: &str| {
+        set.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_string())
+    };
+    url::parse_url(url, &lookup)
 }
 
 fn parse(url: &str) -> Endpoint {
@@ -18,7 +20,7 @@ fn parse_error(url: &str) -> String {
 
 #[test]
 fn displayed_url_hides_passwords() {
-    for (url, shown) in [
+    for (url, displayed) in [
         ("redis://db", "redis://db:6379"),
         ("redis://db.example:6380/2", "redis://db.example:6380/2"),
         ("redis://ann:s3cret@db/", "redis://ann@db:6379"),
@@ -35,7 +37,7 @@ fn displayed_url_hides_passwords() {
         ("redis+cluster://a?prefix={team}:", "redis+cluster://a:6379?prefix={team}:"),
     ] {
         let endpoint = parse(url);
-        assert_eq!(endpoint.to_string(), shown);
+        assert_eq!(endpoint.to_string(), displayed);
         assert!(!format!("{endpoint:?}").contains("s3cret"));
         assert_eq!(endpoint.has_password(), url.contains("s3cret"), "{url}");
     }
@@ -72,17 +74,17 @@ fn no_error_shows_a_password() {
 
 #[test]
 fn bad_urls_are_refused_with_a_suggestion() {
-    for (url, told) in [
+    for (url, expected) in [
         ("redis:db", "begins with none of redis://, rediss://, redis+sentinel://"),
         ("redis://", "names no host; write redis://host:6379"),
         ("redis+sentinel://", "write redis+sentinel://host1:26379"),
         ("redis+cluster://a,,b", "write redis+cluster://host1:6379"),
-        ("redis://db:0", "no number from 1 to 65535"),
-        ("redis://db:66666", "no number from 1 to 65535"),
-        ("redis://[::1]6379", "no number from 1 to 65535"),
-        ("redis://[::1", "a sign that no host can have"),
-        ("redis://[db]", "a sign that no host can have"),
-        ("redis://d b", "a sign that no host can have"),
+        ("redis://db:0", "not a number from 1 to 65535"),
+        ("redis://db:66666", "not a number from 1 to 65535"),
+        ("redis://[::1]6379", "not a number from 1 to 65535"),
+        ("redis://[::1", "a character that is not allowed there"),
+        ("redis://[db]", "a character that is not allowed there"),
+        ("redis://d b", "a character that is not allowed there"),
         ("redis://a,b", "write redis+sentinel://"),
         ("redis://db/one", "write redis://host:6379/0"),
         ("redis://db/-1", "write redis://host:6379/0"),
@@ -101,7 +103,7 @@ fn bad_urls_are_refused_with_a_suggestion() {
         ("redis+cluster://a?prefix={a}{b}", "needs exactly one hash tag"),
         ("redis+cluster://a?prefix={{a}:", "needs exactly one hash tag"),
         ("redis+cluster://a?prefix=", "needs exactly one hash tag"),
-        ("redis://db?sslrootcert=roots.pem", "let the URL begin with rediss"),
+        ("redis://db?sslrootcert=roots.pem", "begin the URL with rediss"),
         ("rediss://db?sslmode=disable", "`sslmode` is `disable`"),
         ("rediss://db?sslrootcert=/no/such/file", "`sslrootcert` names /no/such/file, which cannot be read"),
         ("rediss://db?sslcert=/no/such/file", "`sslcert` needs sslkey"),
@@ -109,7 +111,7 @@ fn bad_urls_are_refused_with_a_suggestion() {
         ("redis://db?sentinel_user=ann", "`sentinel_user` is for sentinels"),
         ("redis+sentinel://a/m?sentinel_user=ann", "`sentinel_user` needs sentinel_password"),
     ] {
-        assert!(parse_error(url).contains(told), "{url}: {}", parse_error(url));
+        assert!(parse_error(url).contains(expected), "{url}: {}", parse_error(url));
     }
     let long = "p".repeat(65);
     assert!(parse_error(&format!("redis://db?prefix={long}")).contains("up to 64"));
@@ -151,7 +153,7 @@ fn environment_supplies_the_password_if_the_url_has_none() {
     );
     assert_eq!(login("redis://:pw@db"), Some((None, "pw".into(), PasswordSource::Url)));
     assert_eq!(login("redis://ann:@db"), Some((Some("ann".into()), String::new(), PasswordSource::Url)));
-    assert_eq!(login("redis://:@db"), None, "who says that there is no password means it");
+    assert_eq!(login("redis://:@db"), None, "an empty password disables the login");
     let sentinels = |url| match parse_with_environment(url, &set).unwrap().mode {
         DiscoveryMode::Sentinel { login, .. } => login.map(|login| (login.user, login.password)),
         DiscoveryMode::Single | DiscoveryMode::Cluster => None,

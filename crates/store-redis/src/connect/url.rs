@@ -31,7 +31,7 @@ const MAX_PREFIX_LENGTH: usize = 64;
 /// Characters that are escaped in a URL parameter.
 pub(super) const ESCAPED_IN_PARAMETERS: &AsciiSet = &CONTROLS.add(b'%').add(b'&').add(b'@');
 
-const KNOWN_PARAMETERS: [&str; 8] = [
+const SUPPORTED_PARAMETERS: [&str; 8] = [
     "connect_timeout",
     "prefix",
     "sentinel_password",
@@ -78,11 +78,11 @@ pub(super) fn parse_url(url: &str, environment: EnvironmentLookup<'_>) -> Result
     let scheme =
         SCHEMES.iter().find_map(|(scheme, kind, tls)| Some((url.strip_prefix(scheme)?, *kind, *tls)));
     let Some((rest, kind, encrypted)) = scheme else {
-        let known = SCHEMES.map(|(scheme, ..)| scheme).join(", ");
-        return bad_url_error(format!("it begins with none of {known}"));
+        let supported = SCHEMES.map(|(scheme, ..)| scheme).join(", ");
+        return bad_url_error(format!("it begins with none of {supported}"));
     };
-    let (login, place, path, query) = split_url(rest)?;
-    let hosts = parse_hosts(place, kind)?;
+    let (login, authority, path, query) = split_url(rest)?;
+    let hosts = parse_hosts(authority, kind)?;
     let parameters = UrlParameters::parse(query)?;
     parameters.check_applicable(kind, encrypted)?;
     let (master, db) = parse_path(path, kind)?;
@@ -129,18 +129,18 @@ fn split_url(rest: &str) -> Result<(Option<&str>, &str, &str, &str), OpenError> 
         );
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
-    Ok((login, place, path, query))
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    Ok((login, authority, path, query))
 }
 
-fn parse_hosts(place: &str, kind: SchemeKind) -> Result<Vec<ServerAddress>, OpenError> {
-    if kind == SchemeKind::Single && place.contains(',') {
+fn parse_hosts(authority: &str, kind: SchemeKind) -> Result<Vec<ServerAddress>, OpenError> {
+    if kind == SchemeKind::Single && authority.contains(',') {
         return bad_url_error(
             "it names several hosts; write redis+sentinel://… if they are sentinels, redis+cluster://… if they are nodes \
              of a cluster, and otherwise name one",
         );
     }
-    place.split(',').map(|host| parse_address(host, kind)).collect()
+    authority.split(',').map(|host| parse_address(host, kind)).collect()
 }
 
 /// Parses a host with its port. Without an `@` in the URL, the port may be a password, so messages do not repeat it.
@@ -162,16 +162,17 @@ fn parse_address(text: &str, kind: SchemeKind) -> Result<ServerAddress, OpenErro
     }
     if !is_address && (text.starts_with('[') || !is_named) {
         return bad_url_error(
-            "a host has a sign that no host can have; write a name, 127.0.0.1 or [::1], and what belongs to a password \
+            "a host contains a character that is not allowed there; write a name, 127.0.0.1 or [::1], and a password \
              before an `@`",
         );
     }
     let port = port.map_or(Some(kind.default_port()), |port| port.parse().ok().filter(|port| *port != 0));
     match port {
         Some(port) => Ok(ServerAddress { host: host.into(), port }),
-        None => {
-            bad_url_error(format!("a port is no number from 1 to 65535; write host:{}", kind.default_port()))
-        }
+        None => bad_url_error(format!(
+            "a port is not a number from 1 to 65535; write host:{}",
+            kind.default_port()
+        )),
     }
 }
 
@@ -196,7 +197,7 @@ fn parse_path(path: &str, kind: SchemeKind) -> Result<(String, u32), OpenError> 
     };
     if kind == SchemeKind::Cluster && db != 0 {
         return bad_url_error(format!(
-            "it names the database {db}, and a cluster has only 0; leave it out, and use `prefix` to keep stores apart"
+            "it names the database {db}, and a cluster has only 0; leave it out, and use `prefix` to separate stores"
         ));
     }
     Ok((master, db))
@@ -220,8 +221,8 @@ fn parse_login(text: &str, environment: EnvironmentLookup<'_>) -> Result<Option<
         }
     };
     // Empty user and password mean no login.
-    let is_nobody = user.is_none() && password.is_empty();
-    Ok(Some(Login { user, password, source }).filter(|_| !is_nobody))
+    let is_empty = user.is_none() && password.is_empty();
+    Ok(Some(Login { user, password, source }).filter(|_| !is_empty))
 }
 
 /// Returns the login from the environment if the URL has none.
@@ -234,7 +235,7 @@ fn decode_percent(what: &str, text: &str) -> Result<String, OpenError> {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(_) => {
-            bad_url_error(format!("{what} is not UTF-8 once its % are decoded; write a % itself as %25"))
+            bad_url_error(format!("{what} is not UTF-8 after percent-decoding; write a % itself as %25"))
         }
     }
 }
@@ -255,11 +256,14 @@ impl UrlParameters {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let read = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if !KNOWN_PARAMETERS.contains(&name) {
-                return Err(bad_parameter(name, suggestion::describe_unknown_name(name, &KNOWN_PARAMETERS)));
+            if !SUPPORTED_PARAMETERS.contains(&name) {
+                return Err(bad_parameter(
+                    name,
+                    suggestion::describe_unknown_name(name, &SUPPORTED_PARAMETERS),
+                ));
             }
             let value = percent_decode_str(value).decode_utf8();
-            let value = value.map_err(|_| bad_parameter(name, "is not UTF-8 once its % are decoded"))?;
+            let value = value.map_err(|_| bad_parameter(name, "is not UTF-8 after percent-decoding"))?;
             Ok((name.into(), value.into_owned()))
         });
         Ok(Self(read.collect::<Result<_, _>>()?))
@@ -267,17 +271,17 @@ impl UrlParameters {
 
     /// Returns a parameter; of repeated ones the last.
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// Checks that all parameters apply to the kind of server.
     fn check_applicable(&self, kind: SchemeKind, encrypted: bool) -> Result<(), OpenError> {
         if let Some(name) = TLS_PARAMETERS.iter().find(|name| !encrypted && self.get(name).is_some()) {
-            return Err(bad_parameter(name, "is for what is encrypted; let the URL begin with rediss"));
+            return Err(bad_parameter(name, "is only for encrypted connections; begin the URL with rediss"));
         }
-        let stray =
+        let inapplicable =
             SENTINEL_PARAMETERS.iter().find(|name| kind != SchemeKind::Sentinel && self.get(name).is_some());
-        match stray {
+        match inapplicable {
             Some(name) => {
                 Err(bad_parameter(name, "is for sentinels; write redis+sentinel://host1,host2/mymaster"))
             }
@@ -288,9 +292,10 @@ impl UrlParameters {
     /// Returns the login for the sentinels, which have their own users.
     fn parse_sentinel_login(&self, environment: EnvironmentLookup<'_>) -> Result<Option<Login>, OpenError> {
         let user = self.get("sentinel_user").filter(|user| !user.is_empty()).map(String::from);
-        let told = self.get("sentinel_password").map(|password| (password.to_string(), PasswordSource::Url));
-        let found =
-            told.or_else(|| Some((environment(SENTINEL_PASSWORD_VARIABLE)?, PasswordSource::Environment)));
+        let from_url =
+            self.get("sentinel_password").map(|password| (password.to_string(), PasswordSource::Url));
+        let found = from_url
+            .or_else(|| Some((environment(SENTINEL_PASSWORD_VARIABLE)?, PasswordSource::Environment)));
         match (user, found) {
             (None, None) => Ok(None),
             (Some(_), None) => Err(bad_parameter(
@@ -302,33 +307,33 @@ impl UrlParameters {
     }
 
     fn parse_connect_timeout(&self) -> Result<Duration, OpenError> {
-        let Some(given) = self.get("connect_timeout") else {
+        let Some(value) = self.get("connect_timeout") else {
             return Ok(Duration::from_secs(DEFAULT_CONNECT_TIMEOUT_SECS));
         };
-        match given.parse() {
+        match value.parse() {
             Ok(seconds @ 1..=MAX_CONNECT_TIMEOUT_SECS) => Ok(Duration::from_secs(seconds)),
             Ok(_) | Err(_) => {
                 let what =
-                    format!("is `{given}`, and can only be seconds, from 1 to {MAX_CONNECT_TIMEOUT_SECS}");
+                    format!("is `{value}`, and can only be seconds, from 1 to {MAX_CONNECT_TIMEOUT_SECS}");
                 Err(bad_parameter("connect_timeout", what))
             }
         }
     }
 
     fn parse_prefix(&self, mode: &DiscoveryMode) -> Result<String, OpenError> {
-        let Some(given) = self.get("prefix") else { return Ok(default_prefix(mode).into()) };
-        if given.len() > MAX_PREFIX_LENGTH || !given.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let signs = "letters, digits and other printable signs of ASCII, without blanks";
-            return Err(bad_parameter("prefix", format!("can only be up to {MAX_PREFIX_LENGTH} {signs}")));
+        let Some(value) = self.get("prefix") else { return Ok(default_prefix(mode).into()) };
+        if value.len() > MAX_PREFIX_LENGTH || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let allowed = "printable ASCII characters without spaces";
+            return Err(bad_parameter("prefix", format!("can only be up to {MAX_PREFIX_LENGTH} {allowed}")));
         }
-        let braces = given.chars().filter(|c| ['{', '}'].contains(c)).count();
-        if matches!(mode, DiscoveryMode::Cluster) && (hash_tag(given).is_none() || braces != 2) {
+        let braces = value.chars().filter(|c| ['{', '}'].contains(c)).count();
+        if matches!(mode, DiscoveryMode::Cluster) && (hash_tag(value).is_none() || braces != 2) {
             let what = format!(
-                "is `{given}`, and on a cluster it needs exactly one hash tag, so that all keys are in one slot; write \
+                "is `{value}`, and on a cluster it needs exactly one hash tag, so that all keys are in one slot; write \
                  {CLUSTER_PREFIX} or another in {{}}"
             );
             return Err(bad_parameter("prefix", what));
         }
-        Ok(given.into())
+        Ok(value.into())
     }
 }

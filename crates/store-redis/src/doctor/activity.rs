@@ -38,14 +38,14 @@ impl Doctor {
     pub(super) async fn check_activity(&self, findings: &mut Vec<Finding>) {
         let mut live = 0;
         run_check("nodes", findings, async {
-            let (found, living) = self.check_nodes().await?;
-            live = living;
+            let (found, live_count) = self.check_nodes().await?;
+            live = live_count;
             Ok(found)
         })
         .await;
         run_check("outbox", findings, self.check_outbox_queue(live)).await;
         run_check("event workers", findings, self.check_outbox_workers()).await;
-        run_check("not in line", findings, self.check_orphaned_objects()).await;
+        run_check("orphaned", findings, self.check_orphaned_objects()).await;
         run_check("set aside", findings, self.check_set_aside()).await;
     }
 
@@ -53,16 +53,16 @@ impl Doctor {
     async fn check_outbox_queue(&self, live: usize) -> CheckResult {
         let waiting = match self.read_list_length("outbox", "objects.with.events").await? {
             Ok(waiting) => waiting,
-            Err(strange) => return Ok(vec![strange]),
+            Err(finding) => return Ok(vec![finding]),
         };
         let found = match waiting {
             0 => "empty".into(),
             1 => "1 object has events".into(),
-            _ => format!("{waiting} objects have events, or had some when they were put in line"),
+            _ => format!("{waiting} objects have events, or had some when they were queued"),
         };
         Ok(vec![match (waiting, live) {
             (0, _) | (_, 1..) => Finding::ok("outbox", found),
-            (_, 0) => Finding::warning("outbox", found).with_advice("Start a node: it takes them."),
+            (_, 0) => Finding::warning("outbox", found).with_advice("Start a node: it journals them."),
         }])
     }
 
@@ -73,7 +73,7 @@ impl Doctor {
             Err(error) if is_wrong_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
                 Ok(Err(Finding::fault(what, format!("{key} is not a list: another application wrote it"))
-                    .with_advice("Rename it: no event that is left in a list is journaled meanwhile.")))
+                    .with_advice("Rename it. Until then no pushed event is journaled.")))
             }
             length => length.map(Ok),
         }
@@ -81,8 +81,8 @@ impl Doctor {
 
     /// Checks the nodes; also returns the number of live ones.
     async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
-        let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
-        let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
+        let state_key = Keys::new(self.endpoint.prefix()).store_state_key();
+        let exists: bool = redis::cmd("EXISTS").arg(state_key).query_async(&mut self.connection()).await?;
         if !exists {
             return Ok((vec![], 0));
         }
@@ -105,7 +105,7 @@ impl Doctor {
         let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
         let start = keys.with_prefix("event.worker:");
         let pattern = format!("{}event.worker:*:object", escape_pattern(self.endpoint.prefix()));
-        let (mut cursor, mut looked_at, mut dead) = (0_u64, 0, Vec::new());
+        let (mut cursor, mut scanned, mut dead) = (0_u64, 0, Vec::new());
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE).arg("TYPE").arg("list");
@@ -115,17 +115,18 @@ impl Doctor {
                 else {
                     continue;
                 };
-                let mut questions = redis::pipe();
-                questions.cmd("EXISTS").arg([&*start, worker, b":heartbeat"].concat());
-                questions.cmd("LINDEX").arg(&key).arg(0);
-                let (lives, object): (bool, Option<Vec<u8>>) = questions.query_async(&mut connection).await?;
-                if let (false, Some(object)) = (lives, object) {
-                    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    dead.push(format!("{} holds {}", shown(worker), shown(&object)));
+                let mut commands = redis::pipe();
+                commands.cmd("EXISTS").arg([&*start, worker, b":heartbeat"].concat());
+                commands.cmd("LINDEX").arg(&key).arg(0);
+                let (is_alive, object): (bool, Option<Vec<u8>>) =
+                    commands.query_async(&mut connection).await?;
+                if let (false, Some(object)) = (is_alive, object) {
+                    let to_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    dead.push(format!("{} owns {}", to_text(worker), to_text(&object)));
                 }
             }
-            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
-            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
+            (cursor, scanned) = (next, scanned + SCAN_PAGE);
+            if cursor == 0 || scanned >= MAX_SCANNED_KEYS {
                 return Ok(vec![workers_finding(&dead)]);
             }
         }
@@ -136,7 +137,7 @@ impl Doctor {
         let count = match self.read_list_length("set aside", "events.set.aside").await? {
             Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
             Ok(count) => count,
-            Err(strange) => return Ok(vec![strange]),
+            Err(finding) => return Ok(vec![finding]),
         };
         let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
@@ -145,8 +146,8 @@ impl Doctor {
         let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
         let (call, key) = (self.endpoint.redis_cli().await, shell_quote(&key));
         let advice = format!(
-            "Look at them: {call} LRANGE {key} 0 9. Each has a line that tells what was wrong, and then what was left. \
-             When you have seen to them: {call} DEL {key}"
+            "List them: {call} LRANGE {key} 0 9. Each has a line with the reason, followed by the entry. \
+             To delete them: {call} DEL {key}"
         );
         Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).with_advice(advice)])
     }
@@ -173,20 +174,20 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let silence = |node: &NodeView| now.duration_since(node.last_heartbeat_at).as_secs_f64();
     let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
-    let told = match live.len() {
+    let live_text = match live.len() {
         0 => "none is running".into(),
         count => list_first(&format!("{count} live"), &names),
     };
     let finding = match silent.is_empty() {
-        true => Finding::ok("nodes", told),
+        true => Finding::ok("nodes", live_text),
         false => {
             let names: Vec<String> = silent
                 .iter()
                 .map(|node| format!("{} for {}", node.name, format_age(silence(node))))
                 .collect();
-            Finding::warning("nodes", format!("{told}; {}", list_first("silent", &names))).with_advice(
-                "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its \
-                 log, and its clock.",
+            Finding::warning("nodes", format!("{live_text}; {}", list_first("silent", &names))).with_advice(
+                "If the node was killed, other nodes take over its tasks, or the next node that starts. If it is running, check its \
+                 log and its clock.",
             )
         }
     };
@@ -195,20 +196,21 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
 
 fn workers_finding(dead: &[String]) -> Finding {
     match dead.len() {
-        0 => Finding::ok("event workers", "none that is dead holds an object"),
+        0 => Finding::ok("event workers", "no dead worker owns an object"),
         count => {
             let found = list_first(&format!("{count} without a heartbeat"), dead);
-            Finding::warning("event workers", found)
-                .with_advice("A node takes over what they hold within a minute. If none runs, start one.")
+            Finding::warning("event workers", found).with_advice(
+                "A node takes over their objects within a minute. If no node is running, start one.",
+            )
         }
     }
 }
 
 /// Formats a list of which only the first items are named.
 pub(super) fn list_first(what: &str, things: &[String]) -> String {
-    let told = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let listed = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
     match things.len() {
-        n if n > MAX_LISTED => format!("{what}: {told}; and {} more", n - MAX_LISTED),
-        _ => format!("{what}: {told}"),
+        n if n > MAX_LISTED => format!("{what}: {listed}; and {} more", n - MAX_LISTED),
+        _ => format!("{what}: {listed}"),
     }
 }

@@ -3,14 +3,17 @@
 use pointsman_store::finding::Finding;
 use redis::{RedisResult, from_redis_value};
 
-use super::{CheckResult, Doctor, escape_pattern};
-use crate::keys::Keys;
+use super::{CheckResult, Doctor, escape_pattern, open_error_finding};
+use crate::error::OpenError;
+use crate::keys::{Keys, STORE_STATE_KEY};
+use crate::{LAYOUT_TEXT, unsupported_layout};
 
-/// Key that every store has.
-const STORE_STATE_KEY: &str = "pointsman:point";
+/// Key of the named texts, which stores of every layout have.
+const TEXTS_KEY: &str = "pointsman:texts";
 /// Types of store keys whose names another application could use.
-const EXPECTED_TYPES: [(&str, &str); 5] = [
+const EXPECTED_TYPES: [(&str, &str); 6] = [
     (STORE_STATE_KEY, "string"),
+    (TEXTS_KEY, "hash"),
     ("pointsman:journal", "stream"),
     ("objects.with.events", "list"),
     ("next.event.id", "string"),
@@ -23,25 +26,30 @@ const SCAN_PAGE: usize = 1000;
 impl Doctor {
     pub(super) async fn check_keys(&self) -> CheckResult {
         let keys = Keys::new(self.endpoint.prefix());
-        let mut questions = redis::pipe();
+        let mut commands = redis::pipe();
         EXPECTED_TYPES.iter().for_each(|(name, _)| {
-            questions.cmd("TYPE").arg(keys.with_prefix(name));
+            commands.cmd("TYPE").arg(keys.with_prefix(name));
         });
-        let types: Vec<String> = questions.query_async(&mut self.connection()).await?;
+        let types: Vec<String> = commands.query_async(&mut self.connection()).await?;
         let found = EXPECTED_TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");
         let (ours, foreign): (Vec<_>, Vec<_>) = found.partition(|((_, expected), found)| expected == found);
         let prefix = self.endpoint.prefix();
         if let Some(((name, expected), found)) = foreign.first() {
-            let told = format!(
+            let found = format!(
                 "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
-            return Ok(vec![Finding::fault("keys", told).with_advice(USE_ANOTHER_DATABASE)]);
+            return Ok(vec![Finding::fault("keys", found).with_advice(USE_ANOTHER_DATABASE)]);
         }
         if ours.iter().any(|((name, _), _)| *name == STORE_STATE_KEY) {
             return Ok(vec![Finding::ok(
                 "keys",
                 format!("a store is there, at {}", self.endpoint.display_location()),
             )]);
+        }
+        if ours.iter().any(|((name, _), _)| *name == TEXTS_KEY)
+            && let Some(error) = self.find_unsupported_layout().await?
+        {
+            return Ok(vec![open_error_finding("keys", &error)]);
         }
         Ok(vec![match self.find_foreign_key().await? {
             None => Finding::ok("keys", "there is no store yet; the first node creates it"),
@@ -50,7 +58,7 @@ impl Doctor {
                 "nodes are running, but the store is gone, as after FLUSHALL or a start without the append-only \
                  file",
             )
-            .with_advice("Put a backup of Redis back, or start the nodes again: they begin with an empty store."),
+            .with_advice("Restore a backup of Redis, or restart the nodes: they begin with an empty store."),
             Some(key) => Finding::warning(
                 "keys",
                 format!("there is no store yet, but there are keys of another application, for instance {key:?}"),
@@ -59,10 +67,19 @@ impl Doctor {
         }])
     }
 
+    /// Returns the error for a store of another layout, which has other keys.
+    async fn find_unsupported_layout(&self) -> RedisResult<Option<OpenError>> {
+        let mut read = redis::cmd("HGET");
+        read.arg(Keys::new(self.endpoint.prefix()).with_prefix(TEXTS_KEY)).arg(LAYOUT_TEXT);
+        let layout: Option<String> = read.query_async(&mut self.connection()).await?;
+        let layout = layout.and_then(|layout| layout.parse().ok());
+        Ok(layout.and_then(|layout| unsupported_layout(layout, &self.endpoint.display_location())))
+    }
+
     /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
     async fn find_foreign_key(&self) -> RedisResult<Option<String>> {
         let (prefix, mut connection) = (self.endpoint.prefix(), self.connection());
-        let (mut cursor, mut looked_at, mut stranger) = (0_u64, 0, None);
+        let (mut cursor, mut scanned, mut foreign_key) = (0_u64, 0, None);
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor)
@@ -76,19 +93,19 @@ impl Doctor {
                 match key.strip_prefix(prefix).unwrap_or(&key) {
                     name if is_heartbeat_key(name) => return Ok(Some(key)),
                     name if is_outbox_key(name) => {}
-                    _ => stranger = stranger.or(Some(key)),
+                    _ => foreign_key = foreign_key.or(Some(key)),
                 }
             }
-            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
-            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
-                return Ok(stranger);
+            (cursor, scanned) = (next, scanned + SCAN_PAGE);
+            if cursor == 0 || scanned >= MAX_SCANNED_KEYS {
+                return Ok(foreign_key);
             }
         }
     }
 }
 
-const USE_ANOTHER_DATABASE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that nobody else \
-                         has, as in ?prefix=pointsman:";
+const USE_ANOTHER_DATABASE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that no other application \
+                         uses, as in ?prefix=pointsman:";
 
 /// Returns whether producers push events to a key, which they may do before there is a store.
 fn is_outbox_key(key: &str) -> bool {

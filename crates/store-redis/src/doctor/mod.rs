@@ -33,11 +33,11 @@ struct Doctor {
 pub async fn examine(url: &str) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![connection_finding("connection", &error)],
+        Err(error) => return vec![open_error_finding("connection", &error)],
     };
     match endpoint.connect().await {
         Ok(connection) => Doctor { endpoint, connection }.run_all_checks().await,
-        Err(error) => vec![connection_finding("connection", &error)],
+        Err(error) => vec![open_error_finding("connection", &error)],
     }
 }
 
@@ -68,11 +68,11 @@ impl Doctor {
 
 /// Escapes a text for use in a SCAN pattern.
 fn escape_pattern(text: &str) -> String {
-    let signs = text.chars().flat_map(|c| {
+    let escaped = text.chars().flat_map(|c| {
         let special = ['*', '?', '[', ']', '\\', '^', '-'].contains(&c);
         special.then_some('\\').into_iter().chain([c])
     });
-    signs.collect()
+    escaped.collect()
 }
 
 type CheckResult = RedisResult<Vec<Finding>>;
@@ -90,23 +90,26 @@ async fn run_check(
         }
         Err(_) => {
             let found = format!("check failed: no reply within {} s", CHECK_TIMEOUT.as_secs());
-            findings.push(Finding::fault(name, found).with_advice("See whether the server answers others."));
+            findings.push(
+                Finding::fault(name, found)
+                    .with_advice("Check whether the server responds to other clients."),
+            );
         }
     }
 }
 
 /// Converts an error of opening into a finding. The message has problem and advice, separated by `; `.
-fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
-    let told = error.to_string();
-    match told.rsplit_once("; ") {
-        Some((wrong, advice)) => Finding::fault(name, wrong).with_advice(capitalize(advice)),
-        None => Finding::fault(name, told),
+fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
+    let message = error.to_string();
+    match message.rsplit_once("; ") {
+        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
+        None => Finding::fault(name, message),
     }
 }
 
 /// Capitalizes the first letter.
-fn capitalize(half: &str) -> String {
-    let mut letters = half.chars();
+fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
 }

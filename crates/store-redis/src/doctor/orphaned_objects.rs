@@ -17,16 +17,16 @@ type QueuedObjects = HashSet<Vec<u8>>;
 
 impl Doctor {
     pub(super) async fn check_orphaned_objects(&self) -> CheckResult {
-        let strays = match self.find_orphaned_objects().await {
+        let orphaned = match self.find_orphaned_objects().await {
             // Another check reports it.
             Err(error) if is_wrong_type(&error) => return Ok(vec![]),
-            strays => strays?,
+            orphaned => orphaned?,
         };
-        if strays.is_empty() {
-            return Ok(vec![Finding::ok("not in line", "no events")]);
+        if orphaned.is_empty() {
+            return Ok(vec![Finding::ok("orphaned", "no events")]);
         }
         let (call, keys) = (self.endpoint.redis_cli().await, Keys::new(self.endpoint.prefix()));
-        Ok(vec![orphaned_objects_finding(&strays, &enqueue_objects_command(&call, &keys, &strays))])
+        Ok(vec![orphaned_objects_finding(&orphaned, &enqueue_objects_command(&call, &keys, &orphaned))])
     }
 
     async fn find_orphaned_objects(&self) -> RedisResult<ObjectNames> {
@@ -54,47 +54,51 @@ impl Doctor {
         Ok(names)
     }
 
-    async fn scan_for_orphaned_objects(&self, line: &QueuedObjects) -> RedisResult<ObjectNames> {
+    async fn scan_for_orphaned_objects(&self, queued: &QueuedObjects) -> RedisResult<ObjectNames> {
         let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
         let pattern = format!("{}{OUTBOX_KEY_PATTERN}", escape_pattern(self.endpoint.prefix()));
-        let (mut cursor, mut looked_at, mut found) = (0_u64, 0, ObjectNames::new());
+        let (mut cursor, mut scanned, mut found) = (0_u64, 0, ObjectNames::new());
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE);
             let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
             let objects =
                 page.iter().filter_map(|key| object_of_outbox_key(keys.without_prefix(key)?)).collect();
-            found.append(&mut self.filter_orphaned(&objects, line).await?);
-            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
-            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
+            found.append(&mut self.filter_orphaned(&objects, queued).await?);
+            (cursor, scanned) = (next, scanned + SCAN_PAGE);
+            if cursor == 0 || scanned >= MAX_SCANNED_KEYS {
                 return Ok(found);
             }
         }
     }
 
     /// Returns the objects that are not queued and have events that no worker processes.
-    async fn filter_orphaned(&self, objects: &ObjectNames, line: &QueuedObjects) -> RedisResult<ObjectNames> {
+    async fn filter_orphaned(
+        &self,
+        objects: &ObjectNames,
+        queued: &QueuedObjects,
+    ) -> RedisResult<ObjectNames> {
         let keys = Keys::new(self.endpoint.prefix());
-        let outside = objects.iter().filter(|object| !line.contains(*object)).cloned().collect();
-        let mut stray = ObjectNames::new();
-        for args in orphaned_objects_commands(&keys, &outside) {
-            let mut ask = redis::Cmd::new();
-            ask.arg(args);
-            stray.extend(ask.query_async::<Vec<Vec<u8>>>(&mut self.connection()).await?);
+        let unqueued = objects.iter().filter(|object| !queued.contains(*object)).cloned().collect();
+        let mut orphaned = ObjectNames::new();
+        for args in orphaned_objects_commands(&keys, &unqueued) {
+            let mut command = redis::Cmd::new();
+            command.arg(args);
+            orphaned.extend(command.query_async::<Vec<Vec<u8>>>(&mut self.connection()).await?);
         }
-        Ok(stray)
+        Ok(orphaned)
     }
 }
 
-fn orphaned_objects_finding(strays: &ObjectNames, command: &str) -> Finding {
-    let names: Vec<String> = strays.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+fn orphaned_objects_finding(orphaned: &ObjectNames, queue_command: &str) -> Finding {
+    let names: Vec<String> = orphaned.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     let count = match names.len() {
-        1 => "1 object has events that no node looks at".into(),
-        count => format!("{count} objects have events that no node looks at"),
+        1 => "1 object has events that no node reads".into(),
+        count => format!("{count} objects have events that no node reads"),
     };
-    let again = if names.len() > MAX_QUEUED_PER_COMMAND { ", and look again" } else { "" };
-    Finding::warning("not in line", list_first(&count, &names)).with_advice(format!(
-        "Whoever pushes events pushes the object's name to objects.with.events, too. If these are Pointsman's, do that \
-         for them{again}: {command}"
+    let run_again = if names.len() > MAX_QUEUED_PER_COMMAND { ", and run doctor again" } else { "" };
+    Finding::warning("orphaned", list_first(&count, &names)).with_advice(format!(
+        "Producers must also push the object's name to objects.with.events. If these are events for Pointsman, queue the \
+         objects{run_again}: {queue_command}"
     ))
 }

@@ -15,29 +15,29 @@ const PROBES: u32 = 5;
 impl Doctor {
     pub(super) async fn check_server(&self) -> CheckResult {
         let mut connection = self.connection();
-        let way = self.measure_round_trip().await?;
+        let round_trip = self.measure_round_trip().await?;
         let info: String = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;
         let client: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
         let version = info_line(&info, "redis_version").unwrap_or_default();
         Ok(vec![
-            self.connection_latency_finding(way, is_same_machine(&client)),
+            self.connection_latency_finding(round_trip, is_same_machine(&client)),
             Finding::ok("version", format!("Redis {version}, {}", self.endpoint.describe_mode())),
         ])
     }
 
-    fn connection_latency_finding(&self, way: Duration, near: bool) -> Finding {
+    fn connection_latency_finding(&self, round_trip: Duration, is_local: bool) -> Finding {
         let encrypted = if self.endpoint.is_encrypted() { "encrypted" } else { "not encrypted" };
-        let way_ms = way.as_secs_f64() * 1000.0;
-        let found = format!("{}, {encrypted}, {way_ms:.1} ms round trip", self.endpoint);
-        if !self.endpoint.is_encrypted() && !near {
+        let round_trip_ms = round_trip.as_secs_f64() * 1000.0;
+        let found = format!("{}, {encrypted}, {round_trip_ms:.1} ms round trip", self.endpoint);
+        if !self.endpoint.is_encrypted() && !is_local {
             return Finding::warning("connection", found).with_advice(
-                "Whoever is on the way can read it. Give the server a certificate (tls-port), and let the URL begin with \
+                "The network can read the traffic. Give the server a certificate (tls-port), and begin the URL with \
                  rediss.",
             );
         }
-        if way > SLOW_ROUND_TRIP {
+        if round_trip > SLOW_ROUND_TRIP {
             return Finding::warning("connection", found)
-                .with_advice("Every commit takes that long a few times. Run the nodes near the server.");
+                .with_advice("Each commit takes several round trips. Run the nodes close to the server.");
         }
         Finding::ok("connection", found)
     }
@@ -57,21 +57,22 @@ impl Doctor {
     /// Checks that all hosts of the URL lead to the same server.
     pub(super) async fn check_hosts(&self) -> CheckResult {
         let endpoint = self.endpoint.clone();
-        let Some(leads) = endpoint.resolve_each_host().await else { return Ok(vec![]) };
-        let astray: Vec<String> =
-            leads.iter().filter_map(|lead| lead.as_ref().err()).map(ToString::to_string).collect();
-        let mut places: Vec<String> = leads.iter().flatten().map(ToString::to_string).collect();
-        places.sort();
-        places.dedup();
-        let found = format!("{} in the URL, which lead to {}", leads.len(), places.join(" and to "));
-        let finding = match (astray.is_empty(), places.len(), leads.len()) {
-            (false, ..) => Finding::warning("hosts", astray.join("; "))
-                .with_advice("Others are asked instead. See to it, or take it out of the URL."),
+        let Some(resolved) = endpoint.resolve_each_host().await else { return Ok(vec![]) };
+        let failures: Vec<String> =
+            resolved.iter().filter_map(|host| host.as_ref().err()).map(ToString::to_string).collect();
+        let mut servers: Vec<String> = resolved.iter().flatten().map(ToString::to_string).collect();
+        servers.sort();
+        servers.dedup();
+        let found = format!("{} in the URL, which lead to {}", resolved.len(), servers.join(" and to "));
+        let finding = match (failures.is_empty(), servers.len(), resolved.len()) {
+            (false, ..) => Finding::warning("hosts", failures.join("; "))
+                .with_advice("The other hosts are used instead. Repair it, or remove it from the URL."),
             (true, 0 | 1, 1) => Finding::warning("hosts", "the URL names only one")
-                .with_advice("While that one is gone, the server cannot be found: name the others, too."),
+                .with_advice("While that host is down, the server cannot be found. Name the others too."),
             (true, 0 | 1, _) => Finding::ok("hosts", found),
-            (true, ..) => Finding::warning("hosts", found)
-                .with_advice("They do not agree; after a failover that lasts a moment. Look again."),
+            (true, ..) => Finding::warning("hosts", found).with_advice(
+                "The hosts disagree, which is normal shortly after a failover. Run doctor again.",
+            ),
         };
         Ok(vec![finding])
     }
@@ -91,7 +92,7 @@ fn is_same_machine(client: &str) -> bool {
         let address = client.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         address.and_then(|address| address.rsplit_once(':')).map(|(ip, _)| ip)
     };
-    ip("addr").is_some_and(|there| ip("laddr") == Some(there))
+    ip("addr").is_some_and(|client_ip| ip("laddr") == Some(client_ip))
 }
 
 #[cfg(test)]

@@ -30,20 +30,22 @@ impl Doctor {
                 let found = format!("acknowledged after {:.1} ms", took.as_secs_f64() * 1000.0);
                 match took > SLOW_WRITE {
                     true => Finding::warning("writing", found).with_advice(
-                        "Every commit takes that long. Give Redis a faster disk, or less to share it with.",
+                        "Each commit takes that long. Give Redis a faster disk, or one with less other load.",
                     ),
                     false => Finding::ok("writing", found),
                 }
             }
             Err(error) => {
                 let advice = match error_codes(&error).first().map(String::as_str) {
-                    Some("OOM") => "Raise maxmemory, or see who else fills it.",
-                    Some("MISCONF") => "See Redis's log, and whether its disk is full.",
-                    Some("NOREPLICAS") => "See why its replicas are gone, or lower min-replicas-to-write.",
-                    Some("NOPERM") => {
-                        "Give the user the rights to run scripts, and to write all keys of the store."
+                    Some("OOM") => "Raise maxmemory, or find what else uses the memory.",
+                    Some("MISCONF") => "Check the log of Redis, and whether its disk is full.",
+                    Some("NOREPLICAS") => {
+                        "Find out why replicas are missing, or lower min-replicas-to-write."
                     }
-                    Some(_) | None => "See Redis's log.",
+                    Some("NOPERM") => {
+                        "Give the user the permissions to run scripts and to write all keys of the store."
+                    }
+                    Some(_) | None => "Check the log of Redis.",
                 };
                 Finding::fault("writing", format!("refused: {}", error_reason(&error))).with_advice(advice)
             }
@@ -74,10 +76,11 @@ impl Doctor {
     /// Checks that published messages are received.
     pub(super) async fn check_notifications(&self) -> CheckResult {
         let finding = match self.receive_published_message().await {
-            Ok(()) => Finding::ok("listening", "nodes can wake each other"),
-            Err(why) => Finding::warning("listening", why)
-                .with_advice("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
-                         SUBSCRIBE (ACL SETUSER … &* +@pubsub)."),
+            Ok(()) => Finding::ok("listening", "nodes can notify each other"),
+            Err(why) => Finding::warning("listening", why).with_advice(
+                "Until then nodes find new work by polling. Give the user the permissions to PUBLISH and \
+                         SUBSCRIBE (ACL SETUSER … &* +@pubsub).",
+            ),
         };
         Ok(vec![finding])
     }
@@ -88,11 +91,11 @@ impl Doctor {
         listener.subscribe(&channel).await.map_err(describe_error)?;
         let published = redis::cmd("PUBLISH").arg(&channel).arg("").exec_async(&mut self.connection()).await;
         published.map_err(describe_error)?;
-        let heard = tokio::time::timeout(MESSAGE_TIMEOUT, listener.on_message().next()).await;
-        match heard.ok().flatten() {
+        let received = tokio::time::timeout(MESSAGE_TIMEOUT, listener.on_message().next()).await;
+        match received.ok().flatten() {
             Some(_) => Ok(()),
             None => {
-                Err(format!("nothing was heard within {} s of what was published", MESSAGE_TIMEOUT.as_secs()))
+                Err(format!("a published message was not received within {} s", MESSAGE_TIMEOUT.as_secs()))
             }
         }
     }

@@ -11,6 +11,7 @@ use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::ObjectRow;
 
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::keys::{Table, object_field, object_name};
 use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::rows::{self, JournaledEvent};
@@ -27,7 +28,7 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
-        self.read_number("realm").map(TaskIdNamespace)
+        self.read_number(TASK_ID_NAMESPACE_TEXT).map(TaskIdNamespace)
     }
 
     pub(crate) fn read_journaled_event(&self, id: EventId) -> Result<Option<JournaledEvent>> {

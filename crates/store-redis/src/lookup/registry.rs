@@ -146,11 +146,12 @@ impl TransactionOverlay {
     /// Reads all chains, sorted by path.
     pub(crate) fn read_chains(&self) -> Result<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
-        let known = |row: &Bytes| {
+        let decode_chain = |row: &Bytes| {
             let StoredChain { chain, defined, state } = rows::decode_json(row)?;
             Ok(ChainRow { chain, is_defined: defined, state })
         };
-        let mut chains: Vec<ChainRow> = rows.iter().map(|(_, row)| known(row)).collect::<Result<_>>()?;
+        let mut chains: Vec<ChainRow> =
+            rows.iter().map(|(_, row)| decode_chain(row)).collect::<Result<_>>()?;
         chains.sort_by(|a, b| a.path().as_str().cmp(b.path().as_str()));
         Ok(chains)
     }
@@ -160,7 +161,7 @@ impl TransactionOverlay {
         let mut found = rows::decode_order(n, &row)?;
         if let Some(task) = found.order.task {
             found.order.step_running =
-                self.read_active_task(task)?.is_some_and(|live| live.phase == TaskPhase::Locked);
+                self.read_active_task(task)?.is_some_and(|active| active.phase == TaskPhase::Locked);
         }
         Ok(Some(found))
     }

@@ -53,21 +53,21 @@ impl TransactionOverlay {
         &self,
         index: &Index,
         prefix: &[u8],
-        place: usize,
-        most: usize,
+        offset: usize,
+        limit: usize,
     ) -> Result<Vec<TaskSeq>> {
-        let members = self.read_members_with_prefix(index, prefix, most)?;
-        members.iter().map(|member| decode_member_i64(member, place).map(TaskSeq)).collect()
+        let members = self.read_members_with_prefix(index, prefix, limit)?;
+        members.iter().map(|member| decode_member_i64(member, offset).map(TaskSeq)).collect()
     }
 
     /// Reads at most `most` buckets below this one, highest first.
-    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
+    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, limit: usize) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
             index,
             (Bound::Unbounded, Bound::Excluded(&upper)),
             ScanOrder::Descending,
-            most,
+            limit,
         )?;
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
@@ -77,7 +77,7 @@ impl TransactionOverlay {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<ArchivedTaskRow> =
             rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<Result<_>>()?;
-        tasks.sort_unstable_by_key(|past| past.seq);
+        tasks.sort_unstable_by_key(|archived| archived.seq);
         Ok(tasks)
     }
 
@@ -95,8 +95,10 @@ impl TransactionOverlay {
     /// Reads an active or archived task with its attempts.
     pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
         let found = match self.read_active_task(seq)? {
-            Some(live) => Some(self.active_task_view(live)?),
-            None => self.read_archived_task(seq)?.map(|past| self.archived_task_view(past)).transpose()?,
+            Some(active) => Some(self.active_task_view(active)?),
+            None => {
+                self.read_archived_task(seq)?.map(|archived| self.archived_task_view(archived)).transpose()?
+            }
         };
         let Some(mut task) = found else { return Ok(None) };
         let mut attempts = self.read_attempts(seq)?;
@@ -108,16 +110,18 @@ impl TransactionOverlay {
     /// Reads the public id of an active or archived task.
     pub(crate) fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
         let task = match self.read_active_task(seq)? {
-            Some(live) => Some(self.active_task_view(live)?),
-            None => self.read_archived_task(seq)?.map(|past| self.archived_task_view(past)).transpose()?,
+            Some(active) => Some(self.active_task_view(active)?),
+            None => {
+                self.read_archived_task(seq)?.map(|archived| self.archived_task_view(archived)).transpose()?
+            }
         };
         Ok(task.map(|task| task.id))
     }
 
     /// Builds the public view of an active task, without its attempts.
-    pub(crate) fn active_task_view(&self, live: ActiveTaskRow) -> Result<Task> {
-        let (handler, queue) = self.read_queue_with_handler(live.queue)?;
-        let event = match live.event {
+    pub(crate) fn active_task_view(&self, active: ActiveTaskRow) -> Result<Task> {
+        let (handler, queue) = self.read_queue_with_handler(active.queue)?;
+        let event = match active.event {
             Some(id) => {
                 let found = self.read_journaled_event(id)?;
                 let found = found.ok_or_else(|| Fault::damaged(format!("a task's event {id} is gone")))?;
@@ -125,21 +129,21 @@ impl TransactionOverlay {
             }
             None => None,
         };
-        let order = match live.order {
+        let order = match active.order {
             Some(n) => self.read_order(n)?.map(|found| found.order.key.to_string()),
             None => None,
         };
         let mut names = ActiveTaskNames::new((handler, queue.tenant), &queue.kind, event, order);
-        if is_halted_or_missing(&live) {
-            names.finished_at = self.read_attempts(live.seq)?.iter().map(|attempt| attempt.ended_at).max();
+        if is_halted_or_missing(&active) {
+            names.finished_at = self.read_attempts(active.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }
-        task_from_active_row(live, names, self.read_task_id_namespace()?)
+        task_from_active_row(active, names, self.read_task_id_namespace()?)
     }
 
     /// Builds the public view of an archived task.
-    pub(crate) fn archived_task_view(&self, past: ArchivedTaskRow) -> Result<Task> {
-        let (handler, queue) = self.read_queue_with_handler(past.queue)?;
-        task_from_archived_row(past, handler, queue.tenant, self.read_task_id_namespace()?)
+    pub(crate) fn archived_task_view(&self, archived: ArchivedTaskRow) -> Result<Task> {
+        let (handler, queue) = self.read_queue_with_handler(archived.queue)?;
+        task_from_archived_row(archived, handler, queue.tenant, self.read_task_id_namespace()?)
     }
 }
 

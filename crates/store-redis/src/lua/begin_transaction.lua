@@ -1,24 +1,24 @@
 #!lua flags=allow-oom
 -- Begins a transaction: acquires the write lock if it is free, and returns the store state.
 --
--- KEYS  1 pointsman:point         store state: version (8 bytes), mark (8 bytes), counters after the last commit
---       2 pointsman:told          change records of the last commits, newest first; each starts with its version and mark
---       3 pointsman:turn          owner of the write lock; expires with its lease
---       4 pointsman:turn:waiting  waiting nodes by the time they started to wait, in microseconds: first come, first served
---       5 pointsman:touched       invalidation records of the last commits that published one, newest first; each
---                                 starts with its version and mark
---       6 pointsman:turn:asked    waiting nodes by the time of their last request
+-- KEYS  1 pointsman:store-state           store state: version (8 bytes), nonce (8 bytes), counters after the last commit
+--       2 pointsman:commit-records        records of the last commits, newest first; each starts with its version and nonce
+--       3 pointsman:write-lock            owner of the write lock; expires with its lease
+--       4 pointsman:write-lock:waiting    waiting nodes by the time they started to wait, in microseconds: served in order
+--       5 pointsman:invalidation-records  invalidation records of the last commits that published one, newest first; each
+--                                         starts with its version and nonce
+--       6 pointsman:write-lock:requested  waiting nodes by the time of their last request
 -- ARGV  1 the requesting node
 --       2 lease of the write lock, in milliseconds
 --       3 the version that the node has cached, or empty
--- Returns {0, remaining lease of the lock owner} or {1, store state, {invalidation record …}, change record …}: the change
+-- Returns {0, remaining lease of the lock owner} or {1, store state, {invalidation record …}, commit record …}: the commit
 -- records from the newest to that of the cached version; none if that is too old. A node that has missed no commit gets no
 -- invalidation records.
 
 -- A waiting node repeats its request twice a second. After this time without a request it counts as gone, in milliseconds.
 local WAITER_TIMEOUT = 3000
 
--- A node keeps its place in the queue for as long as it repeats its request.
+-- A node stays in the waiting list for as long as it repeats its request.
 local function enqueue_waiter(now)
     local micros = tonumber(now[1]) * 1000000 + tonumber(now[2])
     local function format_number(number)

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Returns the events that an event caused, directly or indirectly, breadth first, in one round trip.
 --
--- KEYS  1 pointsman:journal, 2 pointsman:caused
+-- KEYS  1 pointsman:journal, 2 pointsman:caused-events
 -- ARGV  1 the id of the event, as in a member of the index
 --       2 maximum number of events
 --       3 maximum number of bytes

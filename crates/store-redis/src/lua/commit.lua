@@ -1,15 +1,16 @@
 #!lua flags=allow-oom
 -- Commits a transaction: all of it or nothing, and only if no other commit happened since it began. A resent commit (its
--- reply was lost) is recognised by its mark and changes nothing.
+-- reply was lost) is recognised by its nonce and changes nothing.
 --
--- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin_transaction.lua
---       6 pointsman:turn:wake:    prefix of the list that each waiting node blocks on
+-- KEYS  1 pointsman:store-state, 2 pointsman:commit-records, 3 pointsman:write-lock, 4 pointsman:write-lock:waiting,
+--       5 pointsman:invalidation-records: see begin_transaction.lua
+--       6 pointsman:write-lock:wake:    prefix of the list that each waiting node blocks on
 -- ARGV  1 the committing node
 --       2 lease of the next lock owner, in milliseconds
---       3 version and mark that the transaction began with, 16 bytes
---       4 the new store state; it starts with the new version and mark. Empty: nothing is written, only the lock is released
---       5 change record of this commit
---       6 invalidation record, preceded by the new version and mark; empty if none is published
+--       3 version and nonce that the transaction began with, 16 bytes
+--       4 the new store state; it starts with the new version and nonce. Empty: nothing is written, only the lock is released
+--       5 commit record of this commit
+--       6 invalidation record, preceded by the new version and nonce; empty if none is published
 --       7 key prefix
 --       8 whether the lock is kept for the next transaction of the same node (1) or released (empty)
 --       9 number of outbox fences: objects whose events are acknowledged
@@ -21,8 +22,8 @@
 --         acknowledge OBJECT HEADER …  removes events from the outbox of an object, first the one in flight; an event whose
 --                                      header is not empty is set aside after that header
 --         release WORKER OBJECT        gives up ownership of an object; if it still has events, it is queued again
--- Returns 'done', 'behind' (another commit happened), 'unknown' (too many commits happened to tell whether this one was
--- applied), 'fenced' (an outbox has changed) or {'strange', a key that has the wrong type}.
+-- Returns 'committed', 'conflict' (another commit happened), 'unknown' (too many commits happened to know whether this one
+-- was applied), 'fenced' (an outbox has changed) or {'wrong_type', a key that has the wrong type}.
 
 local prefix = ARGV[7]
 
@@ -66,7 +67,7 @@ local function append_log(first, last)
     local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
     local latest = tonumber(newest[2]) or 0
     for i = first + 1, last, 2 do
-        -- Lines keep the order in which they arrived, whatever their clocks said.
+        -- Lines keep the order in which they arrived, even if their clocks differ.
         latest = math.max(latest, tonumber(ARGV[i]))
         local member = string.format('{"n":%.0f,', 1000000000 + count) .. ARGV[i + 1]
         redis.call('ZADD', key, string.format('%.6f', latest), member)
@@ -128,7 +129,7 @@ local function was_applied(version, new)
     return record and string.sub(record, 1, 16) == string.sub(new, 1, 16)
 end
 
--- Returns whether so many commits followed that the record of this one would have been trimmed.
+-- Returns whether the record of this commit would have been trimmed by later commits.
 local function is_record_trimmed(version, new)
     local since = #version == 16 and struct.unpack('>I8', version) - struct.unpack('>I8', new) or -1
     return since >= redis.call('LLEN', KEYS[2])
@@ -189,10 +190,10 @@ local function commit()
     local new = ARGV[4]
     local version = string.sub(redis.call('GET', KEYS[1]) or '', 1, 16)
     if was_applied(version, new) then
-        return 'done'
+        return 'committed'
     end
     if version ~= ARGV[3] then
-        return is_record_trimmed(version, new) and 'unknown' or 'behind'
+        return is_record_trimmed(version, new) and 'unknown' or 'conflict'
     end
     local at = 10
     for _ = 1, tonumber(ARGV[9]) do
@@ -203,7 +204,7 @@ local function commit()
     end
     local wrong_key = find_wrong_type_key(at)
     if wrong_key then
-        return {'strange', wrong_key}
+        return {'wrong_type', wrong_key}
     end
     while at <= #ARGV do
         local arg_count = tonumber(ARGV[at])
@@ -237,9 +238,9 @@ local function commit()
         redis.call('LPUSH', KEYS[5], ARGV[6])
         redis.call('LTRIM', KEYS[5], 0, 15)
     end
-    return 'done'
+    return 'committed'
 end
 
-local reply = ARGV[4] == '' and 'done' or commit()
+local reply = ARGV[4] == '' and 'committed' or commit()
 release_lock()
 return reply

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Returns the first non-empty lanes of an object in one round trip. Each lookup skips all members of the previous lane.
 --
--- KEYS  1 pointsman:lanes
+-- KEYS  1 pointsman:lane-positions
 -- ARGV  1 first possible lane of the object, as a member prefix
 --       2 last possible lane, as a member prefix
 --       3 maximum number of lanes

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Returns the first ready tasks of queues with their events, in one round trip.
 --
--- KEYS  1 pointsman:journal, 2 pointsman:tasks:  prefix of the bucket keys
+-- KEYS  1 pointsman:journal, 2 pointsman:active-tasks:  prefix of the bucket keys
 --       then the index of ready tasks of each queue
 -- ARGV  1 tasks per bucket
 --       then the maximum number of tasks of each queue

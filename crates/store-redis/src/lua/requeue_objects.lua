@@ -33,7 +33,7 @@ end
 -- A store without a prefix also sees the keys of stores that have one; those requeue their own objects.
 local function belongs_to_another_store(object)
     for length = 1, #object do
-        if redis.call('EXISTS', prefix .. string.sub(object, 1, length) .. 'pointsman:point') == 1 then
+        if redis.call('EXISTS', prefix .. string.sub(object, 1, length) .. 'pointsman:store-state') == 1 then
             return true
         end
     end

@@ -2,7 +2,7 @@
 -- Runs a unit of work: the commands of an application, then its events are pushed to the outboxes of their objects. A
 -- resent unit (its reply was lost) changes nothing.
 --
--- KEYS  1 pointsman:unit:ID      set once the unit has run
+-- KEYS  1 pointsman:unit-of-work:ID  set once the unit has run
 --       2 objects.with.events
 -- ARGV  1 key prefix
 --       2 time to live of key 1, in milliseconds

@@ -73,25 +73,28 @@ impl OutboxDrainer {
         if self.workers.is_empty() {
             self.workers = self.writer.run(|txn| Ok(txn.tables.outbox_worker_names())).await?;
         }
-        let held = self.claim_objects().await?;
-        if held.is_empty() {
+        let owned = self.claim_objects().await?;
+        if owned.is_empty() {
             return self.wait_for_object().await;
         }
-        let asked =
-            JobRequest { position: JobPosition::First, input: held, add_to_read_set: prefetch_owned_objects };
-        Ok(self.writer.run_job(asked, |_, _| Ok(())).await?)
+        let job = JobRequest {
+            position: JobPosition::First,
+            input: owned,
+            add_to_read_set: prefetch_owned_objects,
+        };
+        Ok(self.writer.run_job(job, |_, _| Ok(())).await?)
     }
 
     /// Waits for a queued object without removing it: claiming removes it and sets the owner in one step.
     async fn wait_for_object(&mut self) -> Result<(), BoxError> {
-        let line = self.keys.with_prefix("objects.with.events");
+        let queue = self.keys.with_prefix("objects.with.events");
         match self
-            .execute(args!["BLMOVE", &line, &line, "RIGHT", "RIGHT", QUEUE_WAIT.as_secs().to_string()])
+            .execute(args!["BLMOVE", &queue, &queue, "RIGHT", "RIGHT", QUEUE_WAIT.as_secs().to_string()])
             .await
         {
             // A server without free memory refuses BLMOVE, but not the scripts that drain the outbox.
             Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT).await,
-            answer => drop(answer?),
+            reply => drop(reply?),
         }
         Ok(())
     }
@@ -101,19 +104,19 @@ impl OutboxDrainer {
         let mut arguments =
             args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
         arguments.extend(self.workers.iter().map(to_arg));
-        let taken = self
+        let claimed = self
             .execute(
                 script::CLAIM_OBJECTS
                     .call_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
             )
             .await?;
-        let taken: Vec<Vec<u8>> = redis::from_redis_value(taken)?;
-        let mut held = Vec::with_capacity(taken.len() / 2);
-        let mut taken = taken.into_iter();
-        while let (Some(worker), Some(object)) = (taken.next(), taken.next()) {
-            held.push((String::from_utf8(worker)?, object));
+        let claimed: Vec<Vec<u8>> = redis::from_redis_value(claimed)?;
+        let mut owned = Vec::with_capacity(claimed.len() / 2);
+        let mut claimed = claimed.into_iter();
+        while let (Some(worker), Some(object)) = (claimed.next(), claimed.next()) {
+            owned.push((String::from_utf8(worker)?, object));
         }
-        Ok(held)
+        Ok(owned)
     }
 
     async fn execute(&mut self, args: CommandArgs) -> Result<redis::Value, BoxError> {
@@ -126,8 +129,8 @@ impl OutboxDrainer {
 }
 
 /// Adds owned objects to the read set: the transaction journals their entries before its jobs.
-fn prefetch_owned_objects(held: &OwnedObjects, _: &mut WriterState, foreseen: &mut ReadSet) {
-    foreseen.claimed_outbox_objects.extend(held.iter().cloned());
+fn prefetch_owned_objects(owned: &OwnedObjects, _: &mut WriterState, read_set: &mut ReadSet) {
+    read_set.claimed_outbox_objects.extend(owned.iter().cloned());
 }
 
 /// Scans all keys slowly for objects of dead workers and requeues them, as long as the store is open.
@@ -196,12 +199,12 @@ fn redis_command(args: &CommandArgs) -> redis::Cmd {
 }
 
 /// Describes for an operator why the outbox cannot be drained.
-fn describe_drain_error(error: &BoxError, line: &[u8]) -> String {
+fn describe_drain_error(error: &BoxError, queue: &[u8]) -> String {
     match error.downcast_ref() {
-        // Of all keys that workers use, only the queue could belong to another application.
+        // Only the queue could be a key of another application.
         Some(error) if error_codes(error).iter().any(|code| code == "WRONGTYPE") => {
-            let line = String::from_utf8_lossy(line);
-            format!("{line} is not a list; rename the key, another application wrote it")
+            let queue = String::from_utf8_lossy(queue);
+            format!("{queue} is not a list; rename the key, another application wrote it")
         }
         Some(error) => error_reason(error),
         None => error.to_string(),
@@ -218,14 +221,14 @@ mod tests {
 
     #[test]
     fn wrong_type_error_names_the_queue_key() {
-        let explained = |reply: &str| {
-            let said = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
-            describe_drain_error(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
+        let describe = |reply: &str| {
+            let error_reply = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
+            describe_drain_error(&error_reply.extract_error().unwrap_err().into(), b"p:objects.with.events")
         };
         let named = "p:objects.with.events is not a list; rename the key, another application wrote it";
-        assert_eq!(explained("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
+        assert_eq!(describe("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
         assert_eq!(
-            explained("LOADING Redis is loading the dataset in memory"),
+            describe("LOADING Redis is loading the dataset in memory"),
             "LOADING Redis is loading the dataset in memory"
         );
         assert_eq!(describe_drain_error(&"no way".into(), b""), "no way");

@@ -25,7 +25,9 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
     let event = body.into_new_event(now, &Tenant::default()).map_err(|fault| fault.to_string())?;
     let key = object_key_of_name(object, &event.tenant)?;
     match &event.key {
-        Some(named) if *named != key => Err(format!("/key: it is {named}, and was left for {key}")),
+        Some(named) if *named != key => {
+            Err(format!("/key: it is {named}, but the entry was pushed for {key}"))
+        }
         Some(_) | None => Ok(NewEvent { key: Some(key), cause, ..event }),
     }
 }
@@ -35,10 +37,10 @@ const CAUSE_MARKER: char = '\u{1}';
 
 /// Splits an entry into the cause, if given, and the event.
 fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
-    let Some(told) = text.strip_prefix(CAUSE_MARKER) else { return Ok((None, text)) };
-    let (told, event) = told.split_once('\n').ok_or("nothing stands behind what caused it")?;
-    let numbers: Vec<i64> = told.split(' ').filter_map(|number| number.parse().ok()).collect();
-    let [event_id, task, depth] = numbers[..] else { return Err("what caused it cannot be read".into()) };
+    let Some(cause_line) = text.strip_prefix(CAUSE_MARKER) else { return Ok((None, text)) };
+    let (cause_line, event) = cause_line.split_once('\n').ok_or("no event after the line with its cause")?;
+    let numbers: Vec<i64> = cause_line.split(' ').filter_map(|number| number.parse().ok()).collect();
+    let [event_id, task, depth] = numbers[..] else { return Err("its cause cannot be parsed".into()) };
     let depth = u16::try_from(depth).ok().filter(|depth| *depth <= MAX_CAUSE_DEPTH);
     let depth = depth.ok_or("too many events that cause each other")?;
     let caused = Some(event_id).filter(|id| *id != 0).map(EventId::from_i64);
@@ -68,10 +70,10 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
         priority: event.priority.get(),
     };
     let body = serde_json::to_string(&body)?;
-    let told = event.cause.map(|Cause { event, task, depth }| {
+    let cause_line = event.cause.map(|Cause { event, task, depth }| {
         format!("{CAUSE_MARKER}{} {task} {depth}\n", event.map_or(0, EventId::as_i64))
     });
-    Ok([told.unwrap_or_default(), body].concat().into_bytes())
+    Ok([cause_line.unwrap_or_default(), body].concat().into_bytes())
 }
 
 /// Returns the key of an object name, which starts with its tenant unless that is the default one.

@@ -74,18 +74,18 @@ fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
         return Ok(all);
     }
     let now = txn.tables.caller_time.now();
-    let left: Vec<(OutboxContents, Vec<ParsedEntry>)> =
+    let parsed: Vec<(OutboxContents, Vec<ParsedEntry>)> =
         found.into_iter().map(|found| parse_contents(found, now)).collect();
-    prefetch_for_events(txn, &left)?;
-    for (found, events) in &left {
+    prefetch_for_events(txn, &parsed)?;
+    for (found, events) in &parsed {
         let headers = set_aside_headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
         txn.tables.acknowledge_outbox_entries(found, headers);
     }
-    let events = left.into_iter().flat_map(|(_, events)| events);
-    let (mut flying, queued): (Vec<ParsedEntry>, Vec<ParsedEntry>) =
-        events.partition(|left| left.assigned_id.is_some());
-    flying.sort_by_key(|left| left.assigned_id);
-    journal_entries(txn, flying, now)?;
+    let events = parsed.into_iter().flat_map(|(_, events)| events);
+    let (mut in_flight, queued): (Vec<ParsedEntry>, Vec<ParsedEntry>) =
+        events.partition(|parsed| parsed.assigned_id.is_some());
+    in_flight.sort_by_key(|parsed| parsed.assigned_id);
+    journal_entries(txn, in_flight, now)?;
     journal_entries(txn, queued, now)?;
     Ok(all)
 }
@@ -108,13 +108,13 @@ fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec
 /// Fetches the rows needed to journal these events.
 fn prefetch_for_events(
     txn: &mut Txn<'_, RedisTables>,
-    left: &[(OutboxContents, Vec<ParsedEntry>)],
+    parsed: &[(OutboxContents, Vec<ParsedEntry>)],
 ) -> Result<()> {
-    let events = left.iter().flat_map(|(_, events)| events).filter_map(|left| left.event.as_ref().ok());
+    let events = parsed.iter().flat_map(|(_, events)| events).filter_map(|parsed| parsed.event.as_ref().ok());
     let emission = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency: None };
-    let mut foreseen = ReadSet::default();
-    add_emissions_to_read_set(&(vec![emission], None), txn.state, &mut foreseen);
-    txn.tables.prefetch(&foreseen)
+    let mut read_set = ReadSet::default();
+    add_emissions_to_read_set(&(vec![emission], None), txn.state, &mut read_set);
+    txn.tables.prefetch(&read_set)
 }
 
 fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
@@ -133,13 +133,13 @@ fn set_aside_headers(
     now: Timestamp,
     log: &mut SetAsideLog,
 ) -> Vec<String> {
-    let header = |left: &ParsedEntry| match &left.event {
+    let header = |parsed: &ParsedEntry| match &parsed.event {
         Ok(_) => String::new(),
         Err(reason) => {
             let object = String::from_utf8_lossy(&found.object);
             log.count_entry(|| format!("object {object:?}: {reason}"));
-            let told = serde_json::json!({"object": object, "reason": reason, "at": now});
-            format!("{told}\n")
+            let header = serde_json::json!({"object": object, "reason": reason, "at": now});
+            format!("{header}\n")
         }
     };
     events.iter().map(header).collect()

@@ -25,7 +25,7 @@ pub(crate) fn object_of_outbox_key(name: &[u8]) -> Option<Vec<u8>> {
 /// Returns the commands that find the orphaned ones of these objects, some per command.
 pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> Vec<CommandArgs> {
     let objects = Vec::from_iter(objects.iter().cloned());
-    let ask = |some: &[Vec<u8>]| {
+    let find_command = |chunk: &[Vec<u8>]| {
         let script = args![
             "EVAL_RO",
             ORPHANED_OBJECTS_SCRIPT,
@@ -33,15 +33,15 @@ pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> V
             keys.with_prefix("objects.with.events"),
             keys.with_prefix("")
         ];
-        [&script, some].concat()
+        [&script, chunk].concat()
     };
-    objects.chunks(OBJECTS_PER_SCRIPT_CALL).map(ask).collect()
+    objects.chunks(OBJECTS_PER_SCRIPT_CALL).map(find_command).collect()
 }
 
 /// Returns the redis-cli command that enqueues the first of these objects.
-pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, strays: &ObjectNames) -> String {
+pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, orphaned: &ObjectNames) -> String {
     let names: Vec<String> =
-        strays.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();
+        orphaned.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();
     format!("{call} LPUSH {} {}", shell_quote(&keys.with_prefix("objects.with.events")), names.join(" "))
 }
 
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn enqueue_command_names_the_first_objects() {
-        let strays: ObjectNames = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
-        let told = enqueue_objects_command("redis-cli", &Keys::new("p:"), &strays);
-        assert!(told.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{told}");
-        assert_eq!(told.matches("'o ").count(), MAX_QUEUED_PER_COMMAND);
+        let orphaned: ObjectNames = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
+        let command = enqueue_objects_command("redis-cli", &Keys::new("p:"), &orphaned);
+        assert!(command.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{command}");
+        assert_eq!(command.matches("'o ").count(), MAX_QUEUED_PER_COMMAND);
     }
 }

@@ -48,7 +48,7 @@ impl EventOverlay {
         from: EventId,
         to: EventId,
         scan_order: ScanOrder,
-        most: usize,
+        limit: usize,
     ) -> Vec<(EventId, Bytes)> {
         found.retain(|(id, _)| !self.deleted.contains(id));
         let appended = self.appended.range(from..=to).map(|(id, value)| (*id, value.clone()));
@@ -56,7 +56,7 @@ impl EventOverlay {
             ScanOrder::Ascending => found.extend(appended),
             ScanOrder::Descending => found.splice(0..0, appended.rev()).for_each(drop),
         }
-        found.truncate(most);
+        found.truncate(limit);
         found
     }
 
@@ -80,15 +80,15 @@ pub(super) fn event_range_command(
     from: EventId,
     to: EventId,
     scan_order: ScanOrder,
-    most: usize,
+    limit: usize,
 ) -> CommandArgs {
-    let most = i64::try_from(most).unwrap_or(i64::MAX).to_string();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX).to_string();
     match scan_order {
         ScanOrder::Ascending => {
-            args!["XRANGE", key, stream_entry_id(from), stream_entry_id(to), "COUNT", most]
+            args!["XRANGE", key, stream_entry_id(from), stream_entry_id(to), "COUNT", limit]
         }
         ScanOrder::Descending => {
-            args!["XREVRANGE", key, stream_entry_id(to), stream_entry_id(from), "COUNT", most]
+            args!["XREVRANGE", key, stream_entry_id(to), stream_entry_id(from), "COUNT", limit]
         }
     }
 }

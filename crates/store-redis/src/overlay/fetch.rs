@@ -42,49 +42,49 @@ pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 
 impl TransactionOverlay {
     /// Fetches the uncached ones of these items and caches them.
-    pub(crate) fn fetch(&self, questions: Vec<CacheFetch>) -> Result<()> {
-        self.fetch_after(vec![], questions).map(drop)
+    pub(crate) fn fetch(&self, fetches: Vec<CacheFetch>) -> Result<()> {
+        self.fetch_after(vec![], fetches).map(drop)
     }
 
     /// Like [`Self::fetch`], after other commands; returns the replies of those.
     pub(crate) fn fetch_after(
         &self,
         before: Vec<CommandArgs>,
-        questions: Vec<CacheFetch>,
+        fetches: Vec<CacheFetch>,
     ) -> Result<Vec<Value>> {
-        let (answers, seen) = self.fetch_without_caching(before, questions)?;
-        self.cache_fetched(seen)?;
-        Ok(answers)
+        let (replies, fetched) = self.fetch_without_caching(before, fetches)?;
+        self.cache_fetched(fetched)?;
+        Ok(replies)
     }
 
     /// Like [`Self::fetch_after`], but returns the fetched items instead of caching them.
     pub(crate) fn fetch_without_caching(
         &self,
         before: Vec<CommandArgs>,
-        questions: Vec<CacheFetch>,
+        fetches: Vec<CacheFetch>,
     ) -> Result<(Vec<Value>, FetchedReplies)> {
-        let asked = self.list_uncached(questions);
+        let uncached = self.list_uncached(fetches);
         let count = before.len();
         let mut commands = before;
-        commands.extend(asked.iter().map(|asked| self.fetch_command(asked)));
+        commands.extend(uncached.iter().map(|command| self.fetch_command(command)));
         if commands.is_empty() {
             return Ok((vec![], FetchedReplies(vec![])));
         }
-        let mut answers = self.connection.execute_all(&commands)?;
-        let seen = answers.split_off(count.min(answers.len()));
-        Ok((answers, FetchedReplies(asked.into_iter().zip(seen).collect())))
+        let mut replies = self.connection.execute_all(&commands)?;
+        let fetched = replies.split_off(count.min(replies.len()));
+        Ok((replies, FetchedReplies(uncached.into_iter().zip(fetched).collect())))
     }
 
-    pub(crate) fn cache_fetched(&self, seen: FetchedReplies) -> Result<()> {
-        seen.0.into_iter().try_for_each(|(asked, answer)| self.cache_fetched_item(asked, answer))
+    pub(crate) fn cache_fetched(&self, fetched: FetchedReplies) -> Result<()> {
+        fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_item(command, reply))
     }
 
     /// Returns the commands for uncached items: one for all rows of a table.
-    fn list_uncached(&self, questions: Vec<CacheFetch>) -> Vec<FetchCommand> {
+    fn list_uncached(&self, fetches: Vec<CacheFetch>) -> Vec<FetchCommand> {
         let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
-        let mut asked = Vec::new();
-        for question in questions {
-            match question {
+        let mut uncached = Vec::new();
+        for fetch in fetches {
+            match fetch {
                 CacheFetch::Row(table, field) => {
                     if self.rows.borrow().find_cached(&table, &field).is_none() {
                         rows.entry(table).or_default().push(field);
@@ -92,27 +92,27 @@ impl TransactionOverlay {
                 }
                 CacheFetch::Table(table) => {
                     if !self.rows.borrow().is_table_cached(&table) {
-                        asked.push(FetchCommand::Table(table));
+                        uncached.push(FetchCommand::Table(table));
                     }
                 }
                 CacheFetch::Lane(lane) => {
                     if !self.indexes.borrow().is_lane_cached(lane) {
-                        asked.push(FetchCommand::Lane(lane));
+                        uncached.push(FetchCommand::Lane(lane));
                     }
                 }
                 CacheFetch::Event(id) => {
                     if self.events.borrow().get(id).is_none() {
-                        asked.push(FetchCommand::Event(id));
+                        uncached.push(FetchCommand::Event(id));
                     }
                 }
             }
         }
-        asked.extend(rows.into_iter().map(|(table, fields)| FetchCommand::Rows(table, fields)));
-        asked
+        uncached.extend(rows.into_iter().map(|(table, fields)| FetchCommand::Rows(table, fields)));
+        uncached
     }
 
-    fn fetch_command(&self, asked: &FetchCommand) -> CommandArgs {
-        match asked {
+    fn fetch_command(&self, command: &FetchCommand) -> CommandArgs {
+        match command {
             FetchCommand::Rows(Table::LastEventIds, objects) => {
                 let ids = objects.iter().map(|object| self.keys.last_event_id_key(object));
                 [to_arg("MGET")].into_iter().chain(ids).collect()
@@ -125,13 +125,13 @@ impl TransactionOverlay {
             FetchCommand::Lane(lane) => {
                 let prefix = MemberBuilder::from_i64(*lane).finish();
                 let end = end_of_prefix(&prefix);
-                let most = self.indexes.borrow().lane_fetch_limit(*lane);
+                let limit = self.indexes.borrow().lane_fetch_limit(*lane);
                 let bounds = prefix_bounds(&prefix, end.as_deref());
                 member_range_command(
                     self.keys.index_key(&Index::LanePositions),
                     bounds,
                     ScanOrder::Ascending,
-                    most,
+                    limit,
                 )
             }
             FetchCommand::Event(id) => {
@@ -141,20 +141,20 @@ impl TransactionOverlay {
         }
     }
 
-    fn cache_fetched_item(&self, asked: FetchCommand, answer: Value) -> Result<()> {
-        match asked {
+    fn cache_fetched_item(&self, command: FetchCommand, reply: Value) -> Result<()> {
+        match command {
             FetchCommand::Rows(table, fields) => {
                 let mut rows = self.rows.borrow_mut();
-                for (field, value) in fields.into_iter().zip(decode_list(answer)?) {
+                for (field, value) in fields.into_iter().zip(decode_list(reply)?) {
                     rows.cache_row(&table, field, decode_optional_bytes(value)?);
                 }
             }
-            FetchCommand::Table(table) => self.rows.borrow_mut().cache_table(table, decode_pairs(answer)?),
+            FetchCommand::Table(table) => self.rows.borrow_mut().cache_table(table, decode_pairs(reply)?),
             FetchCommand::Lane(lane) => {
-                self.indexes.borrow_mut().cache_lane_members(lane, decode_members(answer)?)?
+                self.indexes.borrow_mut().cache_lane_members(lane, decode_members(reply)?)?
             }
             FetchCommand::Event(id) => {
-                let value = decode_journal_entries(answer)?.pop().map(|(_, value)| value);
+                let value = decode_journal_entries(reply)?.pop().map(|(_, value)| value);
                 self.events.borrow_mut().cache_event(id, value);
             }
         }
@@ -176,16 +176,16 @@ fn unexpected_reply(what: &str) -> Fault {
     Fault::damaged(format!("Redis replied something else than {what}"))
 }
 
-pub(crate) fn decode_list(answer: Value) -> Result<Vec<Value>> {
-    match answer {
+pub(crate) fn decode_list(reply: Value) -> Result<Vec<Value>> {
+    match reply {
         Value::Array(values) => Ok(values),
         Value::Nil => Ok(vec![]),
         _ => Err(unexpected_reply("a list")),
     }
 }
 
-pub(crate) fn decode_optional_bytes(answer: Value) -> Result<Option<Bytes>> {
-    match answer {
+pub(crate) fn decode_optional_bytes(reply: Value) -> Result<Option<Bytes>> {
+    match reply {
         Value::Nil => Ok(None),
         Value::BulkString(bytes) => Ok(Some(bytes.into())),
         Value::SimpleString(text) => Ok(Some(text.into_bytes().into())),
@@ -195,20 +195,20 @@ pub(crate) fn decode_optional_bytes(answer: Value) -> Result<Option<Bytes>> {
     }
 }
 
-pub(crate) fn decode_text_reply(answer: Value) -> Result<String> {
-    let bytes = decode_optional_bytes(answer)?.ok_or_else(|| unexpected_reply("a string"))?;
+pub(crate) fn decode_text_reply(reply: Value) -> Result<String> {
+    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| unexpected_reply("a string"))?;
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
-pub(crate) fn decode_integer(answer: Value) -> Result<i64> {
-    match answer {
+pub(crate) fn decode_integer(reply: Value) -> Result<i64> {
+    match reply {
         Value::Int(number) => Ok(number),
         _ => Err(unexpected_reply("a number")),
     }
 }
 
-pub(crate) fn decode_strings(answer: Value) -> Result<Vec<Vec<u8>>> {
-    let strings = decode_list(answer)?.into_iter().map(|value| match value {
+pub(crate) fn decode_strings(reply: Value) -> Result<Vec<Vec<u8>>> {
+    let strings = decode_list(reply)?.into_iter().map(|value| match value {
         Value::BulkString(bytes) => Ok(bytes),
         _ => Err(unexpected_reply("a list of strings")),
     });
@@ -216,13 +216,13 @@ pub(crate) fn decode_strings(answer: Value) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Decodes members of an index.
-pub(crate) fn decode_members(answer: Value) -> Result<Vec<Member>> {
-    Ok(decode_strings(answer)?.iter().map(|member| Member::from_slice(member)).collect())
+pub(crate) fn decode_members(reply: Value) -> Result<Vec<Member>> {
+    Ok(decode_strings(reply)?.iter().map(|member| Member::from_slice(member)).collect())
 }
 
 /// Decodes alternating names and values.
-fn decode_pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
-    let strings = decode_strings(answer)?;
+fn decode_pairs(reply: Value) -> Result<Vec<(Member, Bytes)>> {
+    let strings = decode_strings(reply)?;
     let mut pairs = Vec::with_capacity(strings.len() / 2);
     let mut strings = strings.into_iter();
     while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
@@ -232,7 +232,7 @@ fn decode_pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
 }
 
 /// Decodes entries of the journal stream.
-pub(crate) fn decode_journal_entries(answer: Value) -> Result<Vec<(EventId, Bytes)>> {
+pub(crate) fn decode_journal_entries(reply: Value) -> Result<Vec<(EventId, Bytes)>> {
     let entry = |value: Value| {
         let mut parts = decode_list(value)?.into_iter();
         let name = decode_text_reply(parts.next().unwrap_or(Value::Nil))?;
@@ -242,5 +242,5 @@ pub(crate) fn decode_journal_entries(answer: Value) -> Result<Vec<(EventId, Byte
         let value = fields.into_iter().nth(1).ok_or_else(|| unexpected_reply("an event"))?;
         Ok((id, value.into()))
     };
-    decode_list(answer)?.into_iter().map(entry).collect()
+    decode_list(reply)?.into_iter().map(entry).collect()
 }

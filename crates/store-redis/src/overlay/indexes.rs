@@ -68,19 +68,20 @@ impl IndexOverlay {
 
     /// Caches the first members of a lane. Fewer members than requested mean that the lane is complete.
     pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
-        let whole = members.len() < self.lane_fetch_limit(lane);
+        let is_complete = members.len() < self.lane_fetch_limit(lane);
         let mut members: BTreeSet<Member> = members.into_iter().collect();
         if let Some(written) = self.written.get(&Index::LanePositions) {
             let prefix = MemberBuilder::from_i64(lane).finish();
             let last = members.last().cloned();
             let added = written.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
-            let known = |member: &&Member| whole || last.as_ref().is_some_and(|last| *member < last);
-            members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(known).cloned());
+            let is_known_member =
+                |member: &&Member| is_complete || last.as_ref().is_some_and(|last| *member < last);
+            members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(is_known_member).cloned());
             members.retain(|member| !written.removed.contains(member));
         }
         let positions =
             members.iter().map(|member| decode_lane_position(member).map(|(_, position)| position));
-        self.lanes.cache_lane(lane, positions.collect::<Result<_>>()?, whole);
+        self.lanes.cache_lane(lane, positions.collect::<Result<_>>()?, is_complete);
         Ok(())
     }
 
@@ -108,11 +109,11 @@ impl IndexOverlay {
         index: &Index,
         bounds: MemberBounds<'_>,
         scan_order: ScanOrder,
-        most: usize,
+        limit: usize,
         mut found: Vec<Member>,
     ) -> Vec<Member> {
         let Some(written) = self.written.get(index) else {
-            found.truncate(most);
+            found.truncate(limit);
             return found;
         };
         found.retain(|member| !written.removed.contains(member) && !written.added.contains(member));
@@ -121,7 +122,7 @@ impl IndexOverlay {
             ScanOrder::Ascending => found.sort_unstable(),
             ScanOrder::Descending => found.sort_unstable_by(|a, b| b.cmp(a)),
         }
-        found.truncate(most);
+        found.truncate(limit);
         found
     }
 
@@ -132,8 +133,8 @@ impl IndexOverlay {
         members.filter_map(|member| decode_lane_position(member).ok()).map(|(lane, _)| lane).collect()
     }
 
-    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
-        touched.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
+    pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
+        record.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
     }
 
     pub(super) fn mark_committed(&mut self) {
@@ -167,7 +168,7 @@ pub(super) fn member_range_command(
     key: Vec<u8>,
     (lower, upper): MemberBounds<'_>,
     scan_order: ScanOrder,
-    most: usize,
+    limit: usize,
 ) -> CommandArgs {
     let bound = |bound: Bound<&[u8]>, none: &str| match bound {
         Bound::Included(member) => [b"[", member].concat(),
@@ -175,10 +176,10 @@ pub(super) fn member_range_command(
         Bound::Unbounded => to_arg(none),
     };
     let (lower, upper) = (bound(lower, "-"), bound(upper, "+"));
-    let most = i64::try_from(most).unwrap_or(-1).to_string();
+    let limit = i64::try_from(limit).unwrap_or(-1).to_string();
     match scan_order {
-        ScanOrder::Ascending => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", most],
-        ScanOrder::Descending => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", most],
+        ScanOrder::Ascending => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", limit],
+        ScanOrder::Descending => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", limit],
     }
 }
 
@@ -201,16 +202,16 @@ mod tests {
 
     const LANE: i64 = 7;
 
-    fn lane_member(place: i64) -> Member {
-        MemberBuilder::from_i64(LANE).push_i64(place).push_i64(place + 100).finish()
+    fn lane_member(position: i64) -> Member {
+        MemberBuilder::from_i64(LANE).push_i64(position).push_i64(position + 100).finish()
     }
 
     fn raw_member(text: &[u8]) -> Member {
         text.into()
     }
 
-    fn cached_places(indexes: &IndexOverlay) -> Vec<i64> {
-        indexes.cached_lane_positions(LANE).iter().map(|(place, _)| *place).collect()
+    fn cached_positions(indexes: &IndexOverlay) -> Vec<i64> {
+        indexes.cached_lane_positions(LANE).iter().map(|(position, _)| *position).collect()
     }
 
     #[test]
@@ -231,15 +232,12 @@ mod tests {
             if !before {
                 fetch(&mut indexes);
             }
-            assert_eq!(cached_places(&indexes)[..3], [2, 3, 5]);
-            assert!(
-                !cached_places(&indexes).contains(&99),
-                "what comes behind the fetched ones is not known"
-            );
-            for place in [2, 3, 5, 7, 9] {
-                indexes.remove(Index::LanePositions, lane_member(place));
+            assert_eq!(cached_positions(&indexes)[..3], [2, 3, 5]);
+            assert!(!cached_positions(&indexes).contains(&99), "members after the fetched ones are unknown");
+            for position in [2, 3, 5, 7, 9] {
+                indexes.remove(Index::LanePositions, lane_member(position));
             }
-            assert!(!indexes.is_lane_cached(LANE), "others may have come first by now");
+            assert!(!indexes.is_lane_cached(LANE), "peers may have added earlier members");
         }
     }
 
@@ -248,21 +246,21 @@ mod tests {
         let mut indexes = IndexOverlay::default();
         indexes.cache_lane_members(LANE, vec![lane_member(1)]).unwrap();
         indexes.remove(Index::LanePositions, lane_member(1));
-        assert!(indexes.is_lane_cached(LANE) && cached_places(&indexes).is_empty());
+        assert!(indexes.is_lane_cached(LANE) && cached_positions(&indexes).is_empty());
         indexes.mark_committed();
         indexes.add(Index::LanePositions, lane_member(99));
-        assert_eq!(cached_places(&indexes), [99]);
+        assert_eq!(cached_positions(&indexes), [99]);
     }
 
     #[test]
     fn long_lanes_cache_only_their_first_positions() {
         let mut indexes = IndexOverlay::default();
         indexes.cache_lane_members(LANE, vec![]).unwrap();
-        let most = MAX_CACHED_POSITIONS as i64;
-        (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, lane_member(place)));
-        assert!(cached_places(&indexes).into_iter().eq(0..most));
-        (0..most).for_each(|place| indexes.remove(Index::LanePositions, lane_member(place)));
-        assert!(!indexes.is_lane_cached(LANE), "who comes then must be asked for");
+        let limit = MAX_CACHED_POSITIONS as i64;
+        (0..3 * limit).rev().for_each(|position| indexes.add(Index::LanePositions, lane_member(position)));
+        assert!(cached_positions(&indexes).into_iter().eq(0..limit));
+        (0..limit).for_each(|position| indexes.remove(Index::LanePositions, lane_member(position)));
+        assert!(!indexes.is_lane_cached(LANE), "the next head must be fetched");
     }
 
     #[test]
@@ -273,25 +271,25 @@ mod tests {
     /// Cached positions equal what Redis would return after the pending writes.
     #[test]
     fn cached_lane_matches_redis_after_random_writes() {
-        let mut chance = Rng::new(7);
+        let mut rng = Rng::new(7);
         for _ in 0..200 {
             let (mut indexes, mut sent, mut now) =
                 (IndexOverlay::default(), BTreeSet::new(), BTreeSet::new());
             for _ in 0..300 {
-                let place = chance.next_below(80) as i64;
-                match chance.next_below(9) {
+                let position = rng.next_below(80) as i64;
+                match rng.next_below(9) {
                     0..4 => {
-                        indexes.add(Index::LanePositions, lane_member(place));
-                        now.insert(place);
+                        indexes.add(Index::LanePositions, lane_member(position));
+                        now.insert(position);
                     }
                     4..7 => {
-                        let place = if chance.next_below(2) == 0 {
-                            now.first().copied().unwrap_or(place)
+                        let position = if rng.next_below(2) == 0 {
+                            now.first().copied().unwrap_or(position)
                         } else {
-                            place
+                            position
                         };
-                        indexes.remove(Index::LanePositions, lane_member(place));
-                        now.remove(&place);
+                        indexes.remove(Index::LanePositions, lane_member(position));
+                        now.remove(&position);
                     }
                     7 => {
                         let found =
@@ -303,9 +301,9 @@ mod tests {
                         sent.clone_from(&now);
                     }
                 }
-                let known = cached_places(&indexes);
-                assert!(now.iter().take(known.len()).eq(&known), "{known:?} of {now:?}");
-                assert!(!indexes.is_lane_cached(LANE) || !known.is_empty() || now.is_empty());
+                let cached = cached_positions(&indexes);
+                assert!(now.iter().take(cached.len()).eq(&cached), "{cached:?} of {now:?}");
+                assert!(!indexes.is_lane_cached(LANE) || !cached.is_empty() || now.is_empty());
             }
         }
     }
@@ -315,9 +313,9 @@ mod tests {
         let mut indexes = IndexOverlay::default();
         indexes.add(Index::LanePositions, lane_member(3));
         indexes.assume_lane_was_empty(LANE).unwrap();
-        assert_eq!(cached_places(&indexes), [3]);
+        assert_eq!(cached_positions(&indexes), [3]);
         indexes.assume_lane_was_empty(LANE).unwrap();
-        assert_eq!(cached_places(&indexes), [3], "what is known stays");
+        assert_eq!(cached_positions(&indexes), [3], "cached positions stay");
     }
 
     #[test]
@@ -348,14 +346,16 @@ mod tests {
     #[test]
     fn invalidation_drops_only_written_lanes() {
         let (mut one, mut other) = (IndexOverlay::default(), IndexOverlay::default());
-        let of = |lane: i64, place| MemberBuilder::from_i64(lane).push_i64(place).push_i64(place).finish();
+        let member_of = |lane: i64, position| {
+            MemberBuilder::from_i64(lane).push_i64(position).push_i64(position).finish()
+        };
         for lane in [-4, 5, 6, 7] {
-            other.cache_lane_members(lane, vec![of(lane, 1)]).unwrap();
+            other.cache_lane_members(lane, vec![member_of(lane, 1)]).unwrap();
         }
-        one.add(Index::LanePositions, of(-4, 2));
-        one.remove(Index::LanePositions, of(5, 1));
-        one.add(Index::LanePositions, of(6, 3));
-        one.remove(Index::LanePositions, of(6, 3));
+        one.add(Index::LanePositions, member_of(-4, 2));
+        one.remove(Index::LanePositions, member_of(5, 1));
+        one.add(Index::LanePositions, member_of(6, 3));
+        one.remove(Index::LanePositions, member_of(6, 3));
         let lanes = one.written_lanes();
         other.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
         assert_eq!([-4, 5, 6, 7].map(|lane| other.is_lane_cached(lane)), [false, false, false, true]);

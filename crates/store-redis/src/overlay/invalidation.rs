@@ -41,7 +41,7 @@ impl InvalidationRecord {
         if row.varint()? != RECORD_FORMAT {
             return Err(Fault::damaged("an invalidation record has an unknown format"));
         }
-        let touched = Self {
+        let record = Self {
             small_tables: row.varint()?,
             objects: (0..row.varint()?)
                 .map(|_| row.bytes().map(Member::from_slice))
@@ -49,7 +49,7 @@ impl InvalidationRecord {
             tasks: decode_ascending_numbers(&mut row)?.into_iter().map(TaskSeq).collect(),
             lanes: decode_ascending_numbers(&mut row)?.into_iter().collect(),
         };
-        row.expect_end().map(|()| touched)
+        row.expect_end().map(|()| record)
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let longer = [&packed[..], &[0]].concat();
         let other = [&[RECORD_FORMAT as u8 * 2 + 2], &packed[1..]].concat();
         assert!(
-            [longer, other].iter().all(|told| InvalidationRecord::decode(RowDecoder::new(told)).is_err())
+            [longer, other].iter().all(|bytes| InvalidationRecord::decode(RowDecoder::new(bytes)).is_err())
         );
     }
 

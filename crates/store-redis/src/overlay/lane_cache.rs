@@ -29,23 +29,23 @@ pub(super) struct LaneCache(HashMap<i64, CachedLane>);
 impl LaneCache {
     pub(super) fn add(&mut self, lane: i64, position: LanePosition) {
         let Some(lane) = self.0.get_mut(&lane) else { return };
-        let Err(place) = lane.positions.binary_search(&position) else { return };
-        if place == MAX_CACHED_POSITIONS {
+        let Err(slot) = lane.positions.binary_search(&position) else { return };
+        if slot == MAX_CACHED_POSITIONS {
             lane.is_complete = false;
-        } else if lane.is_complete || place < lane.positions.len() {
+        } else if lane.is_complete || slot < lane.positions.len() {
             if lane.positions.len() == MAX_CACHED_POSITIONS {
                 lane.positions.pop();
                 lane.is_complete = false;
             }
-            lane.positions.insert(place, position);
+            lane.positions.insert(slot, position);
         }
     }
 
     pub(super) fn remove(&mut self, lane: i64, position: LanePosition) {
         if let Some(lane) = self.0.get_mut(&lane)
-            && let Ok(place) = lane.positions.binary_search(&position)
+            && let Ok(slot) = lane.positions.binary_search(&position)
         {
-            lane.positions.remove(place);
+            lane.positions.remove(slot);
         }
     }
 

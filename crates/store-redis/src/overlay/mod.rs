@@ -66,16 +66,16 @@ impl TransactionOverlay {
 
     /// Returns the invalidation record of the pending writes.
     pub(crate) fn invalidation_record(&self) -> InvalidationRecord {
-        let mut touched = InvalidationRecord::default();
-        self.rows.borrow().add_to_invalidation(&mut touched);
-        touched.lanes = self.indexes.borrow().written_lanes();
-        touched
+        let mut record = InvalidationRecord::default();
+        self.rows.borrow().add_to_invalidation(&mut record);
+        record.lanes = self.indexes.borrow().written_lanes();
+        record
     }
 
     /// Drops cached entries that peers have written.
-    pub(crate) fn drop_invalidated(&self, touched: &InvalidationRecord) {
-        self.rows.borrow_mut().drop_invalidated(touched);
-        self.indexes.borrow_mut().drop_invalidated(touched);
+    pub(crate) fn drop_invalidated(&self, record: &InvalidationRecord) {
+        self.rows.borrow_mut().drop_invalidated(record);
+        self.indexes.borrow_mut().drop_invalidated(record);
     }
 
     /// Turns the committed writes into cached data, and drops data that is unlikely to be read again.
@@ -89,8 +89,8 @@ impl TransactionOverlay {
     // --- rows ----------------------------------------------------------------------------------------------------
 
     pub(crate) fn read_row(&self, table: Table, field: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        if let Some(known) = self.rows.borrow().find_cached(&table, field.as_ref()) {
-            return Ok(known.cloned());
+        if let Some(cached) = self.rows.borrow().find_cached(&table, field.as_ref()) {
+            return Ok(cached.cloned());
         }
         self.fetch(vec![CacheFetch::Row(table.clone(), field.as_ref().into())])?;
         Ok(self.rows.borrow().find_cached(&table, field.as_ref()).flatten().cloned())
@@ -143,18 +143,18 @@ impl TransactionOverlay {
         index: &Index,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         scan_order: ScanOrder,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Member>> {
         let removed = self.indexes.borrow().count_removed_between(index, (lower, upper));
-        let ask = most.saturating_add(removed);
-        let answer = self.connection.execute(indexes::member_range_command(
+        let fetch_limit = limit.saturating_add(removed);
+        let reply = self.connection.execute(indexes::member_range_command(
             self.keys.index_key(index),
             (lower, upper),
             scan_order,
-            ask,
+            fetch_limit,
         ))?;
-        let found = fetch::decode_members(answer)?;
-        Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, most, found))
+        let found = fetch::decode_members(reply)?;
+        Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, limit, found))
     }
 
     /// Reads all members with a prefix.
@@ -162,10 +162,10 @@ impl TransactionOverlay {
         &self,
         index: &Index,
         prefix: &[u8],
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Member>> {
         let end = end_of_prefix(prefix);
-        self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, most)
+        self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, limit)
     }
 
     /// Reads the first position of a lane.
@@ -180,10 +180,10 @@ impl TransactionOverlay {
     }
 
     /// Fetches the rows of the first cached tasks of these lanes, at most `most` of each.
-    pub(crate) fn fetch_lane_heads(&self, lanes: impl Iterator<Item = i64>, most: usize) -> Result<()> {
+    pub(crate) fn fetch_lane_heads(&self, lanes: impl Iterator<Item = i64>, limit: usize) -> Result<()> {
         let unknown: Vec<CacheFetch> = {
             let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
-            let heads = lanes.flat_map(|lane| indexes.cached_lane_positions(lane).iter().take(most));
+            let heads = lanes.flat_map(|lane| indexes.cached_lane_positions(lane).iter().take(limit));
             let heads = heads.map(|(_, seq)| active_task_row(*seq));
             heads
                 .filter(|(table, field)| rows.find_cached(table, field).is_none())
@@ -203,10 +203,10 @@ impl TransactionOverlay {
         &self,
         index: &Index,
         scan_order: ScanOrder,
-        most: usize,
+        limit: usize,
         found: Vec<Member>,
     ) -> Vec<Member> {
-        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), scan_order, most, found)
+        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), scan_order, limit, found)
     }
 
     // --- events --------------------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn read_event(&self, id: EventId) -> Result<Option<Bytes>> {
-        if let Some(known) = self.events.borrow().get(id) {
-            return Ok(known);
+        if let Some(cached) = self.events.borrow().get(id) {
+            return Ok(cached);
         }
         self.fetch(vec![CacheFetch::Event(id)])?;
         Ok(self.events.borrow().get(id).flatten())
@@ -234,14 +234,14 @@ impl TransactionOverlay {
         from: EventId,
         to: EventId,
         scan_order: ScanOrder,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(EventId, Bytes)>> {
         if from > to {
             return Ok(vec![]);
         }
-        let args = events::event_range_command(self.keys.journal_key(), from, to, scan_order, most);
+        let args = events::event_range_command(self.keys.journal_key(), from, to, scan_order, limit);
         let found = fetch::decode_journal_entries(self.connection.execute(args)?)?;
-        Ok(self.events.borrow().merge(found, from, to, scan_order, most))
+        Ok(self.events.borrow().merge(found, from, to, scan_order, limit))
     }
 
     // --- the rest ------------------------------------------------------------------------------------------------

@@ -63,35 +63,35 @@ impl RowOverlay {
         self.complete_tables.insert(table);
     }
 
-    pub(super) fn add_to_invalidation(&self, touched: &mut InvalidationRecord) {
+    pub(super) fn add_to_invalidation(&self, record: &mut InvalidationRecord) {
         for (table, rows) in &self.written {
             match (CachePolicy::for_table(table), table) {
-                (CachePolicy::SmallTable(code), _) => touched.small_tables |= 1 << code,
+                (CachePolicy::SmallTable(code), _) => record.small_tables |= 1 << code,
                 // Last event ids are written together with their objects.
                 (CachePolicy::Objects, Table::LastEventIds) | (CachePolicy::Never, _) => {}
-                (CachePolicy::Objects, _) => touched.objects.extend(rows.keys().cloned()),
+                (CachePolicy::Objects, _) => record.objects.extend(rows.keys().cloned()),
                 (CachePolicy::Tasks(bucket), _) => {
-                    touched.tasks.extend(rows.keys().filter_map(|field| task_seq_in_bucket(bucket, field)));
+                    record.tasks.extend(rows.keys().filter_map(|field| task_seq_in_bucket(bucket, field)));
                 }
             }
         }
     }
 
     /// Drops cached entries that peers have written.
-    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
+    pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
         let is_stale = |table: &Table| match CachePolicy::for_table(table) {
-            CachePolicy::SmallTable(code) => touched.small_tables >> code & 1 == 1,
+            CachePolicy::SmallTable(code) => record.small_tables >> code & 1 == 1,
             CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => false,
         };
         self.cached.retain(|table, _| !is_stale(table));
         self.complete_tables.retain(|table| !is_stale(table));
         if let Some(objects) = self.cached.get_mut(&Table::Objects) {
-            touched.objects.iter().for_each(|field| drop(objects.remove(field)));
+            record.objects.iter().for_each(|field| drop(objects.remove(field)));
         }
         if let Some(last_ids) = self.cached.get_mut(&Table::LastEventIds) {
-            touched.objects.iter().for_each(|field| drop(last_ids.remove(object_name_of_field(field))));
+            record.objects.iter().for_each(|field| drop(last_ids.remove(object_name_of_field(field))));
         }
-        for (table, field) in touched.tasks.iter().map(|seq| active_task_row(*seq)) {
+        for (table, field) in record.tasks.iter().map(|seq| active_task_row(*seq)) {
             if let Some(tasks) = self.cached.get_mut(&table) {
                 tasks.remove(&field);
             }
@@ -265,17 +265,17 @@ mod tests {
             (of(kept).0, of(kept).1, false),
         ];
         let (mut one, mut other) = (RowOverlay::default(), RowOverlay::default());
-        for (table, field, touched) in &rows {
+        for (table, field, record) in &rows {
             other.cache_row(table, Member::from_slice(field), some_row(b"old"));
-            if *touched {
+            if *record {
                 one.write(table.clone(), field, some_row(b"new"));
             }
         }
-        let mut touched = InvalidationRecord::default();
-        one.add_to_invalidation(&mut touched);
-        other.drop_invalidated(&touched);
-        for (table, field, touched) in &rows {
-            assert_eq!(other.find_cached(table, field).is_none(), *touched, "{table:?} {field:?}");
+        let mut record = InvalidationRecord::default();
+        one.add_to_invalidation(&mut record);
+        other.drop_invalidated(&record);
+        for (table, field, record) in &rows {
+            assert_eq!(other.find_cached(table, field).is_none(), *record, "{table:?} {field:?}");
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn list_audit_entries(
     let mut entries = Vec::with_capacity(numbers.len());
     for n in numbers {
         let row = overlay.read_row(Table::AuditEntries, n.to_string())?;
-        entries.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|deed| (n, deed)));
+        entries.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|entry| (n, entry)));
     }
     Ok(entries)
 }

@@ -42,13 +42,13 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
     };
     let first =
         [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
-    let mut answers = overlay.connection.execute_all(&first)?.into_iter();
-    let store_state = decode_store_state(answers.next().unwrap_or(Value::Nil))?;
+    let mut replies = overlay.connection.execute_all(&first)?.into_iter();
+    let store_state = decode_store_state(replies.next().unwrap_or(Value::Nil))?;
     let mut page = JournalPageBuilder::new(read, store_state.extent());
     let (low, high) = page.id_range();
     loop {
-        let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
-        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
+        let found = decode_journal_entries(replies.next().unwrap_or(Value::Nil))?;
+        if decode_store_state(replies.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
             return Ok(None);
         }
         for (id, row) in &found {
@@ -62,7 +62,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
             return Ok(Some(page.into_page()));
         }
         chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
-        answers = overlay
+        replies = overlay
             .connection
             .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
             .into_iter();
@@ -79,12 +79,12 @@ fn journal_range_command(
     backwards: bool,
     after: EventId,
     until: EventId,
-    most: usize,
+    limit: usize,
 ) -> CommandArgs {
-    let (after, until, most) = (format!("({after}-0"), format!("{until}-0"), most.to_string());
+    let (after, until, limit) = (format!("({after}-0"), format!("{until}-0"), limit.to_string());
     match backwards {
-        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", most],
-        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", most],
+        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", limit],
+        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", limit],
     }
 }
 
@@ -106,8 +106,8 @@ pub(crate) fn read_event_view(
 /// Reads the events that an event caused, directly or indirectly, nearest first.
 fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
-    let most = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|most| to_arg(most.to_string()));
-    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
+    let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|limit| to_arg(limit.to_string()));
+    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
     let found = decode_journal_entries(
         overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
     )?;
@@ -159,8 +159,8 @@ fn read_object_chain(
     extent: JournalRange,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let (last, forgotten) = (last.to_string(), extent.expired_up_to.to_string());
-    let arguments = args![last, forgotten, limit.to_string(), MAX_PAGE_BYTES.to_string()];
+    let (last, expired_up_to) = (last.to_string(), extent.expired_up_to.to_string());
+    let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_BYTES.to_string()];
     decode_strings(
         overlay
             .connection

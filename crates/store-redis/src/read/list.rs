@@ -140,8 +140,8 @@ impl<'a> TaskListing<'a> {
         for found in
             unfinished.iter_mut().filter(|found| found.row_without_names.is_some()).take(self.name_batch)
         {
-            if let Some(live) = found.row_without_names.take() {
-                found.task = self.overlay.active_task_view(live)?;
+            if let Some(active) = found.row_without_names.take() {
+                found.task = self.overlay.active_task_view(active)?;
             }
         }
         self.overlay.clear();
@@ -160,12 +160,12 @@ fn list_active(
 ) -> Result<VecDeque<ListedTask>> {
     let piece = piece.iter().map(|row| rows::decode_active_task(row));
     let piece: Vec<ActiveTaskRow> = piece.collect::<Result<_>>()?;
-    names.resolve(overlay, piece.iter().map(|live| live.queue))?;
-    let found = piece.into_iter().map(|live| {
-        let QueueName { handler, tenant, of } = names.get(live.queue)?;
+    names.resolve(overlay, piece.iter().map(|active| active.queue))?;
+    let found = piece.into_iter().map(|active| {
+        let QueueName { handler, tenant, of } = names.get(active.queue)?;
         let bare = ActiveTaskNames::new((handler.clone(), tenant.clone()), of, None, None);
-        let task = task_from_active_row(live.clone(), bare, task_id_namespace)?;
-        let row_without_names = task_matches(name_independent_filter, &task).then_some(live);
+        let task = task_from_active_row(active.clone(), bare, task_id_namespace)?;
+        let row_without_names = task_matches(name_independent_filter, &task).then_some(active);
         Ok(ListedTask { task, row_without_names })
     });
     found.collect()
@@ -178,10 +178,10 @@ fn list_archived(
     piece: &[Bytes],
 ) -> Result<VecDeque<ListedTask>> {
     let piece = piece.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
-    names.resolve(overlay, piece.iter().map(|past| past.queue))?;
-    let found = piece.into_iter().map(|past| {
-        let QueueName { handler, tenant, .. } = names.get(past.queue)?;
-        let task = task_from_archived_row(past, handler.clone(), tenant.clone(), task_id_namespace)?;
+    names.resolve(overlay, piece.iter().map(|archived| archived.queue))?;
+    let found = piece.into_iter().map(|archived| {
+        let QueueName { handler, tenant, .. } = names.get(archived.queue)?;
+        let task = task_from_archived_row(archived, handler.clone(), tenant.clone(), task_id_namespace)?;
         Ok(ListedTask { task, row_without_names: None })
     });
     found.collect()

@@ -93,14 +93,14 @@ impl NewestFirstRows {
 
     /// Reads the existing rows of these numbers.
     fn read_rows(&self, overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Bytes>> {
-        let place = |number: &i64| {
+        let row_location = |number: &i64| {
             let (bucket, field) = bucket_and_field(TaskSeq(*number));
             (self.table.bucket_table(bucket), field)
         };
-        let questions = numbers.iter().map(place).map(|(table, field)| CacheFetch::Row(table, field));
-        overlay.fetch(questions.collect())?;
+        let fetches = numbers.iter().map(row_location).map(|(table, field)| CacheFetch::Row(table, field));
+        overlay.fetch(fetches.collect())?;
         let mut rows = Vec::new();
-        for (table, field) in numbers.iter().map(place) {
+        for (table, field) in numbers.iter().map(row_location) {
             rows.extend(overlay.read_row(table, field)?);
         }
         Ok(rows)
@@ -126,11 +126,11 @@ impl NewestFirstRows {
     fn read_numbers_from_buckets(&self, overlay: &TransactionOverlay) -> Result<Vec<i64>> {
         let mut below = self.next_below;
         if below.rem_euclid(TASKS_PER_BUCKET) == 0 {
-            let most = if self.chunk.is_max() { MAX_WHOLE_BUCKETS } else { 1 };
+            let limit = if self.chunk.is_max() { MAX_WHOLE_BUCKETS } else { 1 };
             let buckets = overlay.read_buckets_below(
                 &self.table.bucket_index(),
                 below.div_euclid(TASKS_PER_BUCKET),
-                most,
+                limit,
             )?;
             if self.chunk.is_max() {
                 let tables = buckets.iter().map(|bucket| CacheFetch::Table(self.table.bucket_table(*bucket)));

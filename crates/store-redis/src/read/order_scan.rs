@@ -99,7 +99,7 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Re
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
         let task = order.task.map_or(Ok(None), |task| overlay.read_active_task(task))?;
-        order.step_running = task.is_some_and(|live| live.lease().is_some());
+        order.step_running = task.is_some_and(|active| active.lease().is_some());
     }
     Ok(orders)
 }

@@ -17,6 +17,7 @@ use pointsman_store::views::{
 use super::order_scan::{OrderNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
 use super::tasks::read_tasks_without_attempts;
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::Member;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
@@ -24,8 +25,8 @@ use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
 pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
-    let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
-    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
+    let namespace = CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()));
+    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), namespace])?;
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(overlay.read_chains()?),
         rules: overlay.read_rules()?,
@@ -98,7 +99,7 @@ impl<'s> OrderViewBuilder<'s> {
         for order in &orders {
             tasks.push(read_step_task(self.overlay, order)?);
         }
-        self.names.resolve(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
+        self.names.resolve(self.overlay, tasks.iter().flatten().map(|active| active.queue))?;
         let failed = read_halting_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed = order.suspended_by_task.and_then(|seq| failed.get(&seq).cloned());
@@ -109,12 +110,12 @@ impl<'s> OrderViewBuilder<'s> {
     }
 
     fn step_columns(&self, task: Option<ActiveTaskRow>) -> Result<StepTaskColumns> {
-        let Some(live) = task else { return Ok(StepTaskColumns::default()) };
+        let Some(active) = task else { return Ok(StepTaskColumns::default()) };
         Ok(StepTaskColumns {
-            phase: Some(live.phase),
-            due: Some(live.due_time()),
-            retries: live.life.retries.into(),
-            handler: Some(self.names.get(live.queue)?.handler.clone()),
+            phase: Some(active.phase),
+            due: Some(active.due_time()),
+            retries: active.life.retries.into(),
+            handler: Some(self.names.get(active.queue)?.handler.clone()),
             failed_task: None,
         })
     }
@@ -155,14 +156,14 @@ pub(crate) fn read_statistics(
 
 /// Returns the columns of an order that statistics use.
 fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStatisticsColumns {
-    let waits = |live: &ActiveTaskRow| live.phase.code() <= TaskPhase::Ready.code();
+    let waits = |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Ready.code();
     OrderStatisticsColumns {
         is_started: order.started_at.is_some(),
         planned_at: order.planned_at,
         is_suspended: order.suspended,
         has_task: order.task.is_some(),
-        is_running: task.is_some_and(|live| live.phase == TaskPhase::Locked),
-        is_retrying: task.is_some_and(|live| live.life.retries > 0 && waits(live)),
+        is_running: task.is_some_and(|active| active.phase == TaskPhase::Locked),
+        is_retrying: task.is_some_and(|active| active.life.retries > 0 && waits(active)),
     }
 }
 

@@ -13,6 +13,7 @@ use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{LANES_TO_READ, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
 
 use super::{ChunkSize, orders, queue_names};
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{args, to_arg};
 use crate::keys::{Index, Table, bucket_and_field};
@@ -48,9 +49,12 @@ pub(super) fn read_tasks_without_attempts(
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
-            Some(live) => tasks.push(overlay.active_task_view(live)?),
+            Some(active) => tasks.push(overlay.active_task_view(active)?),
             None => tasks.extend(
-                overlay.read_archived_task(*seq)?.map(|past| overlay.archived_task_view(past)).transpose()?,
+                overlay
+                    .read_archived_task(*seq)?
+                    .map(|archived| overlay.archived_task_view(archived))
+                    .transpose()?,
             ),
         }
     }
@@ -92,7 +96,7 @@ fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<Cach
     let (mut unfinished, mut ended) = (Vec::new(), Vec::new());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
-            Some(live) => unfinished.push(live),
+            Some(active) => unfinished.push(active),
             None => ended.extend(overlay.read_archived_task(*seq)?),
         }
     }
@@ -105,16 +109,17 @@ pub(super) fn prefetch_names<'t>(
     unfinished: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
     ended: impl Iterator<Item = &'t ArchivedTaskRow>,
 ) -> Result<()> {
-    let mut queues: Vec<QueueId> = unfinished.clone().map(|live| live.queue).collect();
-    queues.extend(ended.map(|past| past.queue));
+    let mut queues: Vec<QueueId> = unfinished.clone().map(|active| active.queue).collect();
+    queues.extend(ended.map(|archived| archived.queue));
     queues.sort_unstable();
     queues.dedup();
     let mut questions = queue_names::queue_fetches(&queues);
-    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(b"realm")));
-    for live in unfinished {
-        questions.extend(live.event.map(CacheFetch::Event));
-        questions.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
-        questions.extend(is_halted_or_missing(live).then_some(CacheFetch::Table(Table::Attempts(live.seq))));
+    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes())));
+    for active in unfinished {
+        questions.extend(active.event.map(CacheFetch::Event));
+        questions.extend(active.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+        questions
+            .extend(is_halted_or_missing(active).then_some(CacheFetch::Table(Table::Attempts(active.seq))));
     }
     overlay.fetch(questions)?;
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
@@ -127,7 +132,7 @@ pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i
     overlay.prefetch_active_tasks(&seqs)?;
     let mut lost = Vec::new();
     for (task, fence) in held {
-        let lease = overlay.read_active_task(*task)?.and_then(|live| live.lease());
+        let lease = overlay.read_active_task(*task)?.and_then(|active| active.lease());
         if lease.is_none_or(|lease| lease.fence != *fence) {
             lost.push(*fence);
         }
@@ -159,8 +164,8 @@ fn read_log_lines(
     let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
     while lines.len() < limit && bytes < MAX_LOG_PAGE_BYTES {
         let next = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(lines.len() as i64);
-        let most = chunk.rows().min(limit - lines.len());
-        let last = next.saturating_add(most as i64 - 1);
+        let chunk_limit = chunk.rows().min(limit - lines.len());
+        let last = next.saturating_add(chunk_limit as i64 - 1);
         let found = decode_strings(overlay.connection.execute(args![
             "ZRANGE",
             &key,
@@ -175,7 +180,7 @@ fn read_log_lines(
             bytes += line.message.len();
             lines.push(StoredLogLine { number, line });
         }
-        if found.len() < most {
+        if found.len() < chunk_limit {
             break;
         }
         chunk = chunk.next_after(found.iter().map(Vec::len).sum());
@@ -226,15 +231,15 @@ fn read_head_creation_times<'q>(
         return Ok(HashMap::new());
     }
     let mut found = Vec::with_capacity(ids.len());
-    for (id, answer) in ids.into_iter().zip(overlay.connection.execute_all(&commands)?) {
-        if let Some(member) = decode_strings(answer)?.first() {
+    for (id, reply) in ids.into_iter().zip(overlay.connection.execute_all(&commands)?) {
+        if let Some(member) = decode_strings(reply)?.first() {
             found.push((id, TaskSeq(decode_member_i64(member, 2)?)));
         }
     }
     overlay.prefetch_active_tasks(&found.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())?;
     let mut heads = HashMap::with_capacity(found.len());
     for (id, seq) in found {
-        heads.extend(overlay.read_active_task(seq)?.map(|live| (id, live.created_at)));
+        heads.extend(overlay.read_active_task(seq)?.map(|active| (id, active.created_at)));
     }
     Ok(heads)
 }

@@ -50,7 +50,7 @@ struct PageStart {
 
 impl PageStart {
     fn from_position(after: Option<&CopyCursor>) -> Self {
-        let number = |index: usize| after.and_then(|place| place.get(index)).and_then(CopyValue::as_number);
+        let number = |index: usize| after.and_then(|cursor| cursor.get(index)).and_then(CopyValue::as_number);
         let kind = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
         Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
     }
@@ -108,9 +108,9 @@ impl RedisStoreCopy {
         }
         for together in group_requests(asks) {
             let commands: Vec<CommandArgs> = together.iter().map(|ask| ask.args.clone()).collect();
-            for (ask, answer) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
+            for (ask, reply) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
                 let resumed = kind == start.kind && ask.task == start.task;
-                for (number, row) in decode_task_data(kind_of_data, ask, answer)? {
+                for (number, row) in decode_task_data(kind_of_data, ask, reply)? {
                     // A page may end in the middle of a task.
                     if page.is_full() {
                         return Ok(false);
@@ -148,8 +148,8 @@ impl RedisStoreCopy {
         }
         let commands: Vec<CommandArgs> = keys.iter().map(|(_, key)| args![command, key]).collect();
         let mut sizes = Vec::new();
-        for ((task, key), answer) in keys.into_iter().zip(self.overlay().connection.execute_all(&commands)?) {
-            let size = decode_integer(answer)?;
+        for ((task, key), reply) in keys.into_iter().zip(self.overlay().connection.execute_all(&commands)?) {
+            let size = decode_integer(reply)?;
             if size > 0 {
                 sizes.push((task, key, size));
             }
@@ -172,9 +172,9 @@ impl RedisStoreCopy {
             });
             overlay.fetch(rows.collect())?;
             let mut around = Vec::new();
-            for live in overlay.read_active_tasks(tasks.iter().copied())? {
-                around.extend(live.event.map(CacheFetch::Event));
-                around.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+            for active in overlay.read_active_tasks(tasks.iter().copied())? {
+                around.extend(active.event.map(CacheFetch::Event));
+                around.extend(active.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
             }
             overlay.fetch(around)?;
             for task in tasks {
@@ -236,9 +236,9 @@ fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
 fn decode_task_data(
     kind_of_data: TaskDataKind,
     ask: &TaskDataRequest,
-    answer: Value,
+    reply: Value,
 ) -> Result<Vec<(i64, CopyRow)>> {
-    let found = decode_strings(answer)?;
+    let found = decode_strings(reply)?;
     match kind_of_data {
         TaskDataKind::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();

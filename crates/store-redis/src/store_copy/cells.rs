@@ -80,16 +80,16 @@ impl<T: IntoCell> IntoCell for Option<T> {
 /// Reads the cells of a row in sequence.
 #[derive(Debug)]
 pub(super) struct RowCells {
-    section: TableKind,
+    table_kind: TableKind,
     cells: IntoIter<CopyValue>,
 }
 
 impl RowCells {
-    pub(super) fn new(section: TableKind, row: CopyRow) -> Result<Self> {
-        if row.len() != section.columns().len() {
-            return Err(Fault::damaged(format!("a row of {section} that has other columns")));
+    pub(super) fn new(table_kind: TableKind, row: CopyRow) -> Result<Self> {
+        if row.len() != table_kind.columns().len() {
+            return Err(Fault::damaged(format!("a row of {table_kind} that has other columns")));
         }
-        Ok(Self { section, cells: row.into_iter() })
+        Ok(Self { table_kind, cells: row.into_iter() })
     }
 
     fn next_cell(&mut self) -> CopyValue {
@@ -97,7 +97,7 @@ impl RowCells {
     }
 
     fn wrong_type_fault(&self) -> Fault {
-        Fault::damaged(format!("a row of {} holds something else than its column", self.section))
+        Fault::damaged(format!("a row of {} has a value of the wrong type for its column", self.table_kind))
     }
 
     pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {

@@ -61,37 +61,37 @@ pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
 }
 
 /// The due time is given separately, because the state of a locked task does not contain it.
-pub(super) fn encode_active_task_row(live: ActiveTaskRow, due: Timestamp) -> CopyRow {
-    let lease = live.lease();
+pub(super) fn encode_active_task_row(active: ActiveTaskRow, due: Timestamp) -> CopyRow {
+    let lease = active.lease();
     copy_row![
-        live.seq,
-        live.queue,
-        live.event,
-        live.order,
-        live.phase.code(),
-        live.lane,
-        live.lane_position,
-        live.concurrency_group,
-        live.key_bucket.map(i64::from),
-        live.is_sync,
-        live.stage,
-        live.priority,
-        live.score,
-        live.rank,
+        active.seq,
+        active.queue,
+        active.event,
+        active.order,
+        active.phase.code(),
+        active.lane,
+        active.lane_position,
+        active.concurrency_group,
+        active.key_bucket.map(i64::from),
+        active.is_sync,
+        active.stage,
+        active.priority,
+        active.score,
+        active.rank,
         due,
-        live.life.attempt,
-        live.life.retries,
-        live.life.crashes,
-        live.life.late,
+        active.life.attempt,
+        active.life.retries,
+        active.life.crashes,
+        active.life.late,
         lease.map(|lease| lease.node),
         lease.map(|lease| lease.fence),
         lease.and_then(|lease| lease.until),
-        live.started_at,
-        live.prev_sent_event,
-        live.planned_at,
-        live.created_at,
-        live.life.state.error_reason().map(encode_end_reason),
-        live.error,
+        active.started_at,
+        active.prev_sent_event,
+        active.planned_at,
+        active.created_at,
+        active.life.state.error_reason().map(encode_end_reason),
+        active.error,
     ]
 }
 
@@ -99,7 +99,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
     let (seq, queue, event, order) =
         (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?, cells.optional_number()?);
     let phase = TaskPhase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-    let (lane, place, crowd, bucket) = (
+    let (lane, lane_position, group, bucket) = (
         cells.optional_number()?,
         cells.optional_number()?,
         cells.optional_number()?,
@@ -118,16 +118,16 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
     };
     let state = ActiveTaskRow::decode_state(phase, due, lease, reason)?;
-    let (laned, ordered) = (lane.is_some(), place.is_some());
-    let live = ActiveTaskRow {
+    let (laned, ordered) = (lane.is_some(), lane_position.is_some());
+    let active = ActiveTaskRow {
         seq,
         queue,
         event,
         order,
         phase,
         lane,
-        lane_position: place,
-        concurrency_group: crowd,
+        lane_position,
+        concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,
         stage,
@@ -141,34 +141,35 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         error,
         life: TaskLifecycle { state, attempt, retries, crashes, late, has_lane: laned, in_lane: ordered },
     };
-    Ok((live, due))
+    Ok((active, due))
 }
 
-pub(super) fn encode_archived_task_row(past: ArchivedTaskRow) -> CopyRow {
-    let (status, reason) = (past.encode_status(), past.life.state.error_reason().map(encode_end_reason));
+pub(super) fn encode_archived_task_row(archived: ArchivedTaskRow) -> CopyRow {
+    let (status, reason) =
+        (archived.encode_status(), archived.life.state.error_reason().map(encode_end_reason));
     copy_row![
-        past.seq,
-        past.queue,
-        past.event,
-        past.collection,
-        past.key,
+        archived.seq,
+        archived.queue,
+        archived.event,
+        archived.collection,
+        archived.key,
         status,
         reason,
-        past.is_sync,
-        past.stage,
-        past.priority,
-        past.life.attempt,
-        past.life.retries,
-        past.life.crashes,
-        past.life.late,
-        past.life.has_lane,
-        past.prev_sent_event,
-        past.planned_at,
-        past.created_at,
-        past.started_at,
-        past.finished_at,
-        past.error,
-        past.result,
+        archived.is_sync,
+        archived.stage,
+        archived.priority,
+        archived.life.attempt,
+        archived.life.retries,
+        archived.life.crashes,
+        archived.life.late,
+        archived.life.has_lane,
+        archived.prev_sent_event,
+        archived.planned_at,
+        archived.created_at,
+        archived.started_at,
+        archived.finished_at,
+        archived.error,
+        archived.result,
     ]
 }
 
@@ -281,7 +282,7 @@ pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
     let tenant = Some(tenant).filter(|name| !name.is_empty());
     Ok(Rule {
         kind: kind.ok_or_else(|| Fault::damaged("the kind of a rule"))?,
-        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
+        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the scope of a rule"))?,
         tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
         set_by: cells.text()?,
         reason: cells.text()?,

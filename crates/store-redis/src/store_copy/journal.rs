@@ -13,6 +13,7 @@ use crate::keys::Index;
 use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
 use crate::read::ChunkSize;
 use crate::rows::{self, JournaledEvent};
+use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 /// Number of expired events that are still stored, and of those that active tasks need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,13 +37,13 @@ impl RedisStoreCopy {
             "1"
         ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
-        let seen = i64::try_from(all - old.stored).map_err(Fault::damaged)?;
+        let later_events = i64::try_from(all - old.stored).map_err(Fault::damaged)?;
         Ok(copy_row![
-            self.overlay().read_number("realm")?.cast_signed(),
-            self.overlay().read_number("salt")?.cast_signed(),
+            self.overlay().read_number(TASK_ID_NAMESPACE_TEXT)?.cast_signed(),
+            self.overlay().read_number(SALT_TEXT)?.cast_signed(),
             newest.max(counters.expired_up_to),
             counters.expired_up_to,
-            counters.journaled_events - seen,
+            counters.journaled_events - later_events,
             counters.journaled_events,
             counters.last_task,
             counters.last_fence,
@@ -65,11 +66,11 @@ impl RedisStoreCopy {
         if let Some(old) = self.cached_counts.expired_events {
             return Ok(old);
         }
-        let forgotten = self.read_store_state()?.counters.expired_up_to;
+        let expired_up_to = self.read_store_state()?.counters.expired_up_to;
         let (mut old, mut after, mut chunk) =
             (ExpiredEventCounts::default(), EventId::ZERO, ChunkSize::for_limit(usize::MAX));
-        while after < forgotten {
-            let found = self.read_events_after(after, forgotten, chunk)?;
+        while after < expired_up_to {
+            let found = self.read_events_after(after, expired_up_to, chunk)?;
             let Some((last, _)) = found.last() else { break };
             after = *last;
             chunk = chunk.next_after(total_bytes(&found));
@@ -82,8 +83,8 @@ impl RedisStoreCopy {
 
     /// Reads events that have not expired, and expired ones that active tasks need.
     pub(super) fn read_journal(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
-        let forgotten = self.read_store_state()?.counters.expired_up_to;
-        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
+        let expired_up_to = self.read_store_state()?.counters.expired_up_to;
+        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
         let (mut page, mut chunk) = (CopyPage::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
@@ -91,9 +92,9 @@ impl RedisStoreCopy {
             let Some((last, _)) = found.last() else { break };
             after = *last;
             chunk = chunk.next_after(total_bytes(&found));
-            let young = found.split_off(found.partition_point(|(id, _)| *id <= forgotten));
+            let unexpired = found.split_off(found.partition_point(|(id, _)| *id <= expired_up_to));
             let mut events = self.filter_needed_events(found)?;
-            for (id, bytes) in &young {
+            for (id, bytes) in &unexpired {
                 events.push(rows::decode_event(*id, bytes)?);
             }
             for event in events {

@@ -9,12 +9,11 @@ use pointsman_store::error::Result;
 
 use super::RedisStoreCopy;
 use crate::connection::{CommandArgs, args};
+use crate::keys::STORE_STATE_KEY;
 use crate::outbox::orphaned::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
 use crate::reader::decode_server_time;
 
-/// Key that every store has.
-const STORE_STATE_KEY: &str = "pointsman:point";
 /// A node with a heartbeat within this time is live.
 const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
 /// COUNT of each SCAN.
@@ -29,25 +28,25 @@ impl RedisStoreCopy {
         kind: Option<&str>,
         found: &mut dyn FnMut(CommandArgs) -> Result<()>,
     ) -> Result<()> {
-        let others = self.other_store_prefixes()?;
+        let other_prefixes = self.other_store_prefixes()?;
         self.scan_keys(form, kind, &mut |mut keys| {
-            keys.retain(|key| !others.iter().any(|other| key.starts_with(other)));
+            keys.retain(|key| !other_prefixes.iter().any(|other| key.starts_with(other)));
             if keys.is_empty() { Ok(()) } else { found(keys) }
         })
     }
 
     /// Returns the prefixes of other stores among our keys: this store may have no prefix.
     fn other_store_prefixes(&self) -> Result<&CommandArgs> {
-        if let Some(known) = self.other_prefixes.get() {
-            return Ok(known);
+        if let Some(prefixes) = self.other_prefixes.get() {
+            return Ok(prefixes);
         }
-        let (own, mut others) = (self.keys().with_prefix(""), CommandArgs::new());
+        let (own, mut other_prefixes) = (self.keys().with_prefix(""), CommandArgs::new());
         self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |keys| {
             let prefixes = keys.iter().filter_map(|key| key.strip_suffix(STORE_STATE_KEY.as_bytes()));
-            others.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
+            other_prefixes.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
             Ok(())
         })?;
-        Ok(self.other_prefixes.get_or_init(|| others))
+        Ok(self.other_prefixes.get_or_init(|| other_prefixes))
     }
 
     fn scan_keys(
@@ -63,9 +62,9 @@ impl RedisStoreCopy {
             if let Some(kind) = kind {
                 scan.extend(args!["TYPE", kind]);
             }
-            let mut answer = decode_list(self.execute(scan)?)?;
-            let keys = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?;
-            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            let mut reply = decode_list(self.execute(scan)?)?;
+            let keys = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?;
+            cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if !keys.is_empty() {
                 found(keys)?;
             }
@@ -91,24 +90,24 @@ impl RedisStoreCopy {
 
     /// Finds orphaned objects, whose events no running node would journal.
     pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
-        let line = decode_strings(self.execute(args![
+        let queued = decode_strings(self.execute(args![
             "LRANGE",
             self.keys().with_prefix("objects.with.events"),
             "0",
             "-1"
         ])?)?;
-        let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), ObjectNames::new());
+        let (queued, mut orphaned_objects) = (HashSet::<Vec<u8>>::from_iter(queued), ObjectNames::new());
         self.for_each_key(orphaned::OUTBOX_KEY_PATTERN, None, &mut |keys| {
             let objects = keys
                 .iter()
                 .filter_map(|key| orphaned::object_of_outbox_key(self.keys().without_prefix(key)?));
-            let outside: ObjectNames = objects.filter(|object| !line.contains(object)).collect();
-            for question in orphaned::orphaned_objects_commands(self.keys(), &outside) {
-                strays.extend(decode_strings(self.execute(question)?)?);
+            let unqueued: ObjectNames = objects.filter(|object| !queued.contains(object)).collect();
+            for command in orphaned::orphaned_objects_commands(self.keys(), &unqueued) {
+                orphaned_objects.extend(decode_strings(self.execute(command)?)?);
             }
             Ok(())
         })?;
-        Ok(strays)
+        Ok(orphaned_objects)
     }
 
     /// Counts the set-aside entries.
@@ -128,16 +127,16 @@ impl RedisStoreCopy {
 
     /// Finds a key that a store would write, where there is no store. Outbox keys do not count.
     pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
-        let mut strange = None;
+        let mut foreign_key = None;
         self.for_each_key("*", None, &mut |keys| {
-            let is_strange = |key: &Vec<u8>| {
+            let is_foreign = |key: &Vec<u8>| {
                 let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
                 name.is_some_and(|name| is_store_key(&name))
             };
-            strange = strange.take().or_else(|| keys.into_iter().find(is_strange));
+            foreign_key = foreign_key.take().or_else(|| keys.into_iter().find(is_foreign));
             Ok(())
         })?;
-        Ok(strange.map(|key| String::from_utf8_lossy(&key).into_owned()))
+        Ok(foreign_key.map(|key| String::from_utf8_lossy(&key).into_owned()))
     }
 }
 
@@ -147,7 +146,7 @@ fn is_store_key(name: &str) -> bool {
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
     const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
     const ENDS: [&str; 2] = [":last.event.id", ":event.worker"];
-    !name.starts_with("pointsman:turn")
+    !name.starts_with("pointsman:write-lock")
         && (NAMED.contains(&name)
             || BEGINS.iter().any(|begin| name.starts_with(begin))
             || ENDS.iter().any(|end| name.ends_with(end)))
@@ -159,10 +158,12 @@ mod tests {
 
     #[test]
     fn outbox_keys_do_not_count_as_a_store() {
-        for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
+        for name in
+            ["order:1:events", "objects.with.events", "session:1", "pointsman:write-lock", "sync_tasks"]
+        {
             assert!(!is_store_key(name), "{name}");
         }
-        for name in ["pointsman:point", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
+        for name in ["pointsman:store-state", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
             assert!(is_store_key(name), "{name}");
         }
     }

@@ -42,7 +42,7 @@ use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
 use crate::reader::{decode_store_state, read_store_state_command};
 use crate::store_state::StoreState;
 use crate::tables::RedisTables;
-use crate::{check_layout, initial_texts};
+use crate::{check_layout, check_layout_if_stored, initial_texts};
 
 /// Maximum number of objects named in a message.
 const MAX_LISTED_OBJECTS: usize = 3;
@@ -62,7 +62,7 @@ pub struct RedisStoreCopy {
 /// Expensive counts, cached until something is written.
 #[derive(Debug, Default)]
 struct CachedCounts {
-    rows_by_section: HashMap<TableKind, u64>,
+    rows_by_table: HashMap<TableKind, u64>,
     expired_events: Option<ExpiredEventCounts>,
     external_objects: Option<u64>,
 }
@@ -87,23 +87,24 @@ impl RedisStoreCopy {
 
     fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let (at, place) = (endpoint.to_string(), endpoint.display_location());
-        let failed = |fault: Fault| error::open_error_from_fault(&place, fault);
+        let (at, location) = (endpoint.to_string(), endpoint.display_location());
+        let failed = |fault: Fault| error::open_error_from_fault(&location, fault);
         let tables =
             RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
         let (last_commit, cached_counts, other_prefixes) =
             (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
         let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
         if store.is_store_missing().map_err(failed)? {
+            check_layout_if_stored(&store.tables, &location)?;
             if role == CopyRole::Source {
                 return Err(CopyNotReady::NoStore(at));
             }
             if let Some(key) = store.find_foreign_key().map_err(failed)? {
-                return Err(OpenError::ForeignKey { address: place, key }.into());
+                return Err(OpenError::ForeignKey { address: location, key }.into());
             }
             store.tables.create_store(&initial_texts()).map_err(failed)?;
         }
-        check_layout(&store.tables, &place)?;
+        check_layout(&store.tables, &location)?;
         let nodes = store.list_live_nodes().map_err(failed)?;
         if !nodes.is_empty() {
             return Err(CopyNotReady::InUse { at, nodes: nodes.join(", ") });
@@ -113,16 +114,19 @@ impl RedisStoreCopy {
             if role == CopyRole::Source { store.count_pending_outbox_events().map_err(failed)? } else { 0 };
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
-            let strays = store.find_orphaned_objects().map_err(failed)?;
-            if strays.is_empty() {
+            let orphaned_objects = store.find_orphaned_objects().map_err(failed)?;
+            if orphaned_objects.is_empty() {
                 return Err(CopyNotReady::OutboxNotEmpty { at, events });
             }
-            let command =
-                orphaned::enqueue_objects_command(&endpoint.redis_cli_blocking(), store.keys(), &strays);
+            let command = orphaned::enqueue_objects_command(
+                &endpoint.redis_cli_blocking(),
+                store.keys(),
+                &orphaned_objects,
+            );
             return Err(CopyNotReady::OrphanedOutbox {
                 at,
                 events,
-                objects: list_object_names(&strays),
+                objects: list_object_names(&orphaned_objects),
                 command,
             });
         }
@@ -143,11 +147,11 @@ impl RedisStoreCopy {
 
     /// Returns the sum of the integer replies.
     fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
-        let answers =
+        let replies =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
         let mut sum = 0;
-        for answer in answers {
-            sum += decode_integer(answer)?.unsigned_abs();
+        for reply in replies {
+            sum += decode_integer(reply)?.unsigned_abs();
         }
         Ok(sum)
     }
@@ -190,12 +194,12 @@ fn to_store_error(fault: Fault) -> StoreError {
 }
 
 impl CopyEndpoint for RedisStoreCopy {
-    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
-        self.count_rows(section).map_err(to_store_error)
+    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+        self.count_rows(table_kind).map_err(to_store_error)
     }
 
-    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
-        self.read_rows(section, after).map_err(to_store_error)
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+        self.read_rows(table_kind, after).map_err(to_store_error)
     }
 
     fn count_outbox_events(&mut self) -> store::Result<u64> {
@@ -214,8 +218,8 @@ impl CopyEndpoint for RedisStoreCopy {
         self.read_copy_note().map_err(to_store_error)
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
-        self.write_page(section, rows, note).map_err(to_store_error)
+    fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
+        self.write_page(table_kind, rows, note).map_err(to_store_error)
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {

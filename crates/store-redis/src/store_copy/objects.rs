@@ -50,15 +50,15 @@ impl ObjectPartition {
     }
 
     /// Decodes the position of a page: the partition, and the last returned field.
-    fn from_position(place: &CopyCursor) -> Result<(Self, Vec<u8>)> {
+    fn from_position(cursor: &CopyCursor) -> Result<(Self, Vec<u8>)> {
         let [
             CopyValue::Number(heard),
             CopyValue::Number(number),
             CopyValue::Number(of),
             CopyValue::Bytes(field),
-        ] = place.as_slice()
+        ] = cursor.as_slice()
         else {
-            return Err(Fault::damaged("a place among objects"));
+            return Err(Fault::damaged("a copy cursor among objects"));
         };
         let part = Self {
             is_external: *heard == 1,
@@ -112,20 +112,22 @@ impl RedisStoreCopy {
 
     pub(super) fn read_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let (mut part, mut after) = match after {
-            Some(place) => ObjectPartition::from_position(place).map(|(part, field)| (part, Some(field)))?,
+            Some(cursor) => {
+                ObjectPartition::from_position(cursor).map(|(part, field)| (part, Some(field)))?
+            }
             None => (ObjectPartition::first(false, self.count_stored_objects()?), None),
         };
         let mut page = CopyPage::default();
         loop {
-            let shelf = match self.read_ahead.take().filter(|shelf| shelf.partition == part) {
-                Some(shelf) => shelf,
+            let loaded = match self.read_ahead.take().filter(|loaded| loaded.partition == part) {
+                Some(loaded) => loaded,
                 None => self.collect_partition(part)?,
             };
-            let behind = after.take().map_or(Bound::Unbounded, Bound::Excluded);
-            for (field, packed) in shelf.objects.range::<Vec<u8>, _>((behind, Bound::Unbounded)) {
+            let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
+            for (field, packed) in loaded.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
                 page.push_row(part.position(field), encode_object_row(field, packed)?);
                 if page.is_full() {
-                    self.read_ahead = Some(shelf);
+                    self.read_ahead = Some(loaded);
                     return Ok(page);
                 }
             }
@@ -135,7 +137,7 @@ impl RedisStoreCopy {
                 (false, true) => {
                     // The next call must not collect anything again.
                     page.next_cursor = part.position(AFTER_ALL_FIELDS);
-                    self.read_ahead = Some(shelf);
+                    self.read_ahead = Some(loaded);
                     return Ok(page);
                 }
             };
@@ -161,18 +163,18 @@ impl RedisStoreCopy {
     fn for_each_stored_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let mut answer = decode_list(self.execute(args![
+            let mut reply = decode_list(self.execute(args![
                 "HSCAN",
                 self.keys().table_key(&Table::Objects),
                 cursor,
                 "COUNT",
                 SCAN_COUNT
             ])?)?;
-            let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
+            let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
             while let (Some(field), Some(packed)) = (found.next(), found.next()) {
                 take(field, packed)?;
             }
-            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if cursor == b"0" {
                 return Ok(());
             }
@@ -187,15 +189,15 @@ impl RedisStoreCopy {
             let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
             let named = readings.iter().filter(|fields| !fields.is_empty());
             commands.extend(named.map(|fields| [&objects, &fields[..]].concat()));
-            let mut answers = self.overlay().connection.execute_all(&commands)?.into_iter();
-            let ids = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
+            let mut replies = self.overlay().connection.execute_all(&commands)?.into_iter();
+            let ids = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
             for (fields, id) in readings.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty()) {
-                let kept = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
-                let known = kept.iter().any(|row| *row != redis::Value::Nil);
+                let kept = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
+                let has_row = kept.iter().any(|row| *row != redis::Value::Nil);
                 let id =
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
                 // An invalid id is no object.
-                let Some(last) = id.filter(|_| !known) else { continue };
+                let Some(last) = id.filter(|_| !has_row) else { continue };
                 let packed = rows::encode_object(
                     &ObjectRow { number: 0, last_event: last, last_sent: vec![] },
                     EventId::ZERO,

@@ -13,7 +13,6 @@ use super::attempts_and_logs::TaskDataKind;
 use super::cells::copy_row;
 use super::columns::{encode_ended_order_row, encode_order_row, encode_rule_row};
 use super::tasks::TaskTable;
-use crate::FIRST_TOKEN_TEXT;
 use crate::codec::{Member, RowDecoder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
@@ -22,9 +21,11 @@ use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes};
 use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
+use crate::{FIRST_TOKEN_TEXT, LAYOUT_TEXT, SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 /// Texts that are not copied.
-const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
+const EXCLUDED_TEXTS: [&str; 5] =
+    [LAYOUT_TEXT, TASK_ID_NAMESPACE_TEXT, SALT_TEXT, FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
 
 /// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]
@@ -45,12 +46,12 @@ pub(super) struct RawChain {
 type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
-    pub(super) fn count_rows(&mut self, section: TableKind) -> Result<Option<u64>> {
-        if let Some(count) = self.cached_counts.rows_by_section.get(&section) {
+    pub(super) fn count_rows(&mut self, table_kind: TableKind) -> Result<Option<u64>> {
+        if let Some(count) = self.cached_counts.rows_by_table.get(&table_kind) {
             return Ok(Some(*count));
         }
         let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
-        let count = match section {
+        let count = match table_kind {
             TableKind::Counters => 1,
             TableKind::NamedTexts => self.read_texts()?.len() as u64,
             TableKind::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
@@ -78,16 +79,20 @@ impl RedisStoreCopy {
             | TableKind::OutboxRefusals
             | TableKind::UnknownTenantRules => return Ok(None),
         };
-        self.cached_counts.rows_by_section.insert(section, count);
+        self.cached_counts.rows_by_table.insert(table_kind, count);
         Ok(Some(count))
     }
 
-    pub(super) fn read_rows(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_rows(
+        &mut self,
+        table_kind: TableKind,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         if after.is_none() {
             // Reads the stored rows, not cached ones.
             self.overlay().clear();
         }
-        match section {
+        match table_kind {
             TableKind::Counters => Ok(CopyPage::single_row(self.read_counters()?, after)),
             TableKind::NamedTexts => Ok(page_of_rows(self.read_texts()?, after)),
             TableKind::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
@@ -233,8 +238,8 @@ impl RedisStoreCopy {
     fn read_audit_entries(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
-            let deed = rows::decode_audit_entry(&bytes)?;
-            rows.push(copy_row![n, deed.at, deed.actor, deed.action, deed.target, deed.detail]);
+            let entry = rows::decode_audit_entry(&bytes)?;
+            rows.push(copy_row![n, entry.at, entry.actor, entry.action, entry.target, entry.detail]);
         }
         self.overlay().mark_committed();
         Ok(rows)
@@ -247,7 +252,7 @@ impl RedisStoreCopy {
         after: Option<&CopyCursor>,
         fetch: RowFetcher<'_>,
     ) -> Result<CopyPage> {
-        let mut after = match after.and_then(|place| place.first()) {
+        let mut after = match after.and_then(|cursor| cursor.first()) {
             Some(CopyValue::Bytes(member)) => Some(member.clone()),
             Some(CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_)) | None => None,
         };
@@ -305,8 +310,8 @@ impl RedisStoreCopy {
             let field = decode_text(field)?;
             let (tenant, key) = field.split_once('/').ok_or_else(missing_row_fault)?;
             let mut row = RowDecoder::new(&row);
-            let (digest, answer) = (row.bytes()?.to_vec(), row.text()?);
-            rows.push(copy_row![tenant, key, digest, answer, decode_member_i64(member, 0)?]);
+            let (digest, reply) = (row.bytes()?.to_vec(), row.text()?);
+            rows.push(copy_row![tenant, key, digest, reply, decode_member_i64(member, 0)?]);
         }
         Ok(rows)
     }
@@ -337,7 +342,7 @@ fn missing_row_fault() -> Fault {
 
 /// Returns a page of these rows; its position is the number of rows before it.
 fn page_of_rows(rows: Vec<CopyRow>, after: Option<&CopyCursor>) -> CopyPage {
-    let before = after.and_then(|place| place.first()).and_then(CopyValue::as_number).unwrap_or(0);
+    let before = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number).unwrap_or(0);
     let mut page = CopyPage::default();
     for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
         if page.is_full() {

@@ -57,19 +57,19 @@ impl RedisStoreCopy {
     }
 
     pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
-        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
+        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
         self.for_each_task_batch(kind, from, &mut |batch| {
             for row in self.fetch_task_rows(kind, batch)? {
                 let (seq, row) = match kind {
                     TaskTable::Active => {
-                        let (live, due) = rows::decode_active_task_with_due(&row)?;
-                        (live.seq, encode_active_task_row(live, due))
+                        let (active, due) = rows::decode_active_task_with_due(&row)?;
+                        (active.seq, encode_active_task_row(active, due))
                     }
                     TaskTable::Archived => {
-                        let past = rows::decode_archived_task(&row)?;
-                        (past.seq, encode_archived_task_row(past))
+                        let archived = rows::decode_archived_task(&row)?;
+                        (archived.seq, encode_archived_task_row(archived))
                     }
                 };
                 page.push_row(copy_row![seq], row);

@@ -29,16 +29,22 @@ use crate::overlay::{ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
+use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// Number of an expired event that is still stored.
 const NO_EVENT_NUMBER: i64 = -1;
 
 impl RedisStoreCopy {
-    pub(super) fn write_page(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool> {
+    pub(super) fn write_page(
+        &mut self,
+        table_kind: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> Result<bool> {
         self.check_memory()?;
         self.run_in_transaction(|store| {
-            store.write_rows(section, rows)?;
+            store.write_rows(table_kind, rows)?;
             store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT, note.into());
             Ok(())
         })
@@ -61,7 +67,7 @@ impl RedisStoreCopy {
         }
         let committed = write(self).and_then(|()| self.tables.commit_copy_page());
         match committed {
-            Ok(point) => self.last_commit = point,
+            Ok(version) => self.last_commit = version,
             Err(fault) => {
                 self.tables.roll_back();
                 return Err(fault);
@@ -80,9 +86,9 @@ impl RedisStoreCopy {
         }
     }
 
-    fn write_rows(&self, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
-        let mut cells = rows.into_iter().map(|row| RowCells::new(section, row));
-        match section {
+    fn write_rows(&self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+        let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
+        match table_kind {
             TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
             TableKind::NamedTexts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
             TableKind::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
@@ -114,28 +120,28 @@ impl RedisStoreCopy {
             TableKind::OutboxReceipts
             | TableKind::OutboxKeys
             | TableKind::OutboxRefusals
-            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no place for {section}"))),
+            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no table for {table_kind}"))),
         }
     }
 
     /// Writes the counters; numbers of events, queues and audit entries are counted as their rows arrive.
     fn write_counters(&self, mut row: RowCells) -> Result<()> {
-        let (realm, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
-        let (last, forgotten) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
-        let (unseen, _journaled) = (row.number()?, row.number()?);
+        let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
+        let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
+        let (expired_events, _journaled) = (row.number()?, row.number()?);
         let counters = Counters {
             last_event: last,
-            expired_up_to: forgotten,
+            expired_up_to,
             last_task: row.number()?,
             last_fence: row.number()?,
             last_object: row.number()?,
             last_order: 0,
-            journaled_events: unseen,
+            journaled_events: expired_events,
             archived_tasks: row.number()?,
             next_due: None,
         };
         let nodes = row.number()?;
-        for (name, number) in [("realm", realm), ("salt", salt)] {
+        for (name, number) in [(TASK_ID_NAMESPACE_TEXT, namespace), (SALT_TEXT, salt)] {
             self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
         }
         self.tables.update_store_state(|store_state| {
@@ -148,10 +154,10 @@ impl RedisStoreCopy {
             };
         });
         self.delete_journal_remains()?;
-        if unseen > 0 {
+        if expired_events > 0 {
             self.overlay().add_member(
                 Index::EventNumberSamples,
-                MemberBuilder::from_i64(unseen).push_i64(forgotten.as_i64()).finish(),
+                MemberBuilder::from_i64(expired_events).push_i64(expired_up_to.as_i64()).finish(),
             );
         }
         Ok(())
@@ -159,13 +165,13 @@ impl RedisStoreCopy {
 
     /// Deletes the journal of an empty target: expired events may still be stored.
     fn delete_journal_remains(&self) -> Result<()> {
-        for mark in self.overlay().read_members(
+        for sample in self.overlay().read_members(
             &Index::EventNumberSamples,
             UNBOUNDED,
             ScanOrder::Ascending,
             usize::MAX,
         )? {
-            self.overlay().remove_member(Index::EventNumberSamples, mark);
+            self.overlay().remove_member(Index::EventNumberSamples, sample);
         }
         self.overlay().add_command(args![
             "DEL",
@@ -224,13 +230,13 @@ impl RedisStoreCopy {
 
     fn write_node(&self, mut row: RowCells) -> Result<()> {
         let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
-        let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
+        let (heard, gone, capabilities) = (row.number()?, row.flag()?, row.text()?);
         let packed = NodeRow {
             name: &name,
             joined,
             last_heartbeat: heard,
             has_left: gone,
-            capabilities_json: &abilities,
+            capabilities_json: &capabilities,
         }
         .encode();
         self.overlay().write_row(Table::Nodes, id.to_string(), packed);
@@ -280,14 +286,14 @@ impl RedisStoreCopy {
     }
 
     fn write_task(&self, row: RowCells) -> Result<()> {
-        let (live, due) = decode_active_task_row(row)?;
-        self.tables.insert_active_task(&live)?;
-        if due != live.due_time() {
-            let (bucket, field) = bucket_and_field(live.seq);
+        let (active, due) = decode_active_task_row(row)?;
+        self.tables.insert_active_task(&active)?;
+        if due != active.due_time() {
+            let (bucket, field) = bucket_and_field(active.seq);
             self.overlay().write_row(
                 Table::ActiveTasks(bucket),
                 field,
-                rows::encode_active_task_with_due(&live, due),
+                rows::encode_active_task_with_due(&active, due),
             );
         }
         Ok(())
@@ -336,10 +342,10 @@ impl RedisStoreCopy {
     fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
-        let (answer, at) = (row.text()?, row.time()?);
+        let (reply, at) = (row.text()?, row.time()?);
         self.tables.write_idempotency_record(
             &IdempotencyKey { tenant, key, request_digest: digest },
-            &answer,
+            &reply,
             at,
         )
     }

@@ -15,21 +15,21 @@ impl RedisTables {
         self.overlay.read_archived_task(seq)
     }
 
-    pub(super) fn add_archived_task(&self, past: &ArchivedTaskRow) -> Result<()> {
-        let (bucket, field) = bucket_and_field(past.seq);
-        self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
-        for (index, member) in task_indexes::archived_task_entries(past) {
+    pub(super) fn add_archived_task(&self, archived: &ArchivedTaskRow) -> Result<()> {
+        let (bucket, field) = bucket_and_field(archived.seq);
+        self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(archived));
+        for (index, member) in task_indexes::archived_task_entries(archived) {
             self.overlay.add_member(index, member);
         }
-        self.write_archived_sync_task(past)
+        self.write_archived_sync_task(archived)
     }
 
     /// Deletes an archived task; its attempts and its log stay.
     pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
-        let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
+        let Some(archived) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
         let (bucket, field) = bucket_and_field(seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
-        for (index, member) in task_indexes::archived_task_entries(&past) {
+        for (index, member) in task_indexes::archived_task_entries(&archived) {
             self.overlay.remove_member(index, member);
         }
         Ok(())

@@ -34,11 +34,11 @@ impl RedisTables {
     pub(super) fn write_idempotency_record(
         &self,
         used: &IdempotencyKey,
-        answer: &str,
+        reply: &str,
         now: Timestamp,
     ) -> Result<()> {
         let field = idempotency_field(&used.tenant, &used.key);
-        let row = RowEncoder::default().bytes(&used.request_digest).text(answer).finish();
+        let row = RowEncoder::default().bytes(&used.request_digest).text(reply).finish();
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
             MemberBuilder::from_i64(now.micros()).push_bytes(&field).finish(),
@@ -74,8 +74,8 @@ impl RedisTables {
         Ok(self.overlay.read_journaled_event(id)?.map(|found| found.event))
     }
 
-    pub(super) fn read_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, most)?;
+    pub(super) fn read_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, limit)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 

@@ -113,9 +113,9 @@ impl RedisTables {
         if idle.is_empty() {
             return Ok(idle);
         }
-        let questions: Vec<CommandArgs> = idle.iter().map(outbox).collect();
-        for (idle, answer) in idle.iter_mut().zip(self.overlay.connection.execute_all(&questions)?) {
-            idle.has_outbox_events = decode_integer(answer)? > 0;
+        let commands: Vec<CommandArgs> = idle.iter().map(outbox).collect();
+        for (idle, reply) in idle.iter_mut().zip(self.overlay.connection.execute_all(&commands)?) {
+            idle.has_outbox_events = decode_integer(reply)? > 0;
         }
         Ok(idle)
     }
@@ -238,10 +238,10 @@ impl RedisTables {
             return Ok(());
         }
         let cursor = self.object_index_cursor.get().to_string();
-        let mut answer = decode_list(
+        let mut reply = decode_list(
             self.overlay.connection.execute(args!["HSCAN", &table, cursor, "COUNT", SCAN_COUNT])?,
         )?;
-        let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
+        let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
         let mut unchecked = Vec::new();
         while let (Some(field), Some(row)) = (found.next(), found.next()) {
             match rows::decode_object_check(&row)? {
@@ -255,7 +255,7 @@ impl RedisTables {
         unchecked
             .iter()
             .try_for_each(|field| self.write_object_check(field, EventId::ZERO, EventId::ZERO))?;
-        let next = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_default();
+        let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
         self.object_index_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
         Ok(())
     }

@@ -47,7 +47,7 @@ pub(crate) struct OutboxContents {
     pub(crate) entries: Vec<OutboxEntry>,
 }
 
-/// What remains after the returned entries.
+/// State of the outbox after the returned entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutboxRemainder {
     Empty,
@@ -116,11 +116,11 @@ impl RedisTables {
     pub(crate) fn release_outbox_workers(&self) {
         let (keys, workers) = (&self.overlay.keys, self.outbox_worker_names());
         let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
-        let die = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
+        let delete_heartbeats = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
         let workers: CommandArgs = workers.iter().map(to_arg).collect();
         self.overlay
             .connection
-            .execute_if_connected(&[die, requeue_dead_workers_command(keys, &workers, &[])]);
+            .execute_if_connected(&[delete_heartbeats, requeue_dead_workers_command(keys, &workers, &[])]);
     }
 
     /// Returns the command that reads the last assigned id.
@@ -129,27 +129,27 @@ impl RedisTables {
     }
 
     /// Returns the command that checks whether an object of the read set has outbox entries.
-    pub(super) fn outbox_exists_command(&self, foreseen: &ReadSet) -> CommandArgs {
+    pub(super) fn outbox_exists_command(&self, read_set: &ReadSet) -> CommandArgs {
         let keys = &self.overlay.keys;
         let mut args = args!["EXISTS"];
-        for object in written_object_names(foreseen) {
+        for object in written_object_names(read_set) {
             args.extend(["events", "event.worker"].map(|what| keys.object_key(&object, what)));
         }
         if args.len() == 1 {
             // EXISTS needs at least one key.
-            args.push(keys.with_prefix("pointsman:nothing"));
+            args.push(keys.with_prefix("pointsman:no-such-key"));
         }
         args
     }
 
     /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
     /// our workers own.
-    pub(super) fn read_outboxes_for(&self, foreseen: &ReadSet, occupied: bool) -> Result<()> {
-        self.outbox.owned_objects.borrow_mut().extend(foreseen.claimed_outbox_objects.iter().cloned());
+    pub(super) fn read_outboxes_for(&self, read_set: &ReadSet, occupied: bool) -> Result<()> {
+        self.outbox.owned_objects.borrow_mut().extend(read_set.claimed_outbox_objects.iter().cloned());
         if occupied {
-            self.outbox.written_objects.borrow_mut().extend(written_object_names(foreseen));
+            self.outbox.written_objects.borrow_mut().extend(written_object_names(read_set));
         }
-        if occupied || !foreseen.claimed_outbox_objects.is_empty() {
+        if occupied || !read_set.claimed_outbox_objects.is_empty() {
             self.read_outboxes()?;
         }
         Ok(())
@@ -157,14 +157,14 @@ impl RedisTables {
 
     /// Reads all outboxes again; they may have grown.
     pub(super) fn read_outboxes(&self) -> Result<()> {
-        let answer = self.overlay.connection.execute(self.read_outboxes_command())?;
-        let found = decode_list(answer)?.into_iter().map(decode_contents).collect::<Result<_>>()?;
+        let reply = self.overlay.connection.execute(self.read_outboxes_command())?;
+        let found = decode_list(reply)?.into_iter().map(decode_contents).collect::<Result<_>>()?;
         self.outbox.contents.replace(found);
         Ok(())
     }
 
     fn read_outboxes_command(&self) -> CommandArgs {
-        let (keys, held) = (&self.overlay.keys, self.outbox.owned_objects.borrow());
+        let (keys, owned) = (&self.overlay.keys, self.outbox.owned_objects.borrow());
         let least = self.caller_time.now().millis() * 1000;
         let mut arguments = args![
             keys.with_prefix(""),
@@ -174,10 +174,10 @@ impl RedisTables {
             MAX_BATCH_BYTES.to_string(),
             MAX_ENTRY_BYTES.to_string(),
             HEARTBEAT_MS.to_string(),
-            held.len().to_string()
+            owned.len().to_string()
         ];
-        arguments.extend(held.iter().flat_map(|(worker, object)| args![worker, object]));
-        let ours: HashSet<&[u8]> = held.iter().map(|(_, object)| &**object).collect();
+        arguments.extend(owned.iter().flat_map(|(worker, object)| args![worker, object]));
+        let ours: HashSet<&[u8]> = owned.iter().map(|(_, object)| &**object).collect();
         let written = self.outbox.written_objects.borrow();
         arguments.extend(written.iter().filter(|object| !ours.contains(&***object)).cloned());
         script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
@@ -192,17 +192,17 @@ impl RedisTables {
     pub(crate) fn record_outbox_backlog(&self, found: &[OutboxContents]) -> bool {
         let written = self.outbox.written_objects.borrow();
         let more = found.iter().filter(|found| found.remainder == OutboxRemainder::More);
-        let behind = more.map(|found| found.object.clone()).filter(|object| written.contains(object));
-        let behind: BTreeSet<Vec<u8>> = behind.collect();
-        let all = behind.is_empty();
-        self.outbox.backlogged_objects.replace(behind);
+        let backlogged = more.map(|found| found.object.clone()).filter(|object| written.contains(object));
+        let backlogged: BTreeSet<Vec<u8>> = backlogged.collect();
+        let all = backlogged.is_empty();
+        self.outbox.backlogged_objects.replace(backlogged);
         all
     }
 
     /// Returns whether a job on these objects must wait, because one of them has a backlog.
-    pub(crate) fn has_outbox_backlog(&self, foreseen: &ReadSet) -> bool {
-        let behind = self.outbox.backlogged_objects.borrow();
-        written_object_names(foreseen).iter().any(|object| behind.contains(object))
+    pub(crate) fn has_outbox_backlog(&self, read_set: &ReadSet) -> bool {
+        let backlogged = self.outbox.backlogged_objects.borrow();
+        written_object_names(read_set).iter().any(|object| backlogged.contains(object))
     }
 
     /// Acknowledges the first entries of an object: one header each, empty for a journaled entry, else it is set aside.
@@ -241,12 +241,12 @@ pub(crate) fn requeue_dead_workers_command(
 }
 
 /// Returns the outbox names of the objects of a read set.
-fn written_object_names(foreseen: &ReadSet) -> BTreeSet<Vec<u8>> {
-    foreseen.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
+fn written_object_names(read_set: &ReadSet) -> BTreeSet<Vec<u8>> {
+    read_set.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }
 
-fn decode_contents(answer: Value) -> Result<OutboxContents> {
-    let mut parts = decode_list(answer)?.into_iter();
+fn decode_contents(reply: Value) -> Result<OutboxContents> {
+    let mut parts = decode_list(reply)?.into_iter();
     let mut bytes = || decode_optional_bytes(parts.next().unwrap_or(Value::Nil));
     let [object, owner, id] = [bytes()?, bytes()?, bytes()?].map(|bytes| bytes.unwrap_or_default().to_vec());
     let mut number = || decode_integer(parts.next().unwrap_or(Value::Nil));

@@ -12,6 +12,7 @@ use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 
 use super::RedisTables;
+use crate::SALT_TEXT;
 use crate::codec::decode_member_i64;
 use crate::keys::{Index, Table};
 use crate::lookup::StoredHandler;
@@ -29,7 +30,7 @@ impl RedisTables {
     }
 
     pub(super) fn read_salt(&self) -> Result<u64> {
-        self.overlay.read_number("salt")
+        self.overlay.read_number(SALT_TEXT)
     }
 
     pub(super) fn read_text(&self, name: &str) -> Result<Option<String>> {
@@ -179,7 +180,7 @@ impl RedisTables {
         Ok(())
     }
 
-    // --- nodes and deeds -----------------------------------------------------------------------------------------
+    // --- nodes and audit entries ---------------------------------------------------------------------------------
 
     pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
         self.overlay.read_recent_nodes()
@@ -193,14 +194,14 @@ impl RedisTables {
     pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let id = self.next_number(|store_state| &mut store_state.last_node);
         self.caller_time.report(now);
-        let abilities = NodeCapabilities::default();
+        let capabilities = NodeCapabilities::default();
         let node = NodeView {
             id,
             name: name.into(),
             joined_at: now,
             last_heartbeat_at: now,
             gone: false,
-            capabilities: abilities,
+            capabilities,
             running: 0,
         };
         self.write_node(&node)?;
@@ -222,8 +223,12 @@ impl RedisTables {
         Ok(lives)
     }
 
-    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        self.update_node(node, |node| node.capabilities = abilities.clone()).map(drop)
+    pub(super) fn write_node_capabilities(
+        &self,
+        node: NodeId,
+        capabilities: &NodeCapabilities,
+    ) -> Result<()> {
+        self.update_node(node, |node| node.capabilities = capabilities.clone()).map(drop)
     }
 
     pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -247,9 +252,9 @@ impl RedisTables {
         Ok(silent.map(|node| node.id).collect())
     }
 
-    pub(super) fn add_audit_entry(&self, deed: &AuditEntry) -> Result<()> {
+    pub(super) fn add_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
         let n = self.next_number(|store_state| &mut store_state.last_audit_entry);
-        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(deed));
+        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(entry));
         Ok(())
     }
 }

@@ -27,9 +27,14 @@ const MAX_ARGS_PER_COMMAND: usize = 1_000;
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    pub(super) fn expire_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
+    pub(super) fn expire_events(
+        &self,
+        after: EventId,
+        expired_up_to: EventId,
+    ) -> Result<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let events = self.overlay.read_events(from, forgotten, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
+        let events =
+            self.overlay.read_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let go_on = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
         let mut found = Vec::with_capacity(events.len());
         for (id, row) in &events {
@@ -44,16 +49,16 @@ impl RedisTables {
                 dropped += 1;
             }
         }
-        self.delete_expired_number_samples(forgotten)?;
+        self.delete_expired_number_samples(expired_up_to)?;
         if dropped > 0 {
-            self.delete_expired_causes(forgotten);
+            self.delete_expired_causes(expired_up_to);
         }
         Ok((dropped, go_on))
     }
 
     /// Deletes the cause index of expired events.
-    fn delete_expired_causes(&self, forgotten: EventId) {
-        let end = [b"(", &*MemberBuilder::from_i64(forgotten.as_i64() + 1).finish()].concat();
+    fn delete_expired_causes(&self, expired_up_to: EventId) {
+        let end = [b"(", &*MemberBuilder::from_i64(expired_up_to.as_i64() + 1).finish()].concat();
         self.overlay.add_command(args![
             "ZREMRANGEBYLEX",
             self.overlay.keys.index_key(&Index::CausedEvents),
@@ -62,23 +67,23 @@ impl RedisTables {
         ]);
     }
 
-    /// Deletes expired number samples except the last, which tells how many events preceded it.
-    fn delete_expired_number_samples(&self, forgotten: EventId) -> Result<()> {
-        let marks = self.overlay.read_members(
+    /// Deletes expired number samples except the last, which has the number of events before it.
+    fn delete_expired_number_samples(&self, expired_up_to: EventId) -> Result<()> {
+        let samples = self.overlay.read_members(
             &Index::EventNumberSamples,
             UNBOUNDED,
             ScanOrder::Ascending,
             MAX_ROWS_PER_STEP,
         )?;
         let mut old = Vec::new();
-        for mark in marks {
-            if decode_member_i64(&mark, 1)? > forgotten.as_i64() {
+        for sample in samples {
+            if decode_member_i64(&sample, 1)? > expired_up_to.as_i64() {
                 break;
             }
-            old.push(mark);
+            old.push(sample);
         }
         old.pop();
-        old.into_iter().for_each(|mark| self.overlay.remove_member(Index::EventNumberSamples, mark));
+        old.into_iter().for_each(|sample| self.overlay.remove_member(Index::EventNumberSamples, sample));
         Ok(())
     }
 
@@ -93,15 +98,15 @@ impl RedisTables {
         let (mut expired, mut looked_at, many) =
             (ExpiredTaskKeys::default(), 0, buckets.len() == MAX_BUCKETS_PER_STEP);
         for member in buckets {
-            for past in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
+            for archived in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
                 // Later tasks were journaled later.
-                let journaled = past.event.map_or(past.created_at, EventId::timestamp);
+                let journaled = archived.event.map_or(archived.created_at, EventId::timestamp);
                 if expired.tasks >= MAX_ROWS_PER_STEP || (expired.tasks >= surplus && journaled >= before) {
                     return Ok((self.delete_collected_keys(&expired), expired.tasks >= MAX_ROWS_PER_STEP));
                 }
                 looked_at += 1;
-                if looked_at <= surplus || past.finished_at < before {
-                    self.expire_archived_task(&past, &mut expired)?;
+                if looked_at <= surplus || archived.finished_at < before {
+                    self.expire_archived_task(&archived, &mut expired)?;
                 }
             }
         }
@@ -109,17 +114,17 @@ impl RedisTables {
     }
 
     /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
-    fn expire_archived_task(&self, past: &ArchivedTaskRow, expired: &mut ExpiredTaskKeys) -> Result<()> {
+    fn expire_archived_task(&self, archived: &ArchivedTaskRow, expired: &mut ExpiredTaskKeys) -> Result<()> {
         expired.tasks += 1;
-        expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
-        expired.keys.extend(self.read_task_log_key(past.seq)?);
-        if let Some([key, history, id]) = self.sync_task_keys(past)? {
+        expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(archived.seq)));
+        expired.keys.extend(self.read_task_log_key(archived.seq)?);
+        if let Some([key, history, id]) = self.sync_task_keys(archived)? {
             expired.keys.push(key);
             expired.histories.entry(history).or_default().push(id);
         }
-        let (bucket, field) = bucket_and_field(past.seq);
+        let (bucket, field) = bucket_and_field(archived.seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
-        task_indexes::archived_task_entries(past)
+        task_indexes::archived_task_entries(archived)
             .into_iter()
             .for_each(|(index, member)| self.overlay.remove_member(index, member));
         Ok(())
@@ -197,10 +202,12 @@ impl RedisTables {
             self.overlay.fetch(some.clone().map(row).collect())?;
             for n in some {
                 let row = self.overlay.read_row(Table::AuditEntries, n.to_string())?;
-                let Some(deed) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else { continue };
+                let Some(entry) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else {
+                    continue;
+                };
                 // The deletion is undone if the commit fails.
                 still_there = still_there.or(Some(n));
-                if deed.at >= before {
+                if entry.at >= before {
                     self.first_audit_entry.set(still_there);
                     return Ok(false);
                 }

@@ -140,8 +140,8 @@ impl RedisTables {
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
         let tasks = self.overlay.read_active_tasks(event.task_seqs())?;
-        let unfinished = tasks.iter().filter(|live| live.phase.code() <= TaskPhase::Locked.code());
-        Ok(unfinished.map(|live| live.seq).collect())
+        let unfinished = tasks.iter().filter(|active| active.phase.code() <= TaskPhase::Locked.code());
+        Ok(unfinished.map(|active| active.seq).collect())
     }
 }
 

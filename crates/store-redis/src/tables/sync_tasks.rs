@@ -28,24 +28,24 @@ struct SyncTask<'t> {
 
 impl RedisTables {
     /// Writes the keys of an active task.
-    pub(super) fn write_active_sync_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        let Some((source, collection, id)) = self.sync_task_identity(live.queue, live.seq)? else {
+    pub(super) fn write_active_sync_task(&self, active: &ActiveTaskRow) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(active.queue, active.seq)? else {
             return Ok(());
         };
         let task = SyncTask {
             id,
             source,
             collection,
-            priority: live.priority,
-            created: live.created_at,
-            started: live.started_at,
+            priority: active.priority,
+            created: active.created_at,
+            started: active.started_at,
             finished: None,
-            state: &live.life.state,
+            state: &active.life.state,
         };
         self.write_sync_task(&task);
-        let waits = matches!(live.life.state, TaskState::New { .. } | TaskState::Scheduled);
+        let waits = matches!(active.life.state, TaskState::New { .. } | TaskState::Scheduled);
         if waits {
-            let score = live.priority * 1_000_000_000_000 - unix_seconds(live.created_at);
+            let score = active.priority * 1_000_000_000_000 - unix_seconds(active.created_at);
             self.overlay.add_command(args![
                 "ZADD",
                 self.overlay.keys.with_prefix(PRIORITY_QUEUE_KEY),
@@ -55,7 +55,7 @@ impl RedisTables {
             self.overlay.add_command(args![
                 "ZADD",
                 self.overlay.keys.with_prefix(TIE_BREAK_KEY),
-                live.seq.0.to_string(),
+                active.seq.0.to_string(),
                 task.id.as_str()
             ]);
         } else {
@@ -65,33 +65,33 @@ impl RedisTables {
     }
 
     /// Removes a task that is not active any more from the waiting tasks.
-    pub(super) fn remove_from_sync_queue_of_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        if let Some((_, _, id)) = self.sync_task_identity(live.queue, live.seq)? {
+    pub(super) fn remove_from_sync_queue_of_task(&self, active: &ActiveTaskRow) -> Result<()> {
+        if let Some((_, _, id)) = self.sync_task_identity(active.queue, active.seq)? {
             self.remove_from_sync_queue(&id);
         }
         Ok(())
     }
 
-    pub(super) fn write_archived_sync_task(&self, past: &ArchivedTaskRow) -> Result<()> {
-        let Some((source, collection, id)) = self.sync_task_identity(past.queue, past.seq)? else {
+    pub(super) fn write_archived_sync_task(&self, archived: &ArchivedTaskRow) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(archived.queue, archived.seq)? else {
             return Ok(());
         };
         self.write_sync_task(&SyncTask {
             id,
             source,
             collection,
-            priority: past.priority,
-            created: past.created_at,
-            started: past.started_at,
-            finished: Some(past.finished_at),
-            state: &past.life.state,
+            priority: archived.priority,
+            created: archived.created_at,
+            started: archived.started_at,
+            finished: Some(archived.finished_at),
+            state: &archived.life.state,
         });
         Ok(())
     }
 
     /// Returns the keys of an expired task: its hash, its history, and its member there.
-    pub(super) fn sync_task_keys(&self, past: &ArchivedTaskRow) -> Result<Option<[Vec<u8>; 3]>> {
-        let named = self.sync_task_identity(past.queue, past.seq)?;
+    pub(super) fn sync_task_keys(&self, archived: &ArchivedTaskRow) -> Result<Option<[Vec<u8>; 3]>> {
+        let named = self.sync_task_identity(archived.queue, archived.seq)?;
         Ok(named.map(|(source, collection, id)| {
             let keys = &self.overlay.keys;
             let history = keys.with_prefix(&history_key(&source, &collection));

@@ -31,15 +31,15 @@ impl RedisTables {
             self.overlay.add_member(index.clone(), member.clone());
         }
         match (after, before) {
-            (Some(live), _) => {
-                let (bucket, field) = bucket_and_field(live.seq);
-                self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(live));
-                self.write_active_sync_task(live)
+            (Some(active), _) => {
+                let (bucket, field) = bucket_and_field(active.seq);
+                self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(active));
+                self.write_active_sync_task(active)
             }
-            (None, Some(live)) => {
-                let (bucket, field) = bucket_and_field(live.seq);
+            (None, Some(active)) => {
+                let (bucket, field) = bucket_and_field(active.seq);
                 self.overlay.delete_row(Table::ActiveTasks(bucket), field);
-                self.remove_from_sync_queue_of_task(live)
+                self.remove_from_sync_queue_of_task(active)
             }
             (None, None) => Ok(()),
         }
@@ -60,68 +60,68 @@ impl RedisTables {
         self.overlay.read_active_task(seq)
     }
 
-    pub(super) fn add_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        self.replace_task(None, Some(live))
+    pub(super) fn add_active_task(&self, active: &ActiveTaskRow) -> Result<()> {
+        self.replace_task(None, Some(active))
     }
 
-    pub(super) fn delete_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        let before = self.overlay.read_active_task(live.seq)?;
+    pub(super) fn delete_active_task(&self, active: &ActiveTaskRow) -> Result<()> {
+        let before = self.overlay.read_active_task(active.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
     pub(super) fn write_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
-        self.update_task(seq, |live| {
-            let due = live.due_time();
-            (live.phase, live.rank) = (phase, rank);
-            live.life.state = match phase {
+        self.update_task(seq, |active| {
+            let due = active.due_time();
+            (active.phase, active.rank) = (phase, rank);
+            active.life.state = match phase {
                 TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
                     TaskState::New { due }
                 }
                 TaskPhase::Scheduled => TaskState::Scheduled,
                 TaskPhase::Missing => TaskState::Missing { due },
-                TaskPhase::Locked | TaskPhase::Halted => live.life.state,
+                TaskPhase::Locked | TaskPhase::Halted => active.life.state,
             };
         })
     }
 
     pub(super) fn lock_task(&self, locked: &ActiveTaskRow) -> Result<()> {
-        self.update_task(locked.seq, |live| {
-            live.phase = locked.phase;
-            live.started_at = locked.started_at;
-            live.life.state = locked.life.state;
-            live.life.attempt = locked.life.attempt;
+        self.update_task(locked.seq, |active| {
+            active.phase = locked.phase;
+            active.started_at = locked.started_at;
+            active.life.state = locked.life.state;
+            active.life.attempt = locked.life.attempt;
         })
     }
 
     pub(super) fn write_task_changes(&self, changed: &ActiveTaskRow) -> Result<()> {
-        self.update_task(changed.seq, |live| {
-            live.phase = changed.phase;
-            live.lane_position = changed.lane_position;
-            live.rank = changed.rank;
-            live.started_at = changed.started_at;
-            live.error = changed.error.clone();
-            live.life = changed.life;
+        self.update_task(changed.seq, |active| {
+            active.phase = changed.phase;
+            active.lane_position = changed.lane_position;
+            active.rank = changed.rank;
+            active.started_at = changed.started_at;
+            active.error = changed.error.clone();
+            active.life = changed.life;
         })
     }
 
     pub(super) fn write_lane_assignment(&self, tracked: &ActiveTaskRow) -> Result<()> {
-        self.update_task(tracked.seq, |live| {
-            (live.lane, live.concurrency_group, live.key_bucket) =
+        self.update_task(tracked.seq, |active| {
+            (active.lane, active.concurrency_group, active.key_bucket) =
                 (tracked.lane, tracked.concurrency_group, tracked.key_bucket);
         })
     }
 
-    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        self.update_task(seq, |live| live.concurrency_group = crowd)
+    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, group: Option<i64>) -> Result<()> {
+        self.update_task(seq, |active| active.concurrency_group = group)
     }
 
     pub(super) fn write_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
-        self.update_task(seq, |live| live.score = score)
+        self.update_task(seq, |active| active.score = score)
     }
 
     pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        self.update_task(seq, |live| {
-            if let TaskState::Locked(lease) = &mut live.life.state
+        self.update_task(seq, |active| {
+            if let TaskState::Locked(lease) = &mut active.life.state
                 && lease.until.is_some()
             {
                 lease.until = Some(until);
@@ -138,14 +138,14 @@ impl RedisTables {
             self.overlay.assume_lane_was_empty(lane)?;
         }
         let Some((place, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
-        let live = self
+        let active = self
             .overlay
             .read_active_task(seq)?
             .ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
         Ok(Some(LaneHead {
             lane_position: place,
-            phase: live.phase,
-            task: WaitingTask::from_row(&live, live.due_time()),
+            phase: active.phase,
+            task: WaitingTask::from_row(&active, active.due_time()),
         }))
     }
 
@@ -162,22 +162,22 @@ impl RedisTables {
             2,
             usize::MAX,
         )?;
-        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|active| (active.seq, active.queue)).collect())
     }
 
-    pub(super) fn list_active_in_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_active_in_group(&self, group: i64, most: usize) -> Result<Vec<TaskSeq>> {
         self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
-            &MemberBuilder::from_i64(crowd).push_i64(0).finish(),
+            &MemberBuilder::from_i64(group).push_i64(0).finish(),
             2,
             most,
         )
     }
 
-    pub(super) fn read_first_blocked_in_group(&self, crowd: i64) -> Result<Option<WaitingTask>> {
+    pub(super) fn read_first_blocked_in_group(&self, group: i64) -> Result<Option<WaitingTask>> {
         let blocked = self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
-            &MemberBuilder::from_i64(crowd).push_i64(1).finish(),
+            &MemberBuilder::from_i64(group).push_i64(1).finish(),
             2,
             1,
         )?;
@@ -185,18 +185,18 @@ impl RedisTables {
             .overlay
             .read_active_tasks(blocked)?
             .first()
-            .map(|live| WaitingTask::from_row(live, live.due_time())))
+            .map(|active| WaitingTask::from_row(active, active.due_time())))
     }
 
     /// Reads the first ready tasks of each queue with their events.
     pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
-        let wanted: Vec<(Index, usize)> = shares
+        let requested: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
             .collect();
-        let found = decode_list(self.overlay.connection.execute(self.ready_tasks_command(&wanted))?)?;
+        let found = decode_list(self.overlay.connection.execute(self.ready_tasks_command(&requested))?)?;
         let mut best = Vec::new();
-        for ((index, most), found) in wanted.iter().zip(found) {
+        for ((index, most), found) in requested.iter().zip(found) {
             let mut members = Vec::new();
             let mut parts = decode_list(found)?.into_iter();
             while let (Some(member), Some(task), Some(event)) = (parts.next(), parts.next(), parts.next()) {
@@ -215,11 +215,11 @@ impl RedisTables {
         Ok(best)
     }
 
-    fn ready_tasks_command(&self, wanted: &[(Index, usize)]) -> CommandArgs {
+    fn ready_tasks_command(&self, requested: &[(Index, usize)]) -> CommandArgs {
         let keys = &self.overlay.keys;
-        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:tasks:")];
+        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:active-tasks:")];
         let mut arguments = vec![to_arg(TASKS_PER_BUCKET.to_string())];
-        for (index, most) in wanted {
+        for (index, most) in requested {
             names.push(keys.index_key(index));
             arguments.push(to_arg((most + self.overlay.count_removed_members(index)).to_string()));
         }
@@ -250,7 +250,7 @@ impl RedisTables {
             0,
             usize::MAX,
         )?)?;
-        scheduled.sort_by_key(|live| (std::cmp::Reverse(live.score), live.rank, live.seq));
+        scheduled.sort_by_key(|active| (std::cmp::Reverse(active.score), active.rank, active.seq));
         Ok(scheduled)
     }
 
@@ -268,7 +268,7 @@ impl RedisTables {
             .overlay
             .read_active_tasks(seqs)?
             .iter()
-            .map(|live| WaitingTask::from_row(live, live.due_time()))
+            .map(|active| WaitingTask::from_row(active, active.due_time()))
             .collect())
     }
 
@@ -284,10 +284,10 @@ impl RedisTables {
             2,
             usize::MAX,
         )?;
-        let gated = |live: &ActiveTaskRow| {
-            let ActiveTaskRow { lane, lane_position: place, stage, .. } = *live;
+        let gated = |active: &ActiveTaskRow| {
+            let ActiveTaskRow { lane, lane_position: place, stage, .. } = *active;
             GatedTask {
-                task: WaitingTask::from_row(live, live.due_time()),
+                task: WaitingTask::from_row(active, active.due_time()),
                 lane,
                 lane_position: place,
                 stage,
@@ -304,10 +304,11 @@ impl RedisTables {
         fresh: bool,
     ) -> Result<Option<TaskSeq>> {
         let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
-        for live in self.overlay.read_active_tasks(journaled.task_seqs())? {
-            let before = live.is_sync && live.stage < stage && live.phase.code() <= TaskPhase::Locked.code();
-            if before && (!fresh || (!live.life.late && self.has_no_finished_attempt(live.seq)?)) {
-                return Ok(Some(live.seq));
+        for active in self.overlay.read_active_tasks(journaled.task_seqs())? {
+            let before =
+                active.is_sync && active.stage < stage && active.phase.code() <= TaskPhase::Locked.code();
+            if before && (!fresh || (!active.life.late && self.has_no_finished_attempt(active.seq)?)) {
+                return Ok(Some(active.seq));
             }
         }
         Ok(None)
@@ -335,7 +336,7 @@ impl RedisTables {
         let seqs: Vec<TaskSeq> =
             over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
         let mut locked = self.overlay.read_active_tasks(seqs)?;
-        locked.retain(|live| live.started_at.is_some_and(|started| started >= since));
+        locked.retain(|active| active.started_at.is_some_and(|started| started >= since));
         Ok(locked)
     }
 
@@ -346,8 +347,10 @@ impl RedisTables {
             TaskPhase::Locked => {
                 let mut locked = Vec::new();
                 for node in self.overlay.list_lease_holders()? {
-                    let held = self.list_tasks_locked_by(node)?;
-                    locked.extend(held.iter().filter(|live| live.queue == queue).map(|live| live.seq));
+                    let locked_tasks = self.list_tasks_locked_by(node)?;
+                    locked.extend(
+                        locked_tasks.iter().filter(|active| active.queue == queue).map(|active| active.seq),
+                    );
                 }
                 Ok(locked)
             }
@@ -380,9 +383,9 @@ impl RedisTables {
     pub(super) fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
         let mut runners = Vec::new();
         for node in self.overlay.list_lease_holders()? {
-            for live in self.list_tasks_locked_by(node)? {
-                if self.overlay.read_queue(live.queue)?.is_some_and(|queue| queue.handler == handler) {
-                    runners.push(live.seq);
+            for active in self.list_tasks_locked_by(node)? {
+                if self.overlay.read_queue(active.queue)?.is_some_and(|queue| queue.handler == handler) {
+                    runners.push(active.seq);
                 }
                 if runners.len() >= most {
                     return Ok(runners);
@@ -411,7 +414,7 @@ impl RedisTables {
         Ok(self
             .list_active_tasks_of_queue(queue)?
             .iter()
-            .map(|live| (live.seq, live.priority, live.created_at))
+            .map(|active| (active.seq, active.priority, active.created_at))
             .collect())
     }
 
@@ -420,30 +423,34 @@ impl RedisTables {
         queue: QueueId,
     ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
         let unlaned =
-            |live: &ActiveTaskRow| live.phase.code() <= TaskPhase::Locked.code() && live.lane.is_none();
+            |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Locked.code() && active.lane.is_none();
         let tasks: Vec<ActiveTaskRow> =
             self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
-        let events: Vec<EventId> = tasks.iter().filter_map(|live| live.event).collect();
+        let events: Vec<EventId> = tasks.iter().filter_map(|active| active.event).collect();
         self.prefetch_events(&events)?;
         let mut found = Vec::new();
-        for live in tasks {
-            let event = live.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
+        for active in tasks {
+            let event = active.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
             if let Some(key) = event.and_then(|found| found.event.key) {
-                found.push((WaitingTask::from_row(&live, live.due_time()), live.phase, key.to_string()));
+                found.push((
+                    WaitingTask::from_row(&active, active.due_time()),
+                    active.phase,
+                    key.to_string(),
+                ));
             }
         }
         found.sort_by_key(|(waiting, phase, _)| (phase.code() < TaskPhase::Scheduled.code(), waiting.seq));
         Ok(found)
     }
 
-    pub(super) fn count_ready_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, active: &ActiveTaskRow, most: u64) -> Result<u64> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let member = task_indexes::ready_member(live);
-        let upper = match live.phase {
+        let member = task_indexes::ready_member(active);
+        let upper = match active.phase {
             TaskPhase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,
         };
-        let index = Index::ReadyTasks(live.queue);
+        let index = Index::ReadyTasks(active.queue);
         Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), ScanOrder::Ascending, most)?.len()
             as u64)
     }

@@ -23,8 +23,8 @@ use super::RedisTables;
 
 /// Generates methods that forward to others.
 macro_rules! forward_to {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty = $to:ident;)*) => {
-        $(fn $name(&self, $($arg: $kind),*) -> $answer { self.$to($($arg),*) })*
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $reply:ty = $to:ident;)*) => {
+        $(fn $name(&self, $($arg: $kind),*) -> $reply { self.$to($($arg),*) })*
     };
 }
 
@@ -35,7 +35,7 @@ impl Tables for RedisTables {
         read_named_text(name: &str) -> Result<Option<String>> = read_text;
         write_named_text(name: &str, text: &str) -> Result<()> = write_text;
         read_idempotency_record(tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> = read_idempotency_record;
-        write_idempotency_record(idempotency: &IdempotencyKey, answer: &str, now: Timestamp) -> Result<()> = write_idempotency_record;
+        write_idempotency_record(idempotency: &IdempotencyKey, reply: &str, now: Timestamp) -> Result<()> = write_idempotency_record;
         insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()> = append_event;
         read_event(id: EventId) -> Result<Option<Event>> = read_event;
         list_events_between(from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> = read_events_between;
@@ -44,19 +44,19 @@ impl Tables for RedisTables {
         read_object(tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> = read_object;
         write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> = write_object_keeping_check;
         read_active_task(seq: TaskSeq) -> Result<Option<ActiveTaskRow>> = read_active_task;
-        insert_active_task(live: &ActiveTaskRow) -> Result<()> = add_active_task;
-        delete_active_task(live: &ActiveTaskRow) -> Result<()> = delete_active_task;
+        insert_active_task(active: &ActiveTaskRow) -> Result<()> = add_active_task;
+        delete_active_task(active: &ActiveTaskRow) -> Result<()> = delete_active_task;
         set_task_phase(seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> = write_phase;
-        write_task_lock(live: &ActiveTaskRow) -> Result<()> = lock_task;
-        update_active_task(live: &ActiveTaskRow) -> Result<()> = write_task_changes;
-        set_task_grouping(live: &ActiveTaskRow) -> Result<()> = write_lane_assignment;
-        set_concurrency_group(seq: TaskSeq, crowd: Option<i64>) -> Result<()> = write_concurrency_group;
+        write_task_lock(active: &ActiveTaskRow) -> Result<()> = lock_task;
+        update_active_task(active: &ActiveTaskRow) -> Result<()> = write_task_changes;
+        set_task_grouping(active: &ActiveTaskRow) -> Result<()> = write_lane_assignment;
+        set_concurrency_group(seq: TaskSeq, group: Option<i64>) -> Result<()> = write_concurrency_group;
         set_task_score(seq: TaskSeq, score: i64) -> Result<()> = write_score;
         set_lease_end(seq: TaskSeq, until: Timestamp) -> Result<()> = extend_lease;
         read_lane_head(lane: i64) -> Result<Option<LaneHead>> = read_lane_head;
         list_lane_tasks(lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> = list_tasks_in_lane;
-        list_active_in_concurrency_group(crowd: i64, most: usize) -> Result<Vec<TaskSeq>> = list_active_in_group;
-        find_oldest_blocked_in_concurrency_group(crowd: i64) -> Result<Option<WaitingTask>> = read_first_blocked_in_group;
+        list_active_in_concurrency_group(group: i64, most: usize) -> Result<Vec<TaskSeq>> = list_active_in_group;
+        find_oldest_blocked_in_concurrency_group(group: i64) -> Result<Option<WaitingTask>> = read_first_blocked_in_group;
         list_ready_tasks(shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> = read_ready_tasks;
         write_queue_counts(counts: &[(QueueId, QueueCounts)]) -> Result<()> = write_queue_counts;
         list_scheduled_tasks() -> Result<Vec<ActiveTaskRow>> = list_scheduled_tasks;
@@ -70,9 +70,9 @@ impl Tables for RedisTables {
         list_running_tasks(handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> = list_running_tasks;
         list_tasks_to_rescore(queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> = list_tasks_to_score;
         list_tasks_to_regroup(queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> = list_tasks_to_regroup;
-        count_ready_tasks_before(live: &ActiveTaskRow, most: u64) -> Result<u64> = count_ready_before;
+        count_ready_tasks_before(active: &ActiveTaskRow, most: u64) -> Result<u64> = count_ready_before;
         read_archived_task(seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> = read_archived_task;
-        insert_archived_task(past: &ArchivedTaskRow) -> Result<()> = add_archived_task;
+        insert_archived_task(archived: &ArchivedTaskRow) -> Result<()> = add_archived_task;
         delete_archived_task(seq: TaskSeq) -> Result<()> = delete_archived_task;
         write_attempt(attempt: &AttemptRow<'_>) -> Result<()> = write_attempt;
         append_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> Result<()> = append_log_lines;
@@ -95,11 +95,11 @@ impl Tables for RedisTables {
         list_nodes() -> Result<Vec<NodeView>> = list_nodes;
         list_live_nodes() -> Result<Vec<NodeId>> = list_live_node_ids;
         insert_node(name: &str, now: Timestamp) -> Result<NodeId> = add_node_row;
-        write_node_capabilities(node: NodeId, abilities: &NodeCapabilities) -> Result<()> = write_node_capabilities;
+        write_node_capabilities(node: NodeId, capabilities: &NodeCapabilities) -> Result<()> = write_node_capabilities;
         record_node_heartbeat(node: NodeId, now: Timestamp) -> Result<bool> = write_heartbeat;
         mark_node_gone(node: NodeId) -> Result<()> = mark_node_gone;
         list_nodes_silent_since(before: Timestamp) -> Result<Vec<NodeId>> = list_silent_nodes;
-        insert_audit_entry(deed: &AuditEntry) -> Result<()> = add_audit_entry;
+        insert_audit_entry(entry: &AuditEntry) -> Result<()> = add_audit_entry;
         list_chains() -> Result<Vec<ChainRow>> = list_chains;
         write_chains(chains: &[Chain]) -> Result<()> = replace_chains;
         write_chain_state(path: &ChainPath, state: &ChainState) -> Result<()> = write_chain_state;
@@ -145,8 +145,12 @@ impl Tables for RedisTables {
         self.record_task_change(seq);
     }
 
-    fn delete_expired_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
-        self.expire_events(after, forgotten)
+    fn delete_expired_events(
+        &self,
+        after: EventId,
+        expired_up_to: EventId,
+    ) -> Result<(u64, Option<EventId>)> {
+        self.expire_events(after, expired_up_to)
     }
 
     fn prefetch_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {

@@ -60,8 +60,8 @@ impl RedisTables {
     /// Reads the store state under the write lock; returns `false` if there is no store.
     pub(crate) fn read_existing_state(&self) -> Result<bool> {
         match self.wait_for_write_lock(&ReadSet::default())? {
-            Some(taken) => {
-                self.store_state.replace(taken.store_state);
+            Some(locked) => {
+                self.store_state.replace(locked.store_state);
                 self.release_write_lock()?;
                 Ok(true)
             }
@@ -69,13 +69,13 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn begin(&self, foreseen: ReadSet) -> Result<CacheState> {
+    pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
         self.overlay.connection.stop_lock_renewal();
         self.changes.take();
         self.outbox.clear();
         self.registry_changed.set(false);
         let Some(LockedState { store_state, recent_commits, prefetched, outbox_occupied }) =
-            self.wait_for_write_lock(&foreseen)?
+            self.wait_for_write_lock(&read_set)?
         else {
             return Err(Fault::damaged(STORE_MISSING));
         };
@@ -85,11 +85,11 @@ impl RedisTables {
         match cache_state {
             CacheState::Fresh => {
                 self.peer_active_transactions.update(|left| left.saturating_sub(1));
-                self.prefetch_lanes(&foreseen)?;
+                self.prefetch_lanes(&read_set)?;
             }
             CacheState::Stale(_) => {
                 self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
-                self.prefetch(&foreseen)?;
+                self.prefetch(&read_set)?;
             }
             CacheState::Unknown => {
                 self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
@@ -97,30 +97,31 @@ impl RedisTables {
                 self.overlay
                     .connection
                     .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
-                self.prefetch(&foreseen)?;
+                self.prefetch(&read_set)?;
             }
         }
-        self.read_outboxes_for(&foreseen, outbox_occupied)?;
+        self.read_outboxes_for(&read_set, outbox_occupied)?;
         Ok(cache_state)
     }
 
     /// Acquires the write lock and fetches the read set.
-    fn wait_for_write_lock(&self, foreseen: &ReadSet) -> Result<Option<LockedState>> {
+    fn wait_for_write_lock(&self, read_set: &ReadSet) -> Result<Option<LockedState>> {
         loop {
             let before = vec![
                 self.acquire_lock_command(),
                 self.last_event_id_command(),
-                self.outbox_exists_command(foreseen),
+                self.outbox_exists_command(read_set),
             ];
-            let (answers, prefetched) =
-                self.overlay.fetch_without_caching(before, self.plan_fetches(foreseen))?;
-            let mut answers = answers.into_iter();
-            let mut answer = || answers.next().unwrap_or(Value::Nil);
-            match self.decode_lock_reply(answer())? {
+            let (replies, prefetched) =
+                self.overlay.fetch_without_caching(before, self.plan_fetches(read_set))?;
+            let mut replies = replies.into_iter();
+            let mut reply = || replies.next().unwrap_or(Value::Nil);
+            match self.decode_lock_reply(reply())? {
                 LockReply::Acquired(store_state, recent_commits) => {
-                    let given = decode_list(answer())?.into_iter().next().unwrap_or(Value::Nil);
-                    self.outbox.start_ids_after(decode_optional_bytes(given)?, self.caller_time.now());
-                    let outbox_occupied = decode_integer(answer())? > 0;
+                    let last_assigned_id = decode_list(reply())?.into_iter().next().unwrap_or(Value::Nil);
+                    self.outbox
+                        .start_ids_after(decode_optional_bytes(last_assigned_id)?, self.caller_time.now());
+                    let outbox_occupied = decode_integer(reply())? > 0;
                     return Ok(Some(LockedState {
                         store_state: *store_state,
                         recent_commits,
@@ -140,28 +141,28 @@ impl RedisTables {
     }
 
     fn acquire_lock_command(&self) -> CommandArgs {
-        let known = self.cached_version.get().map(|(point, _)| point.number);
-        write_lock::acquire_command(&self.overlay.keys, &self.lock_owner, known)
+        let cached_version = self.cached_version.get().map(|(version, _)| version.number);
+        write_lock::acquire_command(&self.overlay.keys, &self.lock_owner, cached_version)
     }
 
-    fn decode_lock_reply(&self, answer: Value) -> Result<LockReply> {
-        let mut parts = decode_list(answer)?.into_iter();
+    fn decode_lock_reply(&self, reply: Value) -> Result<LockReply> {
+        let mut parts = decode_list(reply)?.into_iter();
         let mut part = || parts.next().unwrap_or(Value::Nil);
         if decode_integer(part())? == 0 {
             return Ok(LockReply::Busy);
         }
-        let point = decode_optional_bytes(part())?.filter(|point| !point.is_empty());
-        let Some(point) = point else { return Ok(LockReply::NoStore) };
+        let state = decode_optional_bytes(part())?.filter(|state| !state.is_empty());
+        let Some(state) = state else { return Ok(LockReply::NoStore) };
         // Undecodable records count as not published.
         let invalidations =
-            decode_strings(part())?.iter().filter_map(|told| decode_invalidation(told).ok()).collect();
+            decode_strings(part())?.iter().filter_map(|record| decode_invalidation(record).ok()).collect();
         let mut commits = Vec::new();
-        for told in parts {
-            commits.extend(decode_optional_bytes(told)?.map(|told| decode_commit(&told)).transpose()?);
+        for record in parts {
+            commits.extend(decode_optional_bytes(record)?.map(|record| decode_commit(&record)).transpose()?);
         }
         commits.reverse();
         Ok(LockReply::Acquired(
-            Box::new(StoreState::decode(&point)?),
+            Box::new(StoreState::decode(&state)?),
             RecentCommits { commits, invalidations },
         ))
     }
@@ -172,11 +173,11 @@ impl RedisTables {
         recent_commits: &RecentCommits,
         prefetched: FetchedReplies,
     ) -> Result<CacheState> {
-        let (point, registry) = {
+        let (version, registry) = {
             let store_state = self.store_state.borrow();
             (store_state.commit_version, store_state.registry_version)
         };
-        let before = self.cached_version.replace(Some((point, registry)));
+        let before = self.cached_version.replace(Some((version, registry)));
         let changes = match before {
             Some((known, same)) if same == registry => {
                 let later = commits_since(&recent_commits.commits, known, |commit| commit.version);
@@ -186,12 +187,12 @@ impl RedisTables {
             }
             Some(_) | None => None,
         };
-        let is_current = changes.is_some() && before.is_some_and(|(known, _)| known == point);
+        let is_current = changes.is_some() && before.is_some_and(|(known, _)| known == version);
         if !is_current {
-            let touched =
+            let records =
                 changes.as_ref().and(before).and_then(|(known, _)| recent_commits.invalidations_since(known));
-            match touched {
-                Some(touched) => touched.iter().for_each(|touched| self.overlay.drop_invalidated(touched)),
+            match records {
+                Some(records) => records.iter().for_each(|record| self.overlay.drop_invalidated(record)),
                 None => self.overlay.clear(),
             }
         }
@@ -207,21 +208,21 @@ impl RedisTables {
 
     fn read_changed_rows(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let counters = self.store_state.borrow().counters;
-        let mut caught = PeerChanges { counters, ..PeerChanges::default() };
+        let mut peer_changes = PeerChanges { counters, ..PeerChanges::default() };
         let (mut queues, mut all) = (vec![], false);
         for change in changes {
             match change {
                 Invalidation::Queue(id) => queues.push(id),
                 Invalidation::Limiter(id) => {
-                    caught.limiter_states.push((id, self.overlay.read_rate_limiter(id)?))
+                    peer_changes.limiter_states.push((id, self.overlay.read_rate_limiter(id)?))
                 }
-                Invalidation::Task(seq) => caught.stale_tasks.push(seq),
+                Invalidation::Task(seq) => peer_changes.stale_tasks.push(seq),
                 Invalidation::AllQueues => all = true,
             }
         }
         if all {
-            caught.queues = self.overlay.read_queues()?;
-            return Ok(caught);
+            peer_changes.queues = self.overlay.read_queues()?;
+            return Ok(peer_changes);
         }
         queues.sort_unstable();
         queues.dedup();
@@ -231,55 +232,55 @@ impl RedisTables {
         };
         self.overlay.fetch(queues.iter().flat_map(row).collect())?;
         for id in queues {
-            caught.queues.extend(self.overlay.read_queue(id)?);
+            peer_changes.queues.extend(self.overlay.read_queue(id)?);
         }
-        Ok(caught)
+        Ok(peer_changes)
     }
 
     /// Plans the fetches of a read set that need no earlier result.
-    fn plan_fetches(&self, foreseen: &ReadSet) -> Vec<CacheFetch> {
-        let mut plan_fetches = Vec::new();
-        let unknown =
+    fn plan_fetches(&self, read_set: &ReadSet) -> Vec<CacheFetch> {
+        let mut fetches = Vec::new();
+        let is_uncached =
             |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.overlay.is_object_cached(tenant, key);
-        for (tenant, key, _) in foreseen.objects.iter().filter(unknown) {
-            plan_fetches.extend(object_fetches(tenant, key));
+        for (tenant, key, _) in read_set.objects.iter().filter(is_uncached) {
+            fetches.extend(object_fetches(tenant, key));
         }
-        plan_fetches.extend(foreseen.lanes.iter().copied().map(CacheFetch::Lane));
-        let answer = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
-        plan_fetches.extend(foreseen.tasks.iter().map(|seq| CacheFetch::from(active_task_row(*seq))));
-        plan_fetches.extend(
-            foreseen
+        fetches.extend(read_set.lanes.iter().copied().map(CacheFetch::Lane));
+        let field = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
+        fetches.extend(read_set.tasks.iter().map(|seq| CacheFetch::from(active_task_row(*seq))));
+        fetches.extend(
+            read_set
                 .idempotency_keys
                 .iter()
-                .map(|a| CacheFetch::Row(Table::IdempotencyRecords, answer(a).into())),
+                .map(|key| CacheFetch::Row(Table::IdempotencyRecords, field(key).into())),
         );
-        plan_fetches
+        fetches
     }
 
     /// Fetches a read set.
-    pub(crate) fn prefetch(&self, foreseen: &ReadSet) -> Result<()> {
-        self.overlay.fetch(self.plan_fetches(foreseen))?;
-        self.prefetch_lanes(foreseen)
+    pub(crate) fn prefetch(&self, read_set: &ReadSet) -> Result<()> {
+        self.overlay.fetch(self.plan_fetches(read_set))?;
+        self.prefetch_lanes(read_set)
     }
 
     /// Fetches the read set of jobs that join the transaction.
-    pub(crate) fn prefetch_joining_jobs(&self, foreseen: &ReadSet) -> Result<()> {
-        let asked = vec![self.outbox_exists_command(foreseen)];
-        let outbox_occupied = self.overlay.fetch_after(asked, self.plan_fetches(foreseen))?.pop();
-        self.prefetch_lanes(foreseen)?;
-        self.read_outboxes_for(foreseen, decode_integer(outbox_occupied.unwrap_or(Value::Nil))? > 0)
+    pub(crate) fn prefetch_joining_jobs(&self, read_set: &ReadSet) -> Result<()> {
+        let exists_command = vec![self.outbox_exists_command(read_set)];
+        let outbox_occupied = self.overlay.fetch_after(exists_command, self.plan_fetches(read_set))?.pop();
+        self.prefetch_lanes(read_set)?;
+        self.read_outboxes_for(read_set, decode_integer(outbox_occupied.unwrap_or(Value::Nil))? > 0)
     }
 
     /// Fetches the lanes of objects, whose numbers are known only now, and then the heads of all lanes.
-    fn prefetch_lanes(&self, foreseen: &ReadSet) -> Result<()> {
-        let mut lanes = Vec::with_capacity(foreseen.objects.len());
-        for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
+    fn prefetch_lanes(&self, read_set: &ReadSet) -> Result<()> {
+        let mut lanes = Vec::with_capacity(read_set.objects.len());
+        for (tenant, key, handler) in read_set.objects.iter().filter(|(_, _, handler)| *handler != 0) {
             if let Some(object) = self.overlay.read_object(tenant, key)? {
                 lanes.push(pointsman_store::lane_number(object.number, *handler));
             }
         }
         self.overlay.fetch(lanes.iter().copied().map(CacheFetch::Lane).collect())?;
-        self.overlay.fetch_lane_heads(foreseen.lanes.iter().copied().chain(lanes), LANE_HEADS_FETCHED)
+        self.overlay.fetch_lane_heads(read_set.lanes.iter().copied().chain(lanes), LANE_HEADS_FETCHED)
     }
 
     /// Writes `next.event.id` of 001, the last assigned id.
@@ -327,15 +328,15 @@ impl RedisTables {
             version: next.commit_version,
             invalidations: encode_invalidations(self.changes.take()),
         };
-        let touched = (self.peer_active_transactions.get() > 0)
+        let record = (self.peer_active_transactions.get() > 0)
             .then(|| self.overlay.invalidation_record().encode())
             .flatten();
         let sent = CommitRequest {
             expected_version: encode_commit_version(self.state_at_begin.borrow().commit_version),
             new_state: next.encode(),
             commit_record: encode_commit(&commit),
-            invalidation: touched
-                .map(|touched| encode_invalidation(next.commit_version, touched))
+            invalidation: record
+                .map(|record| encode_invalidation(next.commit_version, record))
                 .unwrap_or_default(),
             keep_lock,
             fences: &self.outbox.fences(),
@@ -351,28 +352,28 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Sends a commit, and resends it without a reply: the script recognises it by its mark.
+    /// Sends a commit, and resends it without a reply: the script recognises it by its nonce.
     fn send_commit_until_answered(&self, commit: &CommandBuffer) -> Result<()> {
         let begun = Instant::now();
-        let answer = loop {
+        let reply = loop {
             // If the commit fails, the caches are cleared anyway.
             match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
             {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
                     std::thread::sleep(COMMIT_RETRY_DELAY)
                 }
-                answer => break answer?,
+                reply => break reply?,
             }
         };
-        if let Value::Array(parts) = answer {
+        if let Value::Array(parts) = reply {
             let key = parts.into_iter().nth(1).map(decode_text_reply).transpose()?.unwrap_or_default();
             return Err(Fault::damaged(format!(
                 "key {key} has the wrong type; nothing was stored; rename the key, another application wrote it"
             )));
         }
-        match decode_text_reply(answer)?.as_str() {
-            "done" => Ok(()),
-            "behind" => Err(commit_refused("a peer committed first; try again")),
+        match decode_text_reply(reply)?.as_str() {
+            "committed" => Ok(()),
+            "conflict" => Err(commit_refused("a peer committed first; try again")),
             "unknown" => {
                 Err(commit_refused("the reply to the commit was lost, and whether it was stored is unknown"))
             }

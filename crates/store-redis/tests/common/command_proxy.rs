@@ -1,6 +1,6 @@
 //! A proxy that injects a fault into one call of a script: it delays the command or its reply, or loses the reply.
 //!
-//! Commands are known by the hash of their script, which stands at their beginning; each is written in one go.
+//! A command is recognised by the hash of its script, which is near its start; each is written at once.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -26,9 +26,9 @@ pub(crate) enum CommandFault {
 struct ArmedFault {
     script: String,
     fault: CommandFault,
-    /// It has happened.
+    /// Signals that the fault was triggered.
     triggered: Sender<()>,
-    /// It may go on.
+    /// Ends the fault.
     release: Receiver<()>,
 }
 
@@ -38,7 +38,7 @@ type ArmedFaultSlot = Arc<Mutex<Option<ArmedFault>>>;
 pub(crate) struct CommandProxy {
     address: SocketAddr,
     armed: ArmedFaultSlot,
-    /// New connections wait while this is held.
+    /// New connections wait while this is locked.
     connect_gate: Arc<Mutex<()>>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct FaultHandle {
 impl FaultHandle {
     /// Waits until the fault is triggered.
     pub(crate) fn wait_until_triggered(&self) {
-        self.triggered.recv_timeout(TEST_TIMEOUT).expect("such a command comes");
+        self.triggered.recv_timeout(TEST_TIMEOUT).expect("the script is called");
     }
 
     /// Returns whether the fault is triggered shortly.
@@ -70,14 +70,14 @@ impl CommandProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (armed, connect_gate) = (ArmedFaultSlot::default(), Arc::<Mutex<()>>::default());
-        let (armed_faults, wait) = (armed.clone(), connect_gate.clone());
+        let (armed_faults, gate) = (armed.clone(), connect_gate.clone());
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                drop(wait.lock().unwrap());
+                drop(gate.lock().unwrap());
                 let Ok(server) = TcpStream::connect(target) else { continue };
-                let (armed_faults, wait) = (armed_faults.clone(), wait.clone());
+                let (armed_faults, gate) = (armed_faults.clone(), gate.clone());
                 thread::spawn(move || {
-                    ProxiedConnection::new(client, server).forward_commands(&armed_faults, &wait)
+                    ProxiedConnection::new(client, server).forward_commands(&armed_faults, &gate)
                 });
             }
         });
@@ -90,10 +90,10 @@ impl CommandProxy {
 
     /// Arms a fault for the next call of a script.
     pub(crate) fn arm(&self, script: &str, fault: CommandFault) -> FaultHandle {
-        let ((triggered, was_sprung), (let_go, release)) = (channel(), channel());
-        let trap = ArmedFault { script: script.into(), fault, triggered, release };
-        *self.armed.lock().unwrap() = Some(trap);
-        FaultHandle { triggered: was_sprung, release: let_go }
+        let ((triggered, trigger_signal), (release_signal, release)) = (channel(), channel());
+        let armed_fault = ArmedFault { script: script.into(), fault, triggered, release };
+        *self.armed.lock().unwrap() = Some(armed_fault);
+        FaultHandle { triggered: trigger_signal, release: release_signal }
     }
 }
 
@@ -101,9 +101,9 @@ impl CommandProxy {
 struct ProxiedConnection {
     client: TcpStream,
     server: TcpStream,
-    /// Answers wait while this is held.
+    /// Replies wait while this is locked.
     reply_gate: Mutex<()>,
-    /// How often the server has said something.
+    /// Number of chunks received from the server.
     reply_count: AtomicU64,
 }
 
@@ -113,16 +113,16 @@ impl ProxiedConnection {
         Self { client, server, reply_gate: Mutex::default(), reply_count: AtomicU64::default() }
     }
 
-    /// Carries what the client says, and in a thread of its own what it is answered.
+    /// Forwards commands of the client, and replies in a second thread.
     fn forward_commands(&self, armed: &ArmedFaultSlot, connect_gate: &Mutex<()>) {
         thread::scope(|scope| {
             scope.spawn(|| self.forward_replies());
             let mut chunk = vec![0; 1 << 16];
             while let Ok(read @ 1..) = (&self.client).read(&mut chunk) {
-                let said = &chunk[..read];
-                match take_matching_fault(armed, said) {
-                    None => self.send_to_server(said),
-                    Some(trap) => self.trigger(&trap, said, connect_gate),
+                let bytes = &chunk[..read];
+                match take_matching_fault(armed, bytes) {
+                    None => self.send_to_server(bytes),
+                    Some(fault) => self.trigger(&fault, bytes, connect_gate),
                 }
             }
             self.shut_down();
@@ -133,46 +133,46 @@ impl ProxiedConnection {
         let mut chunk = vec![0; 1 << 16];
         while let Ok(read @ 1..) = (&self.server).read(&mut chunk) {
             self.reply_count.fetch_add(1, Ordering::SeqCst);
-            let _open = self.reply_gate.lock().unwrap();
+            let _replies_allowed = self.reply_gate.lock().unwrap();
             let _ = (&self.client).write_all(&chunk[..read]);
         }
         self.shut_down();
     }
 
-    fn send_to_server(&self, said: &[u8]) {
-        let _ = (&self.server).write_all(said);
+    fn send_to_server(&self, bytes: &[u8]) {
+        let _ = (&self.server).write_all(bytes);
     }
 
-    /// Says it, and waits until the server has answered.
-    fn send_and_await_reply(&self, said: &[u8]) {
+    /// Sends a command, and waits until the server has replied.
+    fn send_and_await_reply(&self, bytes: &[u8]) {
         let before = self.reply_count.load(Ordering::SeqCst);
-        self.send_to_server(said);
+        self.send_to_server(bytes);
         while self.reply_count.load(Ordering::SeqCst) == before {
             thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn trigger(&self, trap: &ArmedFault, said: &[u8], connect_gate: &Mutex<()>) {
-        let wait = || {
-            let _ = trap.triggered.send(());
-            let _ = trap.release.recv();
+    fn trigger(&self, armed_fault: &ArmedFault, bytes: &[u8], connect_gate: &Mutex<()>) {
+        let wait_for_release = || {
+            let _ = armed_fault.triggered.send(());
+            let _ = armed_fault.release.recv();
         };
-        match trap.fault {
+        match armed_fault.fault {
             CommandFault::DelayCommand => {
-                wait();
-                self.send_to_server(said);
+                wait_for_release();
+                self.send_to_server(bytes);
             }
             CommandFault::DelayReply => {
-                let _closed = self.reply_gate.lock().unwrap();
-                self.send_and_await_reply(said);
-                wait();
+                let _no_replies = self.reply_gate.lock().unwrap();
+                self.send_and_await_reply(bytes);
+                wait_for_release();
             }
             CommandFault::LoseReply => {
-                let _shut = connect_gate.lock().unwrap();
-                let _closed = self.reply_gate.lock().unwrap();
-                self.send_and_await_reply(said);
+                let _no_connections = connect_gate.lock().unwrap();
+                let _no_replies = self.reply_gate.lock().unwrap();
+                self.send_and_await_reply(bytes);
                 self.shut_down();
-                wait();
+                wait_for_release();
             }
         }
     }
@@ -183,9 +183,9 @@ impl ProxiedConnection {
 }
 
 /// Takes the armed fault if the bytes call its script.
-fn take_matching_fault(armed: &ArmedFaultSlot, said: &[u8]) -> Option<ArmedFault> {
+fn take_matching_fault(armed: &ArmedFaultSlot, bytes: &[u8]) -> Option<ArmedFault> {
     let mut armed = armed.lock().unwrap();
-    let wanted = armed.as_ref()?.script.as_bytes();
-    let begins = &said[..said.len().min(256)];
-    begins.windows(wanted.len()).any(|part| part == wanted).then(|| armed.take()).flatten()
+    let script = armed.as_ref()?.script.as_bytes();
+    let start = &bytes[..bytes.len().min(256)];
+    start.windows(script.len()).any(|part| part == script).then(|| armed.take()).flatten()
 }

@@ -13,20 +13,20 @@ const INVARIANTS_SCRIPT: &str = include_str!("invariants.lua");
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Returns the current violations.
-pub(crate) fn find_violations(client: &mut RawClient, at_rest: bool) -> anyhow::Result<Vec<String>> {
-    let (prefix, at_rest) = (client.prefix.clone(), if at_rest { "1" } else { "0" });
-    Ok(client.try_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, at_rest])?.texts())
+pub(crate) fn find_violations(client: &mut RawClient, is_drained: bool) -> anyhow::Result<Vec<String>> {
+    let (prefix, is_drained) = (client.prefix.clone(), if is_drained { "1" } else { "0" });
+    Ok(client.try_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, is_drained])?.texts())
 }
 
 /// Waits until all pushed events are journaled and no worker keys remain.
 pub(crate) async fn wait_until_outbox_is_drained(location: &RedisLocation) {
     let mut client = location.connect();
     let mut found = vec![];
-    let come = wait_until("all is at rest", async || {
+    let drained = wait_until("the outbox is drained", async || {
         found = find_violations(&mut client, true).unwrap();
         found.is_empty()
     });
-    come.await;
+    drained.await;
 }
 
 /// Checks the invariants continuously on its own connection.
@@ -38,25 +38,25 @@ pub(crate) struct InvariantMonitor {
 
 impl InvariantMonitor {
     pub(crate) fn start(location: &RedisLocation) -> Self {
-        let (stop, found) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
-        let (location, stopped, wrong) = (location.clone(), stop.clone(), found.clone());
+        let (stop, violations) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
+        let (location, stopped, all_violations) = (location.clone(), stop.clone(), violations.clone());
         let thread = std::thread::spawn(move || {
-            let (mut client, mut looks) = (None, 0);
+            let (mut client, mut check_count) = (None, 0);
             while !stopped.load(Ordering::Relaxed) {
                 // Reconnects to a server that was down.
                 client = client.or_else(|| location.try_connect().ok());
                 match client.as_mut().map(|client| find_violations(client, false)) {
                     Some(Ok(found)) => {
-                        wrong.lock().unwrap().extend(found);
-                        looks += 1;
+                        all_violations.lock().unwrap().extend(found);
+                        check_count += 1;
                     }
                     Some(Err(_)) | None => client = None,
                 }
                 std::thread::sleep(CHECK_INTERVAL);
             }
-            looks
+            check_count
         });
-        Self { stop, violations: found, thread }
+        Self { stop, violations, thread }
     }
 
     pub(crate) fn has_violations(&self) -> bool {
@@ -66,16 +66,16 @@ impl InvariantMonitor {
     /// Stops; returns the violations and the number of checks.
     pub(crate) fn stop(self) -> (Vec<String>, u64) {
         self.stop.store(true, Ordering::Relaxed);
-        let looks = self.thread.join().unwrap();
+        let check_count = self.thread.join().unwrap();
         let found = std::mem::take(&mut *self.violations.lock().unwrap());
-        (found, looks)
+        (found, check_count)
     }
 
     /// Stops, and asserts that there were no violations.
     pub(crate) fn stop_and_assert_no_violations(self) {
-        let (found, looks) = self.stop();
-        let shown: Vec<_> = found.iter().take(10).collect();
-        assert!(found.is_empty(), "{} things were wrong: {shown:#?}", found.len());
-        assert!(looks > 0, "it has looked");
+        let (found, check_count) = self.stop();
+        let first: Vec<_> = found.iter().take(10).collect();
+        assert!(found.is_empty(), "{} violations: {first:#?}", found.len());
+        assert!(check_count > 0, "the monitor has checked nothing");
     }
 }

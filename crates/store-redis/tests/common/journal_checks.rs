@@ -9,7 +9,7 @@ use pointsman_core::{Event, EventId};
 pub(crate) fn assert_ids_and_prev_links(events: &[Arc<Event>]) {
     let mut last: HashMap<(String, String), EventId> = HashMap::new();
     for pair in events.windows(2) {
-        assert!(pair[0].id < pair[1].id, "{} comes behind {}", pair[1].id, pair[0].id);
+        assert!(pair[0].id < pair[1].id, "{} follows {}", pair[1].id, pair[0].id);
     }
     for event in events {
         let Some(key) = &event.key else { continue };

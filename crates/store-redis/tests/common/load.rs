@@ -39,7 +39,7 @@ type ActionId = (u64, u64);
 struct ReplyLedger {
     /// Acknowledged actions with the event id; pushed events have none yet.
     acknowledged: BTreeMap<ActionId, Option<EventId>>,
-    /// Acknowledged while a failover could lose them: each may be missing, and none may be there twice.
+    /// Actions acknowledged while a failover could lose them: each may be missing, and none may be journaled twice.
     at_risk: BTreeSet<ActionId>,
     /// Actions without a reply: they may or may not be journaled.
     unanswered: BTreeSet<ActionId>,
@@ -54,7 +54,7 @@ struct LoadState {
     location: Mutex<RedisLocation>,
     producers: Range<u64>,
     ledger: Mutex<ReplyLedger>,
-    /// Counts the borders between safe and risky times; odd while a failover may lose what is acknowledged.
+    /// Incremented when a failover begins and when it ends; odd while acknowledged writes may be lost.
     failover_phase: AtomicU64,
     stop_requested: AtomicBool,
     /// Number of acknowledged and of refused actions.
@@ -67,8 +67,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// So many who emit and push, and two workers that run what comes of it, on a node of their own. The node reaches the
-    /// server by the URL; producers always directly.
+    /// Starts producers that emit and push events, and two workers that run their tasks, on one new node. The node connects
+    /// with `url`; producers push directly to `location`.
     pub(crate) async fn start(location: &RedisLocation, url: &str, producers: u64) -> Self {
         let node = TestNode::open_url(url).await;
         node.store
@@ -122,18 +122,18 @@ impl Load {
         assert!(done.is_ok(), "not enough are {what}: {:?}", self.shared.counts.borrow());
     }
 
-    /// From now on a failover may lose what is acknowledged, until [`Load::fail_over_to`].
+    /// Records that a failover may lose acknowledged writes until [`Load::fail_over_to`].
     pub(crate) fn begin_failover(&self) {
         self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The failover is complete, and producers push to the new master.
+    /// Records that the failover is complete; producers push to the new master.
     pub(crate) fn fail_over_to(&self, location: &RedisLocation) {
         *self.shared.location.lock().unwrap() = location.clone();
         self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How many acknowledged events were acknowledged while a failover could lose them.
+    /// Returns the number of actions that were acknowledged while a failover could lose them.
     pub(crate) fn at_risk(&self) -> usize {
         self.shared.ledger.lock().unwrap().at_risk.len()
     }
@@ -151,16 +151,16 @@ impl Load {
     pub(crate) async fn stop_and_verify<const N: usize>(loads: [Self; N], location: &RedisLocation) {
         let loads = join_all(loads.map(Self::stop)).await;
         wait_until_outbox_is_drained(location).await;
-        let witness = TestNode::open(location).await;
-        let events = witness.read_journal().await;
+        let verifier = TestNode::open(location).await;
+        let events = verifier.read_journal().await;
         assert_ids_and_prev_links(&events);
         for Self { shared, .. } in loads {
             shared.assert_journal_matches_replies(&events);
             shared.run_all_tasks().await;
-            let Ok(shared) = Arc::try_unwrap(shared) else { panic!("nobody has it any more") };
+            let Ok(shared) = Arc::try_unwrap(shared) else { panic!("a producer or worker still runs") };
             shared.node.close().await;
         }
-        witness.close().await;
+        verifier.close().await;
     }
 }
 
@@ -173,21 +173,21 @@ impl LoadState {
         self.failover_phase.load(Ordering::SeqCst)
     }
 
-    /// Whether no failover can have lost what was asked in `period` and is answered now.
+    /// Returns whether no failover can have lost a request that was sent in this phase and is answered now.
     fn was_safe_since(&self, failover_phase: u64) -> bool {
         failover_phase.is_multiple_of(2) && failover_phase == self.failover_phase()
     }
 
     /// Pushes and emits events to one object at random until stopped.
     async fn run_producer(self: Arc<Self>, producer: u64) {
-        let (mut client, mut chance, object) = (None, Rng::new(producer + 1), format!("producer:{producer}"));
+        let (mut client, mut rng, object) = (None, Rng::new(producer + 1), format!("producer:{producer}"));
         for n in 0.. {
             if self.is_stopped() {
                 return;
             }
             let value = format!("[{producer},{n}]");
             let failover_phase = self.failover_phase();
-            let done = match chance.next_below(2) {
+            let done = match rng.next_below(2) {
                 0 => self.push_event(&mut client, &object, &value).map(|()| None),
                 _ => self.emit_event(&object, &value).await.map(|event| Some(event.id)),
             };
@@ -244,11 +244,11 @@ impl LoadState {
         }
     }
 
-    /// Claims and ends some tasks; returns whether there were any.
+    /// Claims and ends some tasks; returns whether journaled were any.
     async fn run_some_tasks(&self) -> bool {
-        let (by, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
+        let (claimant, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
         let claim =
-            ClaimRequest { claimant: by, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
+            ClaimRequest { claimant, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
         match self.node.store.claim_tasks(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
@@ -260,7 +260,7 @@ impl LoadState {
         }
     }
 
-    /// Reports successes until the store has answered. The tasks were claimed in `period`.
+    /// Reports successes until the store has replied. The tasks were claimed in this failover phase.
     async fn report_successes(&self, tasks: &[ClaimedTask], failover_phase: u64) {
         let mut first = true;
         loop {
@@ -281,44 +281,50 @@ impl LoadState {
     fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<FinishReceipt, TaskRejection>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
-            // Only where an answer was lost can it have ended before.
+            // A rejection is allowed only if the reply to an earlier report was lost.
             assert!(ended.is_ok() || !first, "{}: {ended:?}", task.id);
             assert!(ended.is_err() || ledger.ended.insert(task.seq), "{} has ended twice", task.id);
         }
     }
 
-    /// Every event that was acknowledged is there once, in its order, and under its id if it has got one; and of the others
-    /// none is there twice. Those acknowledged while a failover could lose them may be missing; then nothing else has their
+    /// Asserts that each acknowledged event is journaled once, in order, and with its id if it has one, and that no other event
+    /// is journaled twice. Events acknowledged while a failover could lose them may be missing; then no other event has their
     /// id.
     fn assert_journal_matches_replies(&self, events: &[Arc<Event>]) {
         let ledger = self.ledger.lock().unwrap();
-        let mut there: BTreeMap<ActionId, Vec<EventId>> = BTreeMap::new();
+        let mut journaled: BTreeMap<ActionId, Vec<EventId>> = BTreeMap::new();
         for event in events.iter().filter(|event| event.kind.as_str() == "load") {
             let action: ActionId = serde_json::from_str(event.value.as_str()).unwrap();
             if self.producers.contains(&action.0) {
-                there.entry(action).or_default().push(event.id);
+                journaled.entry(action).or_default().push(event.id);
             }
         }
-        let given: BTreeSet<_> = events.iter().map(|event| event.id).collect();
-        let mut before: Option<(ActionId, EventId)> = None;
+        let assigned_ids: BTreeSet<_> = events.iter().map(|event| event.id).collect();
+        let mut previous: Option<(ActionId, EventId)> = None;
         for (action, id) in &ledger.acknowledged {
-            let found = there.remove(action).unwrap_or_default();
+            let found = journaled.remove(action).unwrap_or_default();
             if found.is_empty() && ledger.at_risk.contains(action) {
                 assert!(
-                    id.is_none_or(|id| !given.contains(&id)),
+                    id.is_none_or(|id| !assigned_ids.contains(&id)),
                     "another event has the id {id:?} of {action:?}"
                 );
                 continue;
             }
-            assert!(found.len() == 1, "{action:?} was acknowledged, and is there as {found:?}");
+            assert!(found.len() == 1, "{action:?} was acknowledged and is journaled as {found:?}");
             assert!(id.is_none_or(|id| id == found[0]), "{action:?} was acknowledged as {id:?}: {found:?}");
-            if let Some((last, id)) = before.filter(|(last, _)| last.0 == action.0) {
-                assert!(id < found[0], "{last:?} was done before {action:?}, and comes behind it");
+            if let Some((last, id)) = previous.filter(|(last, _)| last.0 == action.0) {
+                assert!(
+                    id < found[0],
+                    "{last:?} was acknowledged before {action:?} and is journaled after it"
+                );
             }
-            before = Some((*action, found[0]));
+            previous = Some((*action, found[0]));
         }
-        for (action, ids) in there {
-            assert!(ledger.unanswered.contains(&action) && ids.len() == 1, "{action:?} is there as {ids:?}");
+        for (action, ids) in journaled {
+            assert!(
+                ledger.unanswered.contains(&action) && ids.len() == 1,
+                "{action:?} is journaled as {ids:?}"
+            );
         }
         let answered = (ledger.acknowledged.len(), ledger.unanswered.len());
         assert_eq!(answered, *self.counts.borrow());
@@ -326,12 +332,12 @@ impl LoadState {
 
     /// Runs all tasks until the queues are empty.
     async fn run_all_tasks(&self) {
-        wait_until("all tasks are run", async || {
+        wait_until("all tasks have run", async || {
             let ran = self.run_some_tasks().await;
             let queues = self.node.store.list_queues(None).await.unwrap();
-            let left =
+            let unfinished =
                 queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled + queue.running);
-            !ran && left.sum::<u64>() == 0
+            !ran && unfinished.sum::<u64>() == 0
         })
         .await;
     }

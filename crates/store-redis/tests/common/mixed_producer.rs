@@ -1,5 +1,4 @@
-//! A producer that alternately pushes events to an object and emits to it directly: they must be journaled in the order in which this
-//! was done.
+//! A producer that pushes events to an object and emits to it directly: they must be journaled in that order.
 
 use std::sync::Arc;
 
@@ -18,11 +17,11 @@ pub(crate) async fn push_and_emit_randomly(
     count: usize,
     seed: u64,
 ) {
-    let (mut client, mut chance, mut n) = (location.connect(), Rng::new(seed), 0);
+    let (mut client, mut rng, mut n) = (location.connect(), Rng::new(seed), 0);
     while n < count {
-        if chance.next_below(2) == 0 {
+        if rng.next_below(2) == 0 {
             let events: Vec<String> =
-                (n..(n + 1 + chance.next_below(3)).min(count)).map(|n| outbox_event("left", n)).collect();
+                (n..(n + 1 + rng.next_below(3)).min(count)).map(|n| outbox_event("pushed", n)).collect();
             client.push_events(object, &events);
             n += events.len();
         } else {
@@ -34,9 +33,9 @@ pub(crate) async fn push_and_emit_randomly(
 
 /// Asserts that the events of an object have the values 0 to `count`.
 pub(crate) fn assert_values_in_order(events: &[Arc<Event>], object: &str, count: usize) {
-    let of_object =
+    let object_events =
         events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));
-    let numbers: Vec<usize> = of_object.map(|event| event.value.as_str().parse().unwrap()).collect();
+    let numbers: Vec<usize> = object_events.map(|event| event.value.as_str().parse().unwrap()).collect();
     let first_wrong = numbers.iter().enumerate().find(|(n, number)| n != *number);
     assert_eq!((first_wrong, numbers.len()), (None, count), "{object}: {numbers:?}");
 }

@@ -24,12 +24,12 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// Polls until a condition holds.
-pub(crate) async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let looking = async {
-        while !so().await {
+/// Polls until a condition is true; `what` describes it for the panic message.
+pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !condition().await {
             sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(TEST_TIMEOUT, looking).await.unwrap_or_else(|_| panic!("{what}: it never came so"));
+    timeout(TEST_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"));
 }

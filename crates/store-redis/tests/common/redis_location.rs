@@ -13,19 +13,19 @@ pub(crate) struct RedisLocation {
 }
 
 impl RedisLocation {
-    /// A new prefix on the server that tests share.
+    /// Returns a new prefix on the server that tests share.
     pub(crate) fn on_shared_server() -> Self {
         let (admin, prefix) = (shared_redis().unwrap().clone(), unique_key_prefix());
         let url = admin.url_with_prefix(&prefix);
         Self { admin, prefix, url }
     }
 
-    /// A whole server, without a prefix.
+    /// Returns a location without a prefix on a server.
     pub(crate) fn on_whole_server(server: &RedisServer) -> Self {
         Self { admin: server.admin().clone(), prefix: String::new(), url: server.url() }
     }
 
-    /// The same keys, by another URL.
+    /// Returns the same keys with another URL.
     pub(crate) fn with_url(&self, url: impl Into<String>) -> Self {
         Self { url: url.into(), ..self.clone() }
     }
@@ -54,11 +54,11 @@ impl RawClient {
     }
 
     pub(crate) fn try_command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<RedisReply> {
-        let word = |word: &W| match word.as_ref().strip_prefix(b":") {
+        let add_prefix = |word: &W| match word.as_ref().strip_prefix(b":") {
             Some(name) => [self.prefix.as_bytes(), name].concat(),
             None => word.as_ref().to_vec(),
         };
-        let words: Vec<Vec<u8>> = words.iter().map(word).collect();
+        let words: Vec<Vec<u8>> = words.iter().map(add_prefix).collect();
         self.connection.run_command(&words)
     }
 
@@ -93,11 +93,11 @@ impl RawClient {
         let mut words = vec![b"LPUSH".to_vec(), format!(":{object}:events").into_bytes()];
         words.extend(events.iter().map(|event| event.as_ref().to_vec()));
         self.try_command(&words)?;
-        // The name is no key.
-        let line = self.key("objects.with.events");
-        self.connection.run_command(&["LPUSH", &line, object])?;
-        let done = self.try_command(&["EXEC"])?;
-        anyhow::ensure!(done.list().len() == 3, "it was not done: {done:?}");
+        // The name is not a key.
+        let queue = self.key("objects.with.events");
+        self.connection.run_command(&["LPUSH", &queue, object])?;
+        let reply = self.try_command(&["EXEC"])?;
+        anyhow::ensure!(reply.list().len() == 3, "EXEC replied {reply:?}");
         Ok(())
     }
 
@@ -111,11 +111,11 @@ impl RawClient {
     }
 
     /// Makes a worker the owner of an object, optionally with an event in flight; without a heartbeat it is dead.
-    pub(crate) fn set_owner(&mut self, worker: &str, object: &str, flying: Option<(&str, &str)>) {
+    pub(crate) fn set_owner(&mut self, worker: &str, object: &str, in_flight: Option<(&str, &str)>) {
         self.command(&["MULTI"]);
         self.command(&["SET", &format!(":{object}:event.worker"), worker]);
         self.command(&["LPUSH", &format!(":event.worker:{worker}:object"), object]);
-        if let Some((event, id)) = flying {
+        if let Some((event, id)) = in_flight {
             self.command(&["LPUSH", &format!(":event.worker:{worker}:event"), event]);
             self.command(&["SET", &format!(":event.worker:{worker}:event.id"), id]);
         }

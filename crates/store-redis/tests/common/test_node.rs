@@ -22,7 +22,7 @@ impl TestNode {
 
     pub(crate) async fn open_url(url: &str) -> Self {
         let store = Redis::open(url, now()).await;
-        Self { store: store.unwrap_or_else(|fault| panic!("the store opens: {fault}")) }
+        Self { store: store.unwrap_or_else(|fault| panic!("could not open the store: {fault}")) }
     }
 
     /// Closes the store.
@@ -53,12 +53,12 @@ impl TestNode {
     /// Waits until the journal has exactly this many events, and returns them.
     pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
         let mut events = vec![];
-        wait_until(&format!("{count} events"), async || {
+        wait_until(&format!("the journal has {count} events"), async || {
             events = self.read_journal().await;
             events.len() >= count
         })
         .await;
-        assert_eq!(events.len(), count, "there are more");
+        assert_eq!(events.len(), count, "the journal has more events");
         events
     }
 

@@ -10,9 +10,9 @@ use crate::common::redis_location::RedisLocation;
 const ROUNDS: usize = 3;
 const PRODUCERS: u64 = 4;
 
-/// Nothing where nobody may mount a disk.
+/// Mounts a small disk; returns `None` where mounting is not permitted.
 fn mount_disk() -> Option<TmpfsDisk> {
-    TmpfsDisk::mount(32).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
+    TmpfsDisk::mount(32).inspect_err(|error| eprintln!("skipped: {error:#}")).ok()
 }
 
 /// With `appendfsync always` the server exits when it cannot write its file, and is started again once there is space.

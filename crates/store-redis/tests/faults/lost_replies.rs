@@ -20,7 +20,7 @@ const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 const READ_OUTBOXES: &str = include_str!("../../src/lua/read_outboxes.lua");
 const CLAIM_OBJECTS: &str = include_str!("../../src/lua/claim_objects.lua");
 
-/// A node on a wire that loses answers, and one beside it.
+/// A node behind a proxy that loses replies, and a second node.
 struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
@@ -48,21 +48,21 @@ impl TwoNodes {
 async fn commit_with_lost_reply_is_resent_and_applied_once() {
     let two = TwoNodes::start().await;
     let commit = two.load_script(COMMIT);
-    for others in [0, 1, 5, 100] {
-        let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+    for other_commits in [0, 1, 5, 100] {
+        let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
         let node = two.node.clone();
-        let lost =
+        let emit =
             tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("1")).await });
-        block_in_place(|| set.wait_until_triggered());
-        for n in 0..others {
+        block_in_place(|| fault.wait_until_triggered());
+        for n in 0..other_commits {
             two.other.emit(new_event("a").with_key(if n % 2 == 0 { "o" } else { "p" }).with_value("0")).await;
         }
-        set.release();
-        let emitted = lost.await.unwrap().unwrap();
+        fault.release();
+        let emitted = emit.await.unwrap().unwrap();
         let events = two.other.read_journal().await;
         assert_eq!(events.iter().filter(|event| event.id == emitted.id).count(), 1);
-        let mine = events.iter().filter(|event| event.value.as_str() == "1").count();
-        assert_eq!(mine, 1 + [0, 1, 5, 100].iter().position(|n| *n == others).unwrap());
+        let own_events = events.iter().filter(|event| event.value.as_str() == "1").count();
+        assert_eq!(own_events, 1 + [0, 1, 5, 100].iter().position(|n| *n == other_commits).unwrap());
         assert_ids_and_prev_links(&events);
     }
 }
@@ -74,33 +74,33 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
     node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let id = node.store.join_node("one", now()).await.unwrap();
     node.emit(new_event("record")).await;
-    let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+    let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
     let claim = ClaimRequest {
         claimant: Claimant::Node(id),
         handlers: Arc::new([handler_name("index")].into()),
         max_tasks: 1,
     };
-    let asked = {
+    let claiming = {
         let node = node.clone();
         tokio::spawn(async move { node.store.claim_tasks(claim, now()).await })
     };
-    block_in_place(|| set.wait_until_triggered());
+    block_in_place(|| fault.wait_until_triggered());
     two.other.emit(new_event("other")).await;
-    set.release();
-    let task = asked.await.unwrap().unwrap().tasks.remove(0);
-    let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+    fault.release();
+    let task = claiming.await.unwrap().unwrap().tasks.remove(0);
+    let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
     let ends = vec![attempt_ending(&task, success())];
     let ended = {
         let node = node.clone();
         tokio::spawn(async move { node.store.finish_attempts(ends, None, now()).await })
     };
-    block_in_place(|| set.wait_until_triggered());
+    block_in_place(|| fault.wait_until_triggered());
     two.other.emit(new_event("other")).await;
-    set.release();
+    fault.release();
     ended.await.unwrap().unwrap().0.remove(0).unwrap();
 }
 
-/// What was taken or is in flight when the answer was lost is found again.
+/// Claimed objects and events in flight are found again after a lost reply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_replies_while_draining_the_outbox_lose_no_events() {
     let two = TwoNodes::start().await;
@@ -111,20 +111,20 @@ async fn lost_replies_while_draining_the_outbox_lose_no_events() {
     let mut count = 0;
     for round in 0..4 {
         for script in &scripts {
-            let set = proxy.arm(script, CommandFault::LoseReply);
+            let fault = proxy.arm(script, CommandFault::LoseReply);
             client.push_events("o", &[outbox_event("a", count), outbox_event("a", count + 1)]);
             count += 2;
-            // The other one may be quicker; the wire gets its part sooner or later.
-            let mut springs = false;
-            while !springs {
+            // The other node may claim the object first, so events are pushed until the fault is triggered.
+            let mut is_triggered = false;
+            while !is_triggered {
                 client.push_events("o", &[outbox_event("a", count)]);
                 count += 1;
-                springs = block_in_place(|| set.triggers_soon());
+                is_triggered = block_in_place(|| fault.triggers_soon());
             }
             if round % 2 == 0 {
                 other.emit(new_event("other").with_value("-1")).await;
             }
-            set.release();
+            fault.release();
         }
     }
     wait_until_outbox_is_drained(location).await;

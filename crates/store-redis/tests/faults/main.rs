@@ -1,5 +1,5 @@
-//! Servers and wires that fail under load: what was acknowledged is there once, what was refused at most once, every object
-//! keeps its order, and the store goes on by itself as soon as it can.
+//! Servers and connections that fail under load: acknowledged events are journaled once, refused ones at most once, objects
+//! keep their order, and the store recovers without intervention.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

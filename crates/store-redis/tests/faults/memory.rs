@@ -1,4 +1,4 @@
-//! A server whose memory is full: what is there can be worked off.
+//! A server whose memory is full: stored work can still be processed.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ async fn full_server_still_drains_outbox_and_tasks() {
     }
     let mut client = location.connect();
     client.set_heartbeat("ghost");
-    client.set_owner("ghost", "held", Some((&outbox_event("record", 0), "5")));
+    client.set_owner("ghost", "owned", Some((&outbox_event("record", 0), "5")));
     for n in 1..=100 {
-        client.push_events("held", &[outbox_event("record", n)]);
+        client.push_events("owned", &[outbox_event("record", n)]);
     }
     wait_until_queue_is_empty(&location).await;
     client.command(&["CONFIG", "SET", "maxmemory", "1000000"]);
@@ -38,16 +38,16 @@ async fn full_server_still_drains_outbox_and_tasks() {
     assert!(full.to_string().contains("OOM"), "{full}");
     let mut client = location.connect();
 
-    // The one who held it is gone: what it left behind is drained.
+    // The worker dies, and its object is drained.
     client.delete_heartbeat("ghost");
-    wait_until("the outbox is drained", async || client.integer_reply(&["EXISTS", ":held:events"]) == 0)
+    wait_until("the outbox is drained", async || client.integer_reply(&["EXISTS", ":owned:events"]) == 0)
         .await;
     wait_until_outbox_is_drained(&location).await;
     let events = node.read_journal().await;
-    let held = events.iter().filter(|event| event.key.as_ref().unwrap().as_str() == "held");
-    assert!(held.map(|event| event.value.as_str().parse::<usize>().unwrap()).eq(0..=100));
+    let owned = events.iter().filter(|event| event.key.as_ref().unwrap().as_str() == "owned");
+    assert!(owned.map(|event| event.value.as_str().parse::<usize>().unwrap()).eq(0..=100));
 
-    // And so are the tasks.
+    // Tasks run too.
     let mut ran = 0;
     while ran < 121 {
         let claim = ClaimRequest {
@@ -64,19 +64,21 @@ async fn full_server_still_drains_outbox_and_tasks() {
     }
     assert!(node.store.heartbeat(id, now()).await.unwrap());
 
-    // Emits are refused meanwhile, and taken again when there is room.
+    // Emits are refused meanwhile, and accepted again when there is memory.
     let refused = node.try_emit(new_event("record")).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
     client.command(&["CONFIG", "SET", "maxmemory", "0"]);
-    wait_until("emits are taken", async || node.try_emit(new_event("record")).await.is_ok()).await;
+    wait_until("emits are accepted", async || node.try_emit(new_event("record")).await.is_ok()).await;
     client.push_events("more", &[outbox_event("record", 2)]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
-/// All is drained but what somebody holds.
+/// Waits until all objects are drained except those with a live owner.
 async fn wait_until_queue_is_empty(location: &RedisLocation) {
     let mut client = location.connect();
-    wait_until("the line is empty", async || client.integer_reply(&["EXISTS", ":objects.with.events"]) == 0)
-        .await;
+    wait_until("the queue of objects is empty", async || {
+        client.integer_reply(&["EXISTS", ":objects.with.events"]) == 0
+    })
+    .await;
 }

@@ -16,23 +16,24 @@ use crate::common::{TEST_TIMEOUT, wait_until};
 
 const PRODUCERS: u64 = 6;
 
-/// A server with a wire before it, and its URL over the wire.
+/// Starts a server and a proxy in front of it; also returns the URL through the proxy.
 fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
-    let (location, wired) = (RedisLocation::on_whole_server(&server), server.url_through(&proxy).unwrap());
-    (server, proxy, location, wired)
+    let (location, proxied_url) =
+        (RedisLocation::on_whole_server(&server), server.url_through(&proxy).unwrap());
+    (server, proxy, location, proxied_url)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn cut_connections_are_replaced_without_errors() {
-    let (_server, proxy, location, wired) = start_proxied_server();
-    let load = Load::start(&location, &wired, PRODUCERS).await;
+    let (_server, proxy, location, proxied_url) = start_proxied_server();
+    let load = Load::start(&location, &proxied_url, PRODUCERS).await;
     let neighbour = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
-    let mut chance = Rng::new(1);
+    let mut rng = Rng::new(1);
     for _ in 0..25 {
-        load.wait_for_acknowledged(1 + chance.next_below(60)).await;
+        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
         proxy.close_connections();
     }
     load.wait_for_acknowledged(100).await;
@@ -43,38 +44,38 @@ async fn cut_connections_are_replaced_without_errors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn unanswered_writes_are_applied_at_most_once() {
-    let (_server, proxy, location, wired) = start_proxied_server();
-    let load = Load::start(&location, &wired, PRODUCERS).await;
+    let (_server, proxy, location, proxied_url) = start_proxied_server();
+    let load = Load::start(&location, &proxied_url, PRODUCERS).await;
     let neighbour = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
-    let mut chance = Rng::new(2);
+    let mut rng = Rng::new(2);
     for _ in 0..10 {
-        load.wait_for_acknowledged(1 + chance.next_below(60)).await;
+        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
         proxy.set_drop_replies(true);
         load.wait_for_refused(1).await;
         proxy.set_drop_replies(false);
     }
     load.wait_for_acknowledged(100).await;
-    assert_eq!(neighbour.refusals(), 0, "another node's trouble is not its own");
+    assert_eq!(neighbour.refusals(), 0, "a node with a working connection is not affected");
     Load::stop_and_verify([load, neighbour], &location).await;
     monitor.stop_and_assert_no_violations();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn requests_over_a_frozen_connection_time_out() {
-    let (_server, proxy, location, wired) = start_proxied_server();
-    let load = Load::start(&location, &format!("{wired}?connect_timeout=2"), PRODUCERS).await;
+    let (_server, proxy, location, proxied_url) = start_proxied_server();
+    let load = Load::start(&location, &format!("{proxied_url}?connect_timeout=2"), PRODUCERS).await;
     let neighbour = TestNode::open(&location).await;
     load.wait_for_acknowledged(50).await;
     proxy.set_frozen(true);
     let reads = join_all((0..4).map(|_| load.node().store.read_journal_range()));
     let emits = async {
         for _ in 0..20 {
-            // It may have to wait until the other's turn has run out.
+            // It may have to wait until the write lock of the other node expires.
             neighbour.emit(new_event("other")).await;
         }
     };
-    // Pushes go on; what is emitted directly is refused.
+    // Pushes succeed; direct emits are refused.
     let (reads, (), ()) =
         tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_refused(PRODUCERS as usize));
     for read in reads.unwrap() {
@@ -82,26 +83,30 @@ async fn requests_over_a_frozen_connection_time_out() {
     }
     proxy.set_frozen(false);
     load.wait_for_acknowledged(100).await;
-    wait_until("it can be read again", async || load.node().store.read_journal_range().await.is_ok()).await;
+    wait_until("the node can read again", async || load.node().store.read_journal_range().await.is_ok())
+        .await;
     Load::stop_and_verify([load], &location).await;
     neighbour.close().await;
 }
 
-/// However much was asked at once, silence is waited for once.
+/// Commands that are sent together wait for one timeout, not for one each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pipelined_commands_time_out_once() {
-    let (_server, proxy, _, wired) = start_proxied_server();
-    let node = TestNode::open_url(&format!("{wired}?connect_timeout=2")).await;
+    let (_server, proxy, _, proxied_url) = start_proxied_server();
+    let node = TestNode::open_url(&format!("{proxied_url}?connect_timeout=2")).await;
     node.emit(new_event("a").with_key("o")).await;
-    // More connections than the node needs for itself.
+    // Opens more connections than the node needs itself.
     join_all((0..4).map(|_| node.store.read_journal_range())).await;
     proxy.set_frozen(true);
     let frozen = Instant::now();
     let one = async { (node.store.read_journal_range().await.is_err(), frozen.elapsed()) };
     let many = async { (node.try_emit(new_event("a").with_key("p")).await.is_err(), frozen.elapsed()) };
     let ((read, one), (emit, many)) = tokio::join!(one, many);
-    assert!(read && emit && many < 2 * one, "a question: {one:?}, many: {many:?}");
+    assert!(read && emit && many < 2 * one, "one command: {one:?}, many: {many:?}");
     proxy.set_frozen(false);
-    wait_until("it goes on", async || node.try_emit(new_event("a").with_key("p")).await.is_ok()).await;
+    wait_until("the node can write again", async || {
+        node.try_emit(new_event("a").with_key("p")).await.is_ok()
+    })
+    .await;
     node.close().await;
 }

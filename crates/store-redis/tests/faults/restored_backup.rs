@@ -1,4 +1,4 @@
-//! A server that is put back to an earlier state while nodes run, as by a restored backup.
+//! A server that is reset to an earlier state while nodes run, as by a restored backup.
 
 use std::sync::Arc;
 
@@ -42,21 +42,21 @@ async fn nodes_continue_from_a_restored_backup() {
         server.stop().and_then(|()| server.save_data_copy()).and_then(|()| server.start_again())
     })
     .unwrap();
-    // All of this is lost again: events, some of them left and some emitted, and attempts.
+    // The restore loses all of this: pushed and emitted events, and attempts.
     let mut client = location.connect();
     for n in 1..50 {
         client.push_events("o", &[outbox_event("record", n)]);
     }
     wait_until_outbox_is_drained(&location).await;
-    wait_until("it goes on", async || {
+    wait_until("the node can write again", async || {
         other.try_emit(new_event("record").with_key("o").with_value("50")).await.is_ok()
     })
     .await;
-    wait_until("it goes on", async || {
+    wait_until("the node can write again", async || {
         one.try_emit(new_event("record").with_key("p").with_value("51")).await.is_ok()
     })
     .await;
-    let lost = one.read_journal().await.last().unwrap().id;
+    let lost_id = one.read_journal().await.last().unwrap().id;
     let tasks = one.store.claim_tasks(claim_by(id, 40), now()).await.unwrap().tasks;
     assert_eq!(tasks.len(), 40);
     drop(client);
@@ -70,21 +70,21 @@ async fn nodes_continue_from_a_restored_backup() {
     client.push_events("o", &[outbox_event("record", 1)]);
     let events = one.wait_for_events(2).await;
     assert_eq!(event_values(&events), ["0", "1"]);
-    assert!(events[1].id > lost, "{} was given out, and {} came after it", lost, events[1].id);
+    assert!(events[1].id > lost_id, "{} was assigned before {}", lost_id, events[1].id);
     let mut next = None;
-    wait_until("it goes on", async || {
+    wait_until("the node can write again", async || {
         next = other.try_emit(new_event("record").with_key("o").with_value("2")).await.ok();
         next.is_some()
     })
     .await;
     assert_eq!(next.unwrap().prev, Some(events[1].id));
-    // Attempts of what is gone end nowhere; the one of what is there still may.
+    // Attempts of lost tasks are rejected; that of the remaining task may be accepted.
     let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
     let mut ended = vec![];
     let end = one.store.finish_attempts(endings, None, now()).await;
     ended.extend(end.unwrap().0);
     assert!(ended.iter().filter(|end| end.is_ok()).count() <= 1, "{ended:?}");
-    wait_until("all that is there runs", async || {
+    wait_until("all remaining tasks have run", async || {
         let Ok(claims) = one.store.claim_tasks(claim_by(id, 10), now()).await else { return false };
         let ends = claims.tasks.iter().map(|task| attempt_ending(task, success())).collect();
         claims.tasks.is_empty() && one.store.finish_attempts(ends, None, now()).await.is_ok()

@@ -1,4 +1,4 @@
-//! A server that is made to forget its scripts.
+//! A server whose script cache is flushed.
 
 use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;

@@ -1,4 +1,4 @@
-//! A server that goes away and comes back.
+//! A server that stops and is started again.
 
 use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
@@ -8,11 +8,11 @@ use crate::common::load::Load;
 use crate::common::redis_location::RedisLocation;
 
 const ROUNDS: usize = 4;
-/// On each node.
+/// Producers of each node.
 const PRODUCERS: u64 = 4;
 
-/// Two nodes, on a server that goes away.
-async fn assert_survives_outage(go: fn(&RedisServer) -> anyhow::Result<()>) {
+/// Runs two nodes under load on a server that is stopped repeatedly.
+async fn assert_survives_outage(stop: fn(&RedisServer) -> anyhow::Result<()>) {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let one = Load::start(&location, &location.url, PRODUCERS).await;
@@ -21,7 +21,7 @@ async fn assert_survives_outage(go: fn(&RedisServer) -> anyhow::Result<()>) {
     for _ in 0..ROUNDS {
         one.wait_for_acknowledged(80).await;
         other.wait_for_acknowledged(80).await;
-        block_in_place(|| go(&server)).unwrap();
+        block_in_place(|| stop(&server)).unwrap();
         tokio::join!(one.wait_for_refused(PRODUCERS as usize), other.wait_for_refused(PRODUCERS as usize));
         block_in_place(|| server.start_again()).unwrap();
     }

@@ -23,24 +23,24 @@ async fn late_commit_of_a_stalled_node_is_refused() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let proxy = CommandProxy::start(server.address());
-    let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+    let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
     let commit = client.text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
-    stopped.emit(new_event("a").with_key("o").with_value("0")).await;
-    let set = proxy.arm(&commit, CommandFault::DelayCommand);
-    let node = stopped.clone();
+    stalled.emit(new_event("a").with_key("o").with_value("0")).await;
+    let fault = proxy.arm(&commit, CommandFault::DelayCommand);
+    let node = stalled.clone();
     let late = tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("9")).await });
-    block_in_place(|| set.wait_until_triggered());
-    // It has the turn, and the other one waits until that has run out.
+    block_in_place(|| fault.wait_until_triggered());
+    // The stalled node owns the write lock, and the other node waits until it expires.
     other.emit(new_event("a").with_key("o").with_value("1")).await;
     client.push_events("o", &[outbox_event("a", 2)]);
     other.wait_for_events(3).await;
-    set.release();
-    let said = late.await.unwrap();
-    assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
-    stopped.emit(new_event("a").with_key("o").with_value("3")).await;
+    fault.release();
+    let result = late.await.unwrap();
+    assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+    stalled.emit(new_event("a").with_key("o").with_value("3")).await;
     let events = other.read_journal().await;
     assert_eq!(event_values(&events), ["0", "1", "2", "3"]);
     assert_ids_and_prev_links(&events);
@@ -48,36 +48,36 @@ async fn late_commit_of_a_stalled_node_is_refused() {
     monitor.stop_and_assert_no_violations();
 }
 
-/// What it claims too late is another's; it journals nothing, so that no id could tell.
+/// Another node has claimed the task meanwhile. A claim journals nothing, so only the commit version reveals the conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_claim_of_a_stalled_node_is_refused() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let proxy = CommandProxy::start(server.address());
-    let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+    let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
     let commit = location.connect().text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
     let mut claims = vec![];
-    for node in [&*stopped, &other] {
+    for node in [&*stalled, &other] {
         node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
-        let by = Claimant::Node(node.store.join_node("one", now()).await.unwrap());
+        let claimant = Claimant::Node(node.store.join_node("one", now()).await.unwrap());
         claims.push(ClaimRequest {
-            claimant: by,
+            claimant,
             handlers: Arc::new([handler_name("index")].into()),
             max_tasks: 1,
         });
     }
-    stopped.emit(new_event("record")).await;
-    let set = proxy.arm(&commit, CommandFault::DelayCommand);
-    let (node, claim) = (stopped.clone(), claims.remove(0));
+    stalled.emit(new_event("record")).await;
+    let fault = proxy.arm(&commit, CommandFault::DelayCommand);
+    let (node, claim) = (stalled.clone(), claims.remove(0));
     let again = claim.clone();
     let late = tokio::spawn(async move { node.store.claim_tasks(claim, now()).await });
-    block_in_place(|| set.wait_until_triggered());
+    block_in_place(|| fault.wait_until_triggered());
     let task = other.store.claim_tasks(claims.remove(0), now()).await.unwrap().tasks.remove(0);
-    set.release();
-    let said = late.await.unwrap();
-    assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
-    assert_eq!(stopped.store.claim_tasks(again, now()).await.unwrap().tasks.len(), 0);
+    fault.release();
+    let result = late.await.unwrap();
+    assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+    assert_eq!(stalled.store.claim_tasks(again, now()).await.unwrap().tasks.len(), 0);
     other
         .store
         .finish_attempts(vec![attempt_ending(&task, success())], None, now())

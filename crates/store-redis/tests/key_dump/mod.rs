@@ -1,4 +1,4 @@
-//! Stores on Redis, compared key by key.
+//! Comparison of stores on Redis, key by key.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use pointsman_testing::{RedisReply, shared_redis, unique_key_prefix};
 
-/// All keys of a store, and what each holds, in an order.
+/// Returns all keys of a store with their contents, sorted.
 fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut redis = shared_redis().unwrap().connect().unwrap();
     let mut dumped = BTreeMap::new();
     for key in redis.run_command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
         let kind = redis.run_command(&["TYPE", &key]).unwrap().text().unwrap();
-        let (words, pairs): (&[&str], bool) = match kind.as_str() {
+        let (command, has_pairs): (&[&str], bool) = match kind.as_str() {
             "string" => (&["GET", &key], false),
             "hash" => (&["HGETALL", &key], true),
             "zset" => (&["ZRANGE", &key, "0", "-1", "WITHSCORES"], true),
@@ -21,8 +21,8 @@ fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
             other => panic!("{key} is a {other}"),
         };
         let mut flat = Vec::new();
-        flatten_reply(redis.run_command(words).unwrap(), &mut flat);
-        if pairs {
+        flatten_reply(redis.run_command(command).unwrap(), &mut flat);
+        if has_pairs {
             let mut joined: Vec<Vec<u8>> = flat.chunks(2).map(|pair| pair.join(&b'=')).collect();
             joined.sort();
             flat = joined;
@@ -40,26 +40,28 @@ fn flatten_reply(reply: RedisReply, into: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// What is of the commits, and not of the contents; what of a node is not moved; what is the same as nothing.
+/// Like [`dump_keys`], without keys that a copy does not preserve (commits and nodes) and without rows equal to a missing one.
 fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut dumped = dump_keys(prefix);
-    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:touched"];
-    dumped.retain(|key, _| !of_commits.contains(&key.as_str()) && !is_node_key(key));
-    for (name, nothing) in [("pointsman:gaps", &b"=[]"[..]), ("pointsman:counts", &b"=\0\0\0\0\0\0"[..])] {
+    let commit_keys = ["pointsman:store-state", "pointsman:commit-records", "pointsman:invalidation-records"];
+    dumped.retain(|key, _| !commit_keys.contains(&key.as_str()) && !is_node_key(key));
+    for (name, default_row) in
+        [("pointsman:handler-gaps", &b"=[]"[..]), ("pointsman:queue-counts", &b"=\0\0\0\0\0\0"[..])]
+    {
         if let Some(rows) = dumped.get_mut(name) {
-            rows.retain(|row| !row.ends_with(nothing));
+            rows.retain(|row| !row.ends_with(default_row));
         }
     }
     dumped.retain(|_, rows| !rows.is_empty());
     dumped
 }
 
-/// Panics unless these hold the same, but for these keys; answers how many keys they have.
-pub(crate) fn assert_same_keys(before: &str, after: &str, but: &[&str]) -> usize {
+/// Asserts that two stores have the same keys and contents, except for some keys; returns the number of keys.
+pub(crate) fn assert_same_keys(before: &str, after: &str, except: &[&str]) -> usize {
     let (mut before, mut after) = (dump_comparable_keys(before), dump_comparable_keys(after));
     [&mut before, &mut after]
         .into_iter()
-        .for_each(|dumped| dumped.retain(|key, _| !but.contains(&key.as_str())));
+        .for_each(|dumped| dumped.retain(|key, _| !except.contains(&key.as_str())));
     let keys = |dumped: &BTreeMap<String, _>| dumped.keys().cloned().collect::<Vec<String>>();
     assert_eq!(keys(&after), keys(&before));
     for ((key, before), (_, after)) in before.iter().zip(&after) {
@@ -71,19 +73,19 @@ pub(crate) fn assert_same_keys(before: &str, after: &str, but: &[&str]) -> usize
     after.len()
 }
 
-/// What is of those who work on a store, and not of what it holds.
+/// Returns whether a key belongs to running nodes, not to the contents of the store.
 fn is_node_key(key: &str) -> bool {
-    key == "pointsman:nodes" || key.starts_with("pointsman:turn") || key.starts_with("event.worker:")
+    key == "pointsman:nodes" || key.starts_with("pointsman:write-lock") || key.starts_with("event.worker:")
 }
 
-/// What a store holds, under another prefix, where nobody works on it.
+/// Copies the keys of a store to a new prefix, without those of running nodes.
 pub(crate) fn copy_store_keys(prefix: &str) -> String {
-    let (mut redis, copied) = (shared_redis().unwrap().connect().unwrap(), unique_key_prefix());
+    let (mut redis, copy) = (shared_redis().unwrap().connect().unwrap(), unique_key_prefix());
     for key in redis.run_command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
         let name = &key[prefix.len()..];
         if !is_node_key(name) {
-            redis.run_command(&["COPY", &key, &format!("{copied}{name}")]).unwrap();
+            redis.run_command(&["COPY", &key, &format!("{copy}{name}")]).unwrap();
         }
     }
-    copied
+    copy
 }

@@ -3,7 +3,7 @@
 use crate::outbox::OutboxModel;
 use crate::state::{EmitState, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};
 
-/// Whether the sender of a command gets its answer.
+/// Whether the sender of a command gets its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Received,
@@ -15,36 +15,36 @@ pub(crate) enum Action {
     /// A producer pushes a main event and its subevents.
     Push(ObjectId),
     ClaimObject(Process, Reply),
-    /// What a worker without a heartbeat holds is put in line.
+    /// The object of a worker without a heartbeat is queued again.
     RequeueOrphan(WorkerId),
     /// A worker's transaction begins.
     Begin(Process, Reply),
     /// The same, with the clock ahead of the ids.
     BeginWithClockAhead(Process),
     Commit(Process, Reply),
-    /// The transaction of a direct emit begins, or goes on after a piece.
+    /// The transaction of a direct emit begins, or continues after a partial commit.
     BeginEmit(u8),
     /// A direct emit commits.
     CommitEmit(u8, Reply),
 
     Crash(Process),
-    /// It crashes, and its commit is under way.
+    /// A process crashes while its commit is in transit.
     CrashDuringCommit(Process),
-    /// It gives a commit up that is under way.
+    /// A process gives up a commit that is in transit.
     AbandonCommit(Process),
-    /// A commit that was given up arrives.
+    /// An abandoned commit arrives.
     LateCommitArrives(usize),
-    /// A heartbeat is gone, whether its worker lives or not.
+    /// A heartbeat expires, whether its worker is alive or not.
     HeartbeatExpires(WorkerId),
-    /// A worker whose heartbeat was gone has one again.
+    /// A worker whose heartbeat had expired renews it.
     HeartbeatReturns(WorkerId),
-    /// A command reaches Redis after its sender has given it up, or is dead.
+    /// A command reaches Redis after its sender gave up or died.
     LateClaim(Process),
     LateBegin(Process, ObjectId),
 }
 
 impl OutboxModel {
-    /// What brings things forward. If there is nothing, nothing will happen any more but faults.
+    /// Returns the steps that make progress. If there are none, only faults can happen.
     pub(crate) fn steps(&self, state: &State) -> Vec<Action> {
         let mut steps = vec![];
         for (object, pushes) in (0..).zip(&self.scope.pushes) {
@@ -65,7 +65,7 @@ impl OutboxModel {
             }
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
-            match emitter.state_of_emit {
+            match emitter.emit_state {
                 EmitState::Waiting | EmitState::Continuing(_) => steps.push(Action::BeginEmit(number)),
                 EmitState::InTransaction(_) | EmitState::AwaitingReply(_) => {
                     steps.push(Action::CommitEmit(number, Reply::Received))
@@ -84,7 +84,7 @@ impl OutboxModel {
         steps
     }
 
-    /// What goes wrong.
+    /// Adds the possible faults.
     pub(crate) fn faults(&self, state: &State, faults: &mut Vec<Action>) {
         for process in self.processes().filter(|process| !self.is_indistinguishable_from_new(state, *process))
         {
@@ -98,10 +98,10 @@ impl OutboxModel {
             }
         }
         for process in self.processes() {
-            self.faults_of_worker(state, process, faults);
+            self.worker_faults(state, process, faults);
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
-            if matches!(emitter.state_of_emit, EmitState::InTransaction(_)) {
+            if matches!(emitter.emit_state, EmitState::InTransaction(_)) {
                 faults.push(Action::CommitEmit(number, Reply::Lost));
             }
         }
@@ -118,7 +118,7 @@ impl OutboxModel {
         faults.extend((0..state.in_transit.len()).map(Action::LateCommitArrives));
     }
 
-    fn faults_of_worker(&self, state: &State, process: Process, faults: &mut Vec<Action>) {
+    fn worker_faults(&self, state: &State, process: Process, faults: &mut Vec<Action>) {
         match state.workers[usize::from(process)] {
             Worker::Idle if self.can_claim(state, process) => {
                 faults.push(Action::ClaimObject(process, Reply::Lost));
@@ -142,17 +142,17 @@ impl OutboxModel {
         }
     }
 
-    /// Whether there is something that an idle worker would take. Of workers that nothing sets apart only the first one does:
-    /// what the others would do is the same.
+    /// Returns whether an idle worker could claim an object. Of indistinguishable workers only the first one claims, because
+    /// the others would lead to equivalent states.
     fn can_claim(&self, state: &State, process: Process) -> bool {
         let is_first = !self.is_indistinguishable_from_new(state, process)
             || !self.safeguards.unique_workers
             || !(0..process).any(|other| self.is_indistinguishable_from_new(state, other));
-        let holds = !state.redis.keys(self.worker_id(process)).object.is_empty();
-        is_first && (holds || !state.redis.queue.is_empty())
+        let names_object = !state.redis.keys(self.worker_id(process)).object.is_empty();
+        is_first && (names_object || !state.redis.queue.is_empty())
     }
 
-    /// Whether nothing sets a worker apart from one that has just been started.
+    /// Returns whether a worker is indistinguishable from one that has just been started.
     fn is_indistinguishable_from_new(&self, state: &State, process: Process) -> bool {
         state.workers[usize::from(process)] == Worker::Idle
             && *state.redis.keys(self.worker_id(process)) == WorkerKeys::new()

@@ -12,7 +12,7 @@ use crate::scope::Scope;
 pub(crate) struct SafeguardCase {
     pub(crate) name: &'static str,
     pub(crate) disable: fn(&mut Safeguards),
-    /// What must be gone before it is missed. As long as the safeguard stands, those are not missed either in this scope.
+    /// Safeguards that must also be disabled for the failure. Disabling only these causes no failure in this scope.
     pub(crate) also_disabled: fn(&mut Safeguards),
     pub(crate) scope: Scope,
     pub(crate) failure: ExpectedFailure,
@@ -21,11 +21,11 @@ pub(crate) struct SafeguardCase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedFailure {
     Property(&'static str),
-    /// Something happens over and over again, and gets nowhere.
+    /// The same actions repeat forever without progress.
     Livelock,
 }
 
-/// Makes a case.
+/// Builds a case.
 macro_rules! case {
     ($name:ident, $scope:expr, $failure:expr) => {
         case!($name without [], $scope, $failure)
@@ -51,7 +51,7 @@ fn two_objects_one_event_each() -> Scope {
     Scope { pushes: vec![vec![1], vec![1]], ..two_workers_one_object() }
 }
 
-/// One object with workers that are taken for dead, and come back.
+/// One object with workers that are mistaken for dead and return.
 fn with_heartbeat_losses() -> Scope {
     Scope { heartbeat_losses: 2, ..two_workers_one_object() }
 }
@@ -61,12 +61,12 @@ fn with_direct_emit() -> Scope {
     Scope { pushes: vec![vec![2]], emits: vec![0], ..two_workers_one_object() }
 }
 
-/// The same with all workers in good health, and a clock that is ahead of the ids.
+/// The same without worker faults, and with a clock that leaps ahead of the ids.
 fn with_clock_ahead() -> Scope {
     Scope { crashes: 0, heartbeat_losses: 0, clock_leaps: 1, ..with_direct_emit() }
 }
 
-/// What each is for by itself: without it a rule breaks.
+/// Returns a case for each safeguard: without it a property is violated.
 pub(crate) fn all_cases() -> Vec<SafeguardCase> {
     vec![
         case!(
@@ -92,9 +92,13 @@ pub(crate) fn all_cases() -> Vec<SafeguardCase> {
             with_direct_emit(),
             ExpectedFailure::Property(PUSH_ORDER_IS_KEPT)
         ),
-        case!(resend_checks_mark, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
-        case!(marks_are_kept, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
-        case!(unique_marks, with_direct_emit(), ExpectedFailure::Property(ACKNOWLEDGED_EMIT_IS_JOURNALED)),
+        case!(resend_checks_commit_id, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
+        case!(commit_ids_are_kept, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
+        case!(
+            unique_commit_ids,
+            with_direct_emit(),
+            ExpectedFailure::Property(ACKNOWLEDGED_EMIT_IS_JOURNALED)
+        ),
         case!(assigned_ids_must_be_new, with_direct_emit(), ExpectedFailure::Property(IDS_ASCEND)),
         case!(requeue, two_workers_one_object(), ExpectedFailure::Property(NO_EVENT_IS_STUCK)),
         case!(takeover, two_workers_one_object(), ExpectedFailure::Livelock),
@@ -118,7 +122,8 @@ pub(crate) fn all_cases() -> Vec<SafeguardCase> {
     ]
 }
 
-/// Who is responsible, and by which id, matters to the order of events as well, once what keeps that is gone.
+/// Returns cases in which checks of owner and id also protect the order of events, once the safeguards that keep it are
+/// disabled.
 pub(crate) fn fallback_cases() -> Vec<SafeguardCase> {
     let order = ExpectedFailure::Property(PUSH_ORDER_IS_KEPT);
     vec![

@@ -1,13 +1,13 @@
-//! The outbox of document 001 as this store has it, in small, looked at in all its runs: `claim_objects.lua`, `requeue_objects.lua`, `read_outboxes.lua`
-//! and `commit.lua` as steps of a model, with crashes, lost answers, workers that are taken for dead though they live, and
-//! commands that arrive late. Then each safeguard is taken out, and what breaks is what it is for.
+//! A model of the outbox of document 001, of which all runs are explored: `claim_objects.lua`, `requeue_objects.lua`,
+//! `read_outboxes.lua` and `commit.lua` are its steps, with crashes, lost replies, live workers that are mistaken for dead, and
+//! commands that arrive late. Then each safeguard is disabled, and a property that it protects must be violated.
 //!
-//! A direct emit to an object for which more was left than one transaction takes commits that a piece at a time, and goes on
-//! after each without beginning again. Its own event comes with the last piece.
+//! A direct emit to an object with more outbox events than one transaction takes commits them in parts, and continues after
+//! each part without a new begin. Its own event is in the last part.
 //!
-//! Not looked at: the turn to write (`begin_transaction.lua`), which only spares conflicts; what an event is made of, and what is set
-//! aside because it is none; that workers and jobs share processes and transactions; keys that somebody else has changed,
-//! such as an owner that does not name its object, which the sweep looks for and no script leaves behind (`OWNER_NAMES_OBJECT`).
+//! Not modelled: the write lock (`begin_transaction.lua`), which only avoids conflicts; the contents of events and entries
+//! that are set aside; that workers and jobs share processes and transactions; keys changed by other programs, such as an owner
+//! that does not name its object, which the sweep looks for and no script leaves behind (`OWNER_NAMES_OBJECT`).
 
 mod actions;
 mod cases;
@@ -32,10 +32,10 @@ use safeguards::Safeguards;
 use scope::Scope;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
-/// A property that does not hold, and a run that shows it.
+/// A violated property, and a run that violates it.
 type Violation = (&'static str, Vec<Action>);
 
-/// Looks at all states of a scope. Nothing may break; answers which of the examples were seen.
+/// Explores all states of a scope, and panics if a property is violated. Returns the examples that were reached.
 fn explore_all_states(name: &str, scope: Scope) -> BTreeSet<&'static str> {
     let checker = OutboxModel { scope, safeguards: Safeguards::all() }.checker().spawn_dfs().join();
     println!("{name}: {} states, {} steps deep", checker.unique_state_count(), checker.max_depth());
@@ -43,42 +43,42 @@ fn explore_all_states(name: &str, scope: Scope) -> BTreeSet<&'static str> {
     checker.discoveries().into_keys().collect()
 }
 
-/// What does not hold, that with the shortest run first.
+/// Returns the violated properties, the one with the shortest run first.
 fn violated_properties(checker: &impl Checker<OutboxModel>) -> Vec<Violation> {
-    let is_broken = |name| checker.model().property(name).expectation == Expectation::Always;
-    let found = checker.discoveries().into_iter().filter(|(name, _)| is_broken(name));
-    let mut broken: Vec<Violation> = found.map(|(name, path)| (name, path.into_actions())).collect();
-    broken.sort_by_key(|(name, run)| (run.len(), *name));
-    broken
+    let must_always_hold = |name| checker.model().property(name).expectation == Expectation::Always;
+    let found = checker.discoveries().into_iter().filter(|(name, _)| must_always_hold(name));
+    let mut violations: Vec<Violation> = found.map(|(name, path)| (name, path.into_actions())).collect();
+    violations.sort_by_key(|(name, run)| (run.len(), *name));
+    violations
 }
 
 #[test]
 fn properties_hold_with_three_workers_on_one_object() {
     let scope = Scope::one_object(3);
-    let seen = explore_all_states("three workers, a turn has one event", scope.clone());
+    let reached = explore_all_states("three workers, one event per transaction", scope.clone());
     assert!(
-        seen.is_superset(&BTreeSet::from([
+        reached.is_superset(&BTreeSet::from([
             EVERYTHING_IS_JOURNALED,
             TWO_WORKERS_BELIEVE_TO_OWN,
             EVENT_WAS_TAKEN_OVER,
             COMMIT_WAS_OVERTAKEN
         ])),
-        "{seen:?}"
+        "{reached:?}"
     );
-    explore_all_states("three workers, a turn has two events", Scope { max_events: 2, ..scope });
+    explore_all_states("three workers, two events per transaction", Scope { max_events: 2, ..scope });
 }
 
 #[test]
 fn properties_hold_with_three_workers_on_two_objects() {
-    let seen = explore_all_states("two objects", Scope::two_objects(3));
+    let reached = explore_all_states("two objects", Scope::two_objects(3));
     assert!(
-        seen.is_superset(&BTreeSet::from([
+        reached.is_superset(&BTreeSet::from([
             EVERYTHING_IS_JOURNALED,
             TWO_WORKERS_BELIEVE_TO_OWN,
             EVENT_WAS_TAKEN_OVER,
             COMMIT_WAS_OVERTAKEN
         ])),
-        "{seen:?}"
+        "{reached:?}"
     );
 }
 
@@ -93,7 +93,7 @@ fn properties_hold_with_late_commands_and_clock_leaps() {
 #[test]
 fn properties_hold_with_direct_emits() {
     let scope = Scope { pushes: vec![vec![1, 1]], emits: vec![0], ..Scope::one_object(2) };
-    let seen = explore_all_states("a direct emit", scope.clone());
+    let reached = explore_all_states("a direct emit", scope.clone());
     let examples = BTreeSet::from([
         EVERYTHING_IS_JOURNALED,
         COMMIT_WAS_OVERTAKEN,
@@ -101,16 +101,16 @@ fn properties_hold_with_direct_emits() {
         EMIT_JOURNALS_IN_FLIGHT_EVENT,
         EMIT_READ_EVENT_NOW_IN_FLIGHT,
     ]);
-    assert!(seen.is_superset(&examples), "{seen:?}");
+    assert!(reached.is_superset(&examples), "{reached:?}");
     explore_all_states("two direct emits", Scope { pushes: vec![vec![1]], emits: vec![0, 0], ..scope });
 }
 
 #[test]
-#[ignore = "millions of states; `cargo xtask model` looks at them"]
+#[ignore = "millions of states; `cargo xtask model` explores them"]
 fn larger_scopes_hold_all_properties() {
     let (one, two) = (Scope::one_object(3), Scope::two_objects(2));
     explore_all_states(
-        "two crashes and two lapses",
+        "two crashes and two lost heartbeats",
         Scope { crashes: 2, heartbeat_losses: 2, ..one.clone() },
     );
     explore_all_states(
@@ -141,7 +141,7 @@ fn every_run_terminates() {
     }
 }
 
-/// What breaks without a safeguard, as far as it is of the expected kind, and a run that shows it.
+/// Returns the expected failure and a run that shows it, if it occurs without some safeguards.
 fn find_failure(
     scope: &Scope,
     safeguards: Safeguards,
@@ -154,8 +154,8 @@ fn find_failure(
     let ExpectedFailure::Property(expected) = expected else { return None };
     let found = HasDiscoveries::AnyOf(BTreeSet::from([expected]));
     let checker = outbox.checker().finish_when(found).spawn_bfs().join();
-    let mut broken = violated_properties(&checker).into_iter();
-    broken.find(|(name, _)| *name == expected).map(|(name, run)| (ExpectedFailure::Property(name), run))
+    let mut violations = violated_properties(&checker).into_iter();
+    violations.find(|(name, _)| *name == expected).map(|(name, run)| (ExpectedFailure::Property(name), run))
 }
 
 #[test]
@@ -166,13 +166,15 @@ fn each_safeguard_is_needed() {
     cases.iter().for_each(assert_safeguard_is_needed);
 }
 
-/// Some keep the order of events, too, where others that keep it are gone.
+/// Some safeguards also keep the order of events when those that usually keep it are disabled.
 #[test]
 fn some_safeguards_back_up_others() {
     for case in cases::fallback_cases() {
-        for (missing, what) in [(case.also_disabled, "the first line"), (case.disable, "the second line")] {
-            let found = find_failure(&case.scope, Safeguards::without(missing), case.failure);
-            assert_eq!(found, None, "{}: {what} alone is missed", case.name);
+        for (disable, which) in
+            [(case.also_disabled, "the first safeguard"), (case.disable, "the second safeguard")]
+        {
+            let found = find_failure(&case.scope, Safeguards::without(disable), case.failure);
+            assert_eq!(found, None, "{}: fails without {which} alone", case.name);
         }
         assert_safeguard_is_needed(&case);
     }

@@ -1,4 +1,4 @@
-//! The outbox as a model: what each action does.
+//! The outbox as a model: applies each action to a state.
 
 use stateright::{Model, Property};
 
@@ -8,7 +8,7 @@ use crate::safeguards::Safeguards;
 use crate::scope::Scope;
 use crate::scripts::{CommitReply, TransactionStart};
 use crate::state::{
-    Author, CommitMark, EmitState, Event, ObjectId, Process, State, Transaction, Worker, WorkerId,
+    Author, CommitId, EmitState, Event, ObjectId, Process, State, Transaction, Worker, WorkerId,
 };
 
 /// The outbox within a scope, with its safeguards.
@@ -23,8 +23,8 @@ impl OutboxModel {
         0..self.scope.workers
     }
 
-    /// The worker that a process is. If workers are not unique, the second process is the first one, started again while it
-    /// still lives.
+    /// Returns the worker id of a process. If worker ids are not unique, the second process has the id of the first, as if
+    /// it had been restarted while the first still runs.
     pub(crate) fn worker_id(&self, process: Process) -> WorkerId {
         if process == 1 && !self.safeguards.unique_workers { 0 } else { process }
     }
@@ -36,9 +36,9 @@ impl OutboxModel {
         author: Author,
         number: u8,
     ) -> TransactionStart {
-        let author_of_mark = if self.safeguards.unique_marks { number } else { 0 };
-        let mark = CommitMark { version: state.redis.version, author: author_of_mark };
-        TransactionStart { object, author, mark, max_events: self.scope.max_events, clock_lead: 0 }
+        let commit_author = if self.safeguards.unique_commit_ids { number } else { 0 };
+        let commit_id = CommitId { version: state.redis.version, author: commit_author };
+        TransactionStart { object, author, commit_id, max_events: self.scope.max_events, clock_lead: 0 }
     }
 
     fn begin_worker_transaction(
@@ -49,9 +49,9 @@ impl OutboxModel {
         clock_lead: u8,
     ) -> Option<Transaction> {
         let worker = self.worker_id(process);
-        let beginning = self.transaction_start(state, object, Author::Worker(worker, process), process);
+        let start = self.transaction_start(state, object, Author::Worker(worker, process), process);
         state.redis.begin_worker_transaction(
-            TransactionStart { clock_lead, ..beginning },
+            TransactionStart { clock_lead, ..start },
             worker,
             &self.safeguards,
         )
@@ -65,28 +65,29 @@ impl OutboxModel {
         reply: Reply,
     ) -> Option<()> {
         let Worker::OwnsObject(object) = state.workers[usize::from(process)] else { return None };
-        let popped = self.begin_worker_transaction(state, process, object, clock_lead);
+        let transaction = self.begin_worker_transaction(state, process, object, clock_lead);
         if reply == Reply::Received {
-            state.workers[usize::from(process)] = popped.map_or(Worker::Idle, Worker::InTransaction);
+            state.workers[usize::from(process)] = transaction.map_or(Worker::Idle, Worker::InTransaction);
         }
         Some(())
     }
 
     fn claim_object(&self, state: &mut State, process: Process, reply: Reply) {
-        let taken = state.redis.claim_object(self.worker_id(process), process, &self.safeguards);
-        if let (Some(object), Reply::Received) = (taken, reply) {
+        let claimed = state.redis.claim_object(self.worker_id(process), process, &self.safeguards);
+        if let (Some(object), Reply::Received) = (claimed, reply) {
             state.workers[usize::from(process)] = Worker::OwnsObject(object);
         }
     }
 
-    /// A worker's commit, which is sent again until there is an answer. Whatever that is: what it holds then, it takes.
+    /// Commits for a worker; the commit is resent until there is a reply. After any reply the worker claims again, and gets
+    /// the object that it still owns.
     fn commit_worker(&self, state: &mut State, process: Process, reply: Reply) -> Option<()> {
         let worker = &mut state.workers[usize::from(process)];
         let transaction = worker.transaction()?.clone();
         *worker = match (reply, state.redis.commit(&transaction, &self.safeguards)) {
-            (Reply::Received, CommitReply::Done | CommitReply::Refused) => Worker::Idle,
-            (Reply::Lost, CommitReply::Done) => Worker::AwaitingReply(transaction),
-            // Sent again, it is refused again.
+            (Reply::Received, CommitReply::Committed | CommitReply::Refused) => Worker::Idle,
+            (Reply::Lost, CommitReply::Committed) => Worker::AwaitingReply(transaction),
+            // A resent commit is refused again.
             (Reply::Lost, CommitReply::Refused) => return None,
         };
         Some(())
@@ -94,39 +95,39 @@ impl OutboxModel {
 
     fn begin_emit(&self, state: &mut State, number: u8) {
         let object = state.emitters[usize::from(number)].object;
-        let beginning =
+        let start =
             self.transaction_start(state, object, Author::Emitter(number), self.scope.workers + number);
         let emitter = &mut state.emitters[usize::from(number)];
         if !state.redis.journal.iter().any(|entry| entry.event == Event::Direct(number)) {
             emitter.must_follow = state.redis.pending_events(object);
         }
-        let mut transaction = state.redis.begin_emit_transaction(beginning, &self.safeguards);
-        if let EmitState::Continuing(version) = emitter.state_of_emit {
-            // Whoever goes on knows of no version but its own, and of no id that was given out since.
-            transaction.mark.version = version;
+        let mut transaction = state.redis.begin_emit_transaction(start, &self.safeguards);
+        if let EmitState::Continuing(version) = emitter.emit_state {
+            // A continuing emit knows only its own version, and no ids assigned since.
+            transaction.commit_id.version = version;
             transaction.next_event_id = transaction.newest_id;
         }
-        emitter.state_of_emit = EmitState::InTransaction(transaction);
+        emitter.emit_state = EmitState::InTransaction(transaction);
     }
 
-    /// The commit of a direct emit, which is sent again until there is an answer. After a piece of what was left it goes on;
-    /// refused, it begins again.
+    /// Commits for a direct emit; the commit is resent until there is a reply. After a partial commit the emit continues; a
+    /// refused one begins again.
     fn commit_emit(&self, state: &mut State, number: u8, reply: Reply) -> Option<()> {
         let emitter = &mut state.emitters[usize::from(number)];
-        let transaction = emitter.state_of_emit.transaction()?.clone();
-        emitter.state_of_emit = match (reply, state.redis.commit(&transaction, &self.safeguards)) {
-            (Reply::Received, CommitReply::Done) if transaction.is_partial(&self.safeguards) => {
-                EmitState::Continuing(transaction.mark.version + 1)
+        let transaction = emitter.emit_state.transaction()?.clone();
+        emitter.emit_state = match (reply, state.redis.commit(&transaction, &self.safeguards)) {
+            (Reply::Received, CommitReply::Committed) if transaction.is_partial(&self.safeguards) => {
+                EmitState::Continuing(transaction.commit_id.version + 1)
             }
-            (Reply::Received, CommitReply::Done) => EmitState::Done,
+            (Reply::Received, CommitReply::Committed) => EmitState::Done,
             (Reply::Received, CommitReply::Refused) => EmitState::Waiting,
-            (Reply::Lost, CommitReply::Done) => EmitState::AwaitingReply(transaction),
+            (Reply::Lost, CommitReply::Committed) => EmitState::AwaitingReply(transaction),
             (Reply::Lost, CommitReply::Refused) => return None,
         };
         Some(())
     }
 
-    /// What a process leaves behind that sends its commit and waits for no answer.
+    /// Leaves the commit of a process in transit; the process does not wait for the reply.
     fn leave_in_transit(&self, state: &mut State, process: Process, then: Worker) -> Option<()> {
         let worker = &mut state.workers[usize::from(process)];
         let transaction = worker.transaction()?.clone();
@@ -164,8 +165,8 @@ impl OutboxModel {
                 state.remaining_faults.late_commands -= 1;
                 self.leave_in_transit(state, process, Worker::Idle)?;
             }
-            Action::LateCommitArrives(place) => {
-                let transaction = state.in_transit.remove(place);
+            Action::LateCommitArrives(index) => {
+                let transaction = state.in_transit.remove(index);
                 state.redis.commit(&transaction, &self.safeguards);
             }
             Action::HeartbeatExpires(worker) => {
@@ -191,7 +192,7 @@ impl Model for OutboxModel {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![self.scope.start()]
+        vec![self.scope.initial_state()]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -202,7 +203,7 @@ impl Model for OutboxModel {
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
         self.apply_action(&mut next, action)?;
-        next.drop_unneeded_marks();
+        next.drop_unneeded_commit_ids();
         (next != *state).then_some(next)
     }
 
@@ -210,8 +211,8 @@ impl Model for OutboxModel {
         properties::all_properties()
     }
 
-    /// Without its safeguards, the outbox might journal for ever.
+    /// Bounds the journal, which could grow forever without safeguards.
     fn within_boundary(&self, state: &State) -> bool {
-        state.redis.journal.len() <= self.scope.total() + 2
+        state.redis.journal.len() <= self.scope.total_events() + 2
     }
 }

@@ -6,38 +6,35 @@ use crate::outbox::OutboxModel;
 use crate::state::{EmitState, Event, JournalEntry, ObjectId, Redis, State, Transaction, Worker};
 
 pub(crate) const IDS_ASCEND: &str = "ids in the journal ascend, and none is used twice";
-pub(crate) const PREV_NAMES_PRECEDING_EVENT: &str = "prev is the id of the object's event before";
+pub(crate) const PREV_NAMES_PRECEDING_EVENT: &str = "prev is the id of the object's preceding event";
 pub(crate) const PUSH_ORDER_IS_KEPT: &str =
     "an object's events are journaled in the order of their pushes, each once";
 pub(crate) const EMITTED_ONCE: &str = "a direct emit is journaled at most once";
 pub(crate) const EMIT_FOLLOWS_EARLIER_EVENTS: &str =
-    "a direct emit stands behind what was there when it began";
-pub(crate) const ACKNOWLEDGED_EMIT_IS_JOURNALED: &str =
-    "a direct emit that was told to be durable is journaled";
+    "a direct emit is journaled after all events that were pending when it began";
+pub(crate) const ACKNOWLEDGED_EMIT_IS_JOURNALED: &str = "an acknowledged direct emit is journaled";
 pub(crate) const OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED: &str =
-    "an object with events is in line, or held by who is responsible";
-pub(crate) const OWNER_NAMES_OBJECT: &str = "who is responsible for an object holds it, and it alone";
-pub(crate) const ONLY_OWNER_HAS_EVENT_IN_FLIGHT: &str =
-    "only who is responsible has an event in flight, and only one";
-pub(crate) const EVENT_IS_IN_ONE_LIST: &str = "an event is in one place";
-pub(crate) const ONLY_OWNER_COMMITS: &str = "a worker commits nothing that another is responsible for";
-pub(crate) const ASSIGNED_ID_IS_USED: &str =
-    "an event is journaled by the id that it was given, if that is free";
-pub(crate) const NO_EVENT_IS_STUCK: &str = "when nothing more happens, everything is journaled";
+    "an object with events is queued, or named by its owner";
+pub(crate) const OWNER_NAMES_OBJECT: &str = "the owner of an object names it, and no other object";
+pub(crate) const ONLY_OWNER_HAS_EVENT_IN_FLIGHT: &str = "only the owner has an event in flight, and only one";
+pub(crate) const EVENT_IS_IN_ONE_LIST: &str = "an event is in one list";
+pub(crate) const ONLY_OWNER_COMMITS: &str =
+    "a worker does not commit events of an object that another process owns";
+pub(crate) const ASSIGNED_ID_IS_USED: &str = "an event is journaled with its assigned id, if that is unused";
+pub(crate) const NO_EVENT_IS_STUCK: &str = "when no step is possible, everything is journaled";
 
 pub(crate) const EVERYTHING_IS_JOURNALED: &str = "everything is journaled";
-pub(crate) const TWO_WORKERS_BELIEVE_TO_OWN: &str =
-    "two workers believe that they are responsible for one object";
+pub(crate) const TWO_WORKERS_BELIEVE_TO_OWN: &str = "two workers believe that they own the same object";
 pub(crate) const EVENT_WAS_TAKEN_OVER: &str =
-    "what a worker is about to commit is in flight with another by now";
+    "an event that a worker is about to commit is now in flight at another worker";
 pub(crate) const COMMIT_WAS_OVERTAKEN: &str =
-    "a worker is about to commit, and somebody else has committed meanwhile";
+    "a worker is about to commit, and another process has committed meanwhile";
 pub(crate) const EMIT_REPLY_LOST_AND_OVERTAKEN: &str =
-    "a direct emit has not heard of its commit, and somebody else has committed since";
+    "a direct emit got no reply to its commit, and another process has committed since";
 pub(crate) const EMIT_JOURNALS_IN_FLIGHT_EVENT: &str =
-    "a direct emit is about to serve what a worker has in flight";
+    "a direct emit is about to journal an event that a worker has in flight";
 pub(crate) const EMIT_READ_EVENT_NOW_IN_FLIGHT: &str =
-    "what a direct emit saw in the queue is in flight by now";
+    "an event that a direct emit read in the queue is now in flight";
 
 type Rule = Property<OutboxModel>;
 
@@ -53,8 +50,8 @@ pub(crate) fn all_properties() -> Vec<Rule> {
         }),
         Rule::always(EMIT_FOLLOWS_EARLIER_EVENTS, |_, state| does_emit_follow_earlier_events(state)),
         Rule::always(ACKNOWLEDGED_EMIT_IS_JOURNALED, |_, state| {
-            emits(state).all(|(event, state_of_emit)| {
-                *state_of_emit != EmitState::Done || count_journaled(state, event) > 0
+            emits(state).all(|(event, emit_state)| {
+                *emit_state != EmitState::Done || count_journaled(state, event) > 0
             })
         }),
         Rule::always(OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED, |_, state| {
@@ -66,7 +63,7 @@ pub(crate) fn all_properties() -> Vec<Rule> {
         Rule::always(ONLY_OWNER_COMMITS, |_, state| !state.redis.violations.committed_for_other),
         Rule::always(ASSIGNED_ID_IS_USED, |_, state| !state.redis.violations.changed_event_id),
         Rule::always(NO_EVENT_IS_STUCK, |outbox, state| {
-            is_done(outbox, state) || !outbox.steps(state).is_empty()
+            is_everything_journaled(outbox, state) || !outbox.steps(state).is_empty()
         }),
     ];
     rules.extend(example_properties());
@@ -75,29 +72,28 @@ pub(crate) fn all_properties() -> Vec<Rule> {
 
 fn example_properties() -> [Rule; 7] {
     [
-        Rule::sometimes(EVERYTHING_IS_JOURNALED, is_done),
+        Rule::sometimes(EVERYTHING_IS_JOURNALED, is_everything_journaled),
         Rule::sometimes(TWO_WORKERS_BELIEVE_TO_OWN, |_, state| do_two_workers_believe_to_own(state)),
         Rule::sometimes(EVENT_WAS_TAKEN_OVER, |_, state| was_event_taken_over(state)),
         Rule::sometimes(COMMIT_WAS_OVERTAKEN, |_, state| {
             let is_open = |worker: &&Worker| matches!(worker, Worker::InTransaction(_));
             let mut open = state.workers.iter().filter(is_open).filter_map(Worker::transaction);
-            open.any(|transaction| transaction.mark.version < state.redis.version)
+            open.any(|transaction| transaction.commit_id.version < state.redis.version)
         }),
         Rule::sometimes(EMIT_REPLY_LOST_AND_OVERTAKEN, |_, state| {
-            let is_unsure = |(_, state_of_emit): &(Event, &EmitState)| {
-                matches!(state_of_emit, EmitState::AwaitingReply(_))
-            };
-            let mut unsure =
-                emits(state).filter(is_unsure).filter_map(|(_, state_of_emit)| state_of_emit.transaction());
-            unsure.any(|transaction| transaction.mark.version + 1 < state.redis.version)
+            let is_awaiting_reply =
+                |(_, emit_state): &(Event, &EmitState)| matches!(emit_state, EmitState::AwaitingReply(_));
+            let mut awaiting_reply =
+                emits(state).filter(is_awaiting_reply).filter_map(|(_, emit_state)| emit_state.transaction());
+            awaiting_reply.any(|transaction| transaction.commit_id.version + 1 < state.redis.version)
         }),
         Rule::sometimes(EMIT_JOURNALS_IN_FLIGHT_EVENT, |_, state| {
             open_emits(state).any(|transaction| transaction.in_flight_id.is_some())
         }),
         Rule::sometimes(EMIT_READ_EVENT_NOW_IN_FLIGHT, |_, state| {
-            let flies = |event| state.redis.keys.iter().any(|keys| keys.event.contains(event));
+            let is_in_flight = |event| state.redis.keys.iter().any(|keys| keys.event.contains(event));
             let mut open = open_emits(state).filter(|transaction| transaction.in_flight_id.is_none());
-            open.any(|transaction| transaction.outbox_events.iter().any(flies))
+            open.any(|transaction| transaction.outbox_events.iter().any(is_in_flight))
         }),
     ]
 }
@@ -106,19 +102,19 @@ fn holds_for_each_object(state: &State, holds: fn(&Redis, ObjectId) -> bool) -> 
     (0..).zip(&state.redis.objects).all(|(object, _)| holds(&state.redis, object))
 }
 
-/// The events that are emitted directly, and how far their emitters are.
+/// Returns the directly emitted events with the state of each emit.
 fn emits(state: &State) -> impl Iterator<Item = (Event, &EmitState)> {
-    (0..).zip(&state.emitters).map(|(number, emitter)| (Event::Direct(number), &emitter.state_of_emit))
+    (0..).zip(&state.emitters).map(|(number, emitter)| (Event::Direct(number), &emitter.emit_state))
 }
 
-/// The transactions of direct emits that could be committed now.
+/// Returns the transactions of direct emits that could be committed now.
 fn open_emits(state: &State) -> impl Iterator<Item = &Transaction> {
-    let open = emits(state).filter(|(_, state_of_emit)| matches!(state_of_emit, EmitState::InTransaction(_)));
-    let open = open.filter_map(|(_, state_of_emit)| state_of_emit.transaction());
-    open.filter(|transaction| transaction.mark.version == state.redis.version)
+    let open = emits(state).filter(|(_, emit_state)| matches!(emit_state, EmitState::InTransaction(_)));
+    let open = open.filter_map(|(_, emit_state)| emit_state.transaction());
+    open.filter(|transaction| transaction.commit_id.version == state.redis.version)
 }
 
-/// How often an event is journaled.
+/// Counts the journal entries of an event.
 fn count_journaled(state: &State, event: Event) -> usize {
     state.redis.journal.iter().filter(|entry| entry.event == event).count()
 }
@@ -128,21 +124,22 @@ fn journal_entries_of(redis: &Redis, object: ObjectId) -> impl Iterator<Item = &
 }
 
 fn prev_names_preceding_event(redis: &Redis, object: ObjectId) -> bool {
-    let mut before = 0;
-    journal_entries_of(redis, object).all(|entry| std::mem::replace(&mut before, entry.id) == entry.prev)
+    let mut previous_id = 0;
+    journal_entries_of(redis, object).all(|entry| std::mem::replace(&mut previous_id, entry.id) == entry.prev)
 }
 
 fn is_push_order_kept(redis: &Redis, object: ObjectId) -> bool {
     let pushed = journal_entries_of(redis, object).filter(|entry| matches!(entry.event, Event::Pushed(..)));
-    pushed.zip(0..).all(|(entry, place)| entry.event == Event::Pushed(object, place))
+    pushed.zip(0..).all(|(entry, index)| entry.event == Event::Pushed(object, index))
 }
 
 fn does_emit_follow_earlier_events(state: &State) -> bool {
     let journal = &state.redis.journal;
     (0..).zip(&state.emitters).all(|(number, emitter)| {
-        let place = journal.iter().position(|entry| entry.event == Event::Direct(number));
-        let is_before = |event: &Event, place| journal.iter().take(place).any(|entry| entry.event == *event);
-        place.is_none_or(|place| emitter.must_follow.iter().all(|event| is_before(event, place)))
+        let position = journal.iter().position(|entry| entry.event == Event::Direct(number));
+        let is_before =
+            |event: &Event, position| journal.iter().take(position).any(|entry| entry.event == *event);
+        position.is_none_or(|position| emitter.must_follow.iter().all(|event| is_before(event, position)))
     })
 }
 
@@ -165,18 +162,18 @@ fn has_only_owner_event_in_flight(redis: &Redis) -> bool {
     })
 }
 
-/// In flight with one worker, or in one queue.
+/// Returns whether each event is in flight at one worker, or in one queue.
 fn is_each_event_in_one_list(redis: &Redis) -> bool {
     let in_flight = redis.keys.iter().flat_map(|keys| &keys.event);
     let all: Vec<_> = in_flight.chain(redis.objects.iter().flat_map(|object| &object.events)).collect();
     all.iter().enumerate().all(|(index, event)| !all[index + 1..].contains(event))
 }
 
-fn is_done(outbox: &OutboxModel, state: &State) -> bool {
-    emits(state).all(|(_, state_of_emit)| *state_of_emit == EmitState::Done)
-        && state.redis.journal.len() >= outbox.scope.total()
+fn is_everything_journaled(outbox: &OutboxModel, state: &State) -> bool {
+    emits(state).all(|(_, emit_state)| *emit_state == EmitState::Done)
+        && state.redis.journal.len() >= outbox.scope.total_events()
         && (0..).zip(&outbox.scope.pushes).all(|(object, pushes)| {
-            (0..pushes.iter().sum()).all(|place| count_journaled(state, Event::Pushed(object, place)) > 0)
+            (0..pushes.iter().sum()).all(|index| count_journaled(state, Event::Pushed(object, index)) > 0)
         })
 }
 

@@ -1,6 +1,6 @@
 //! Safeguards of the outbox. Each can be disabled to show which property it protects.
 
-/// Makes a switch of each.
+/// Declares a switch for each safeguard.
 macro_rules! safeguards {
     ($($(#[$meaning:meta])* $name:ident,)*) => {
         #[derive(Clone, Debug)]
@@ -19,52 +19,52 @@ macro_rules! safeguards {
 }
 
 safeguards! {
-    /// A pop answers with what is in flight already, if there is something.
+    /// A repeated begin returns the event that is already in flight.
     idempotent_begin,
-    /// A pop is refused to a worker that is not responsible for the object.
+    /// A begin is refused to a worker that does not own the object.
     begin_checks_owner,
-    /// Whether events are left is looked at in the very step that lets go of the object.
+    /// The release of an object checks in the same step whether events remain.
     release_checks_queue,
 
-    /// A commit is refused if somebody else has committed since its transaction began.
+    /// A commit is refused if another commit happened since its transaction began.
     commit_checks_version,
-    /// A worker's commit is refused if the worker is not responsible for the object any more.
+    /// A worker's commit is refused if the worker no longer owns the object.
     commit_checks_owner,
-    /// A commit that takes events is refused if what is in flight has another id.
+    /// A commit that acknowledges events is refused if the event in flight has another id.
     commit_checks_event_id,
-    /// What a commit acknowledges is taken from wherever it is by then: it may have gone into flight, or been taken over.
+    /// A commit removes its acknowledged events from where they are now: they may have been moved in flight or taken over.
     acknowledgement_finds_moved_events,
-    /// A commit that is sent again finds that it was applied.
-    resend_checks_mark,
-    /// It does so even if somebody else has committed meanwhile.
-    marks_are_kept,
-    /// No two authors make the same mark.
-    unique_marks,
-    /// The id that was given to an event in flight is not used if it has been journaled meanwhile, for another.
+    /// A resent commit finds that it was already applied.
+    resend_checks_commit_id,
+    /// It does so even if other commits happened meanwhile.
+    commit_ids_are_kept,
+    /// No two authors create the same commit id.
+    unique_commit_ids,
+    /// The assigned id of an event in flight is not used if another event was journaled with it meanwhile.
     assigned_ids_must_be_new,
 
-    /// Objects that workers without a heartbeat hold are put in line again.
+    /// Objects of workers without a heartbeat are queued again.
     requeue,
-    /// Whoever takes an object whose owner has no heartbeat takes it over, and does not leave it to the owner.
+    /// A worker that claims an object whose owner has no heartbeat takes it over.
     takeover,
-    /// A takeover moves the event that is in flight.
+    /// A takeover moves the event in flight.
     takeover_moves_event,
     /// A takeover moves its id.
     takeover_moves_id,
-    /// A process that is started has a name that no other ever had.
+    /// Each started process has a worker id that was never used before.
     unique_workers,
 
-    /// A direct emit first serves what is in flight and queued for its object.
+    /// A direct emit first journals the events in flight and queued for its object.
     emit_journals_outbox_first,
-    /// It serves all of that, however many pieces it takes.
+    /// It journals all of them, even in several commits.
     emit_journals_whole_outbox,
 }
 
 impl Safeguards {
-    /// All but what is taken out.
-    pub(crate) fn without(take_out: impl FnOnce(&mut Self)) -> Self {
+    /// Returns all safeguards except the disabled ones.
+    pub(crate) fn without(disable: impl FnOnce(&mut Self)) -> Self {
         let mut safeguards = Self::all();
-        take_out(&mut safeguards);
+        disable(&mut safeguards);
         safeguards
     }
 }

@@ -5,29 +5,29 @@ use crate::state::{
     WorkerKeys,
 };
 
-/// All runs within these bounds are looked at.
+/// Bounds within which all runs are explored.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// Processes that work for the outbox. One that is started again after a crash is another one.
+    /// Number of event workers. A worker that is restarted after a crash counts as another one.
     pub(crate) workers: u8,
-    /// For each object how many events are pushed at once, in order.
+    /// For each object, the number of events of each push.
     pub(crate) pushes: Vec<Vec<u8>>,
-    /// For each direct emit its object.
+    /// The object of each direct emit.
     pub(crate) emits: Vec<ObjectId>,
-    /// How many events a turn has.
+    /// Maximum number of events per transaction.
     pub(crate) max_events: u8,
-    /// How many workers crash.
+    /// Maximum number of crashes.
     pub(crate) crashes: u8,
-    /// How many times a worker lives on without its heartbeat.
+    /// Maximum number of times that a live worker loses its heartbeat.
     pub(crate) heartbeat_losses: u8,
-    /// How many commands reach Redis after their sender has given them up.
+    /// Maximum number of commands that reach Redis after their sender gave up.
     pub(crate) late_commands: u8,
-    /// How many times the clock is ahead of the ids.
+    /// Maximum number of times that the clock leaps ahead of the ids.
     pub(crate) clock_leaps: u8,
 }
 
 impl Scope {
-    /// One object with a main event and a subevent, and then a third event. Each turn has one event.
+    /// One object with a main event and a subevent, and then a third event. Each transaction has one event.
     pub(crate) fn one_object(workers: u8) -> Self {
         Self {
             workers,
@@ -46,10 +46,10 @@ impl Scope {
         Self { pushes: vec![vec![2], vec![1]], ..Self::one_object(workers) }
     }
 
-    pub(crate) fn start(&self) -> State {
+    pub(crate) fn initial_state(&self) -> State {
         let emitter = |object: &ObjectId| Emitter {
             object: *object,
-            state_of_emit: EmitState::Waiting,
+            emit_state: EmitState::Waiting,
             must_follow: vec![],
         };
         State {
@@ -59,7 +59,7 @@ impl Scope {
                 keys: (0..self.workers).map(|_| WorkerKeys::new()).collect(),
                 next_event_id: 0,
                 version: 0,
-                marks: vec![],
+                applied_commits: vec![],
                 journal: vec![],
                 assigned_ids: vec![],
                 violations: CommitViolations::default(),
@@ -77,16 +77,16 @@ impl Scope {
         }
     }
 
-    /// The events that a push brings.
+    /// Returns the events of a push.
     pub(crate) fn events(&self, object: ObjectId, push: u8) -> impl Iterator<Item = Event> {
         let pushes = &self.pushes[usize::from(object)];
         let before: u8 = pushes.iter().take(usize::from(push)).sum();
         let count = pushes.get(usize::from(push)).copied().unwrap_or(0);
-        (before..before + count).map(move |place| Event::Pushed(object, place))
+        (before..before + count).map(move |index| Event::Pushed(object, index))
     }
 
-    /// How many events are journaled at the end.
-    pub(crate) fn total(&self) -> usize {
+    /// Returns the number of events that are journaled at the end.
+    pub(crate) fn total_events(&self) -> usize {
         let pushed: u8 = self.pushes.iter().flatten().sum();
         usize::from(pushed) + self.emits.len()
     }

@@ -5,14 +5,14 @@
 pub(crate) type WorkerId = u8;
 pub(crate) type ObjectId = u8;
 pub(crate) type EventId = u8;
-/// The number of a process. If workers are unique, it is the worker's, too.
+/// Number of a process. If worker ids are unique, it equals the worker id.
 pub(crate) type Process = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
-    /// Pushed by a producer, for this object and as its so-manieth.
+    /// Pushed by a producer: the object, and the index among its pushed events.
     Pushed(ObjectId, u8),
-    /// Emitted directly, by this emitter.
+    /// Emitted directly: the number of the emitter.
     Direct(u8),
 }
 
@@ -21,14 +21,14 @@ pub(crate) struct State {
     pub(crate) redis: Redis,
     pub(crate) workers: Vec<Worker>,
     pub(crate) emitters: Vec<Emitter>,
-    /// Commits that may still arrive, though nobody waits for their answers any more.
+    /// Commits that may still arrive, though no process waits for their replies.
     pub(crate) in_transit: Vec<Transaction>,
-    /// How many times each object was pushed to.
+    /// Number of pushes to each object so far.
     pub(crate) pushes: Vec<u8>,
     pub(crate) remaining_faults: FaultBudget,
 }
 
-/// What may still go wrong.
+/// Number of faults that may still happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FaultBudget {
     pub(crate) crashes: u8,
@@ -44,23 +44,23 @@ pub(crate) struct Redis {
     pub(crate) queue: Vec<ObjectId>,
     pub(crate) keys: Vec<WorkerKeys>,
     pub(crate) next_event_id: EventId,
-    /// How many transactions were committed.
+    /// Number of commits.
     pub(crate) version: u8,
-    /// The marks of commits that somebody may still ask for. Others are forgotten, so that states do not differ by them.
-    pub(crate) marks: Vec<CommitMark>,
+    /// Ids of applied commits that may still be resent. Others are dropped, so that states do not differ by them.
+    pub(crate) applied_commits: Vec<CommitId>,
     pub(crate) journal: Vec<JournalEntry>,
-    /// Events that are not journaled yet, and the ids by which they are known since they went into flight.
+    /// Events that are not journaled yet, with the ids that were assigned when they were moved in flight.
     pub(crate) assigned_ids: Vec<(Event, EventId)>,
-    /// What must not be was done by a commit.
+    /// Violations that a commit caused.
     pub(crate) violations: CommitViolations,
 }
 
-/// What cannot be seen any more as soon as it is done.
+/// Violations that later states do not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CommitViolations {
-    /// A process has committed what another one is responsible for.
+    /// A process has committed events of an object that another process owns.
     pub(crate) committed_for_other: bool,
-    /// An event was journaled by another id than it was given, though that was free.
+    /// An event was journaled with another id than its assigned one, though that was unused.
     pub(crate) changed_event_id: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Object {
     pub(crate) owner: Option<WorkerId>,
     /// `OBJ:last.event.id`
     pub(crate) last_event_id: EventId,
-    /// The process that took it. Redis does not know: two processes may have one name.
+    /// The process that claimed it. Redis does not store this: two processes may have the same worker id.
     pub(crate) owner_process: Option<Process>,
 }
 
@@ -97,77 +97,77 @@ pub(crate) struct JournalEntry {
     pub(crate) prev: EventId,
 }
 
-/// By what a commit that is sent again knows itself. Of those that began with one version only one is applied, so that this
-/// is unique as long as its author is.
+/// Identifies a commit, so that a resent one is recognised. Of the commits that began with one version only one is applied,
+/// so the id is unique if the author is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct CommitMark {
+pub(crate) struct CommitId {
     /// The version that the transaction began with.
     pub(crate) version: u8,
     pub(crate) author: u8,
 }
 
-/// What a transaction has read, and means to write.
+/// Data that a transaction has read and is about to write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Transaction {
-    pub(crate) mark: CommitMark,
+    pub(crate) commit_id: CommitId,
     pub(crate) object: ObjectId,
-    /// What it takes out of the outbox, the first one first.
+    /// Events that it journals from the outbox, in order.
     pub(crate) outbox_events: Vec<Event>,
-    /// The id of the first of these, if that is in flight.
+    /// Assigned id of the first of them, if it is in flight.
     pub(crate) in_flight_id: Option<EventId>,
-    /// Who had that in flight. Only if the acknowledgement cannot follow it.
+    /// The worker that had it in flight; set only if the safeguard `acknowledgement_finds_moved_events` is disabled.
     pub(crate) in_flight_worker: Option<WorkerId>,
-    /// Whether more is queued behind them.
+    /// Whether more events are queued after them.
     pub(crate) has_more: bool,
-    /// The newest id in the journal, the last that was given out, and that of the object's last event.
+    /// Newest id in the journal, last assigned id, and id of the object's last event.
     pub(crate) newest_id: EventId,
     pub(crate) next_event_id: EventId,
     pub(crate) last_event_id: EventId,
     pub(crate) author: Author,
 }
 
-/// On whose behalf something is committed.
+/// Author of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Author {
-    /// A worker, which lets go of the object; and the process that is this worker.
+    /// A worker, which releases the object, and its process.
     Worker(WorkerId, Process),
-    /// Somebody whose own event comes behind all that was left for the object. Where that is much, it is committed a piece at
-    /// a time, and the own event comes with the last one.
+    /// A direct emit, whose own event follows all events in the object's outbox. Many events are committed in several parts;
+    /// its own event is in the last one.
     Emitter(u8),
 }
 
-/// A process that works for the outbox.
+/// A process of an event worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Worker {
     Idle,
-    /// It believes that it is responsible for an object.
+    /// It believes that it owns an object.
     OwnsObject(ObjectId),
     InTransaction(Transaction),
-    /// Its commit was applied, and it has heard nothing.
+    /// Its commit was applied, but the reply was lost.
     AwaitingReply(Transaction),
     Dead,
 }
 
-/// Somebody who emits one event directly.
+/// A client that emits one event directly.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Emitter {
     pub(crate) object: ObjectId,
-    pub(crate) state_of_emit: EmitState,
-    /// What was queued or in flight for the object when it last began, before its event was journaled: that comes behind all
-    /// of it.
+    pub(crate) emit_state: EmitState,
+    /// Events that were queued or in flight for the object when its transaction last began: its own event must follow all of
+    /// them.
     pub(crate) must_follow: Vec<Event>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EmitState {
     Waiting,
-    /// A piece of what was left is committed, by which this became the version. It goes on without beginning again: that
-    /// nobody else writes between the two is likely, and not sure.
+    /// A part of the outbox is committed; this is the resulting version. It continues without a new begin, so another process
+    /// may have committed in between.
     Continuing(u8),
     InTransaction(Transaction),
-    /// Its commit was applied, and it has heard nothing.
+    /// Its commit was applied, but the reply was lost.
     AwaitingReply(Transaction),
-    /// It was told that its event is durable.
+    /// Its emit was acknowledged.
     Done,
 }
 
@@ -178,7 +178,7 @@ impl WorkerKeys {
 }
 
 impl Transaction {
-    /// Whether this worker is named in it.
+    /// Returns whether the transaction names a worker.
     pub(crate) fn mentions_worker(&self, worker: WorkerId) -> bool {
         matches!(self.author, Author::Worker(author, _) if author == worker)
             || self.in_flight_worker == Some(worker)
@@ -193,7 +193,7 @@ impl Worker {
         }
     }
 
-    /// The object that it believes to be responsible for.
+    /// Returns the object that it believes to own.
     pub(crate) fn believed_object(&self) -> Option<ObjectId> {
         match self {
             Self::OwnsObject(object) => Some(*object),
@@ -213,18 +213,19 @@ impl EmitState {
 }
 
 impl State {
-    /// All transactions that are open, or whose outcome is not known.
+    /// Returns all transactions that are open or whose outcome is unknown.
     pub(crate) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         let workers = self.workers.iter().filter_map(Worker::transaction);
-        let emitters = self.emitters.iter().filter_map(|emitter| emitter.state_of_emit.transaction());
+        let emitters = self.emitters.iter().filter_map(|emitter| emitter.emit_state.transaction());
         workers.chain(emitters).chain(&self.in_transit)
     }
 
-    /// Forgets the marks that nobody can ask for any more.
-    pub(crate) fn drop_unneeded_marks(&mut self) {
-        let mut marks = std::mem::take(&mut self.redis.marks);
-        marks.retain(|mark| self.transactions().any(|transaction| transaction.mark == *mark));
-        self.redis.marks = marks;
+    /// Drops ids of commits that can no longer be resent.
+    pub(crate) fn drop_unneeded_commit_ids(&mut self) {
+        let mut applied_commits = std::mem::take(&mut self.redis.applied_commits);
+        applied_commits
+            .retain(|applied| self.transactions().any(|transaction| transaction.commit_id == *applied));
+        self.redis.applied_commits = applied_commits;
     }
 }
 
@@ -245,16 +246,16 @@ impl Redis {
         &mut self.keys[usize::from(worker)]
     }
 
-    /// The newest id in the journal.
+    /// Returns the newest id in the journal.
     pub(crate) fn newest_id(&self) -> EventId {
         self.journal.last().map_or(0, |entry| entry.id)
     }
 
-    /// What is in flight for an object, with whichever worker, and what is queued for it.
+    /// Returns the events of an object that are in flight at any worker, and then those that are queued.
     pub(crate) fn pending_events(&self, object: ObjectId) -> Vec<Event> {
         let in_flight = self.keys.iter().flat_map(|keys| keys.event.iter().rev());
-        let of_object = |event: &&Event| matches!(event, Event::Pushed(of, _) if *of == object);
+        let belongs_to_object = |event: &&Event| matches!(event, Event::Pushed(owner, _) if *owner == object);
         let queued = self.object(object).events.iter().rev();
-        in_flight.filter(of_object).chain(queued).copied().collect()
+        in_flight.filter(belongs_to_object).chain(queued).copied().collect()
     }
 }

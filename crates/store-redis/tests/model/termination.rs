@@ -8,46 +8,46 @@ use crate::actions::Action;
 use crate::outbox::OutboxModel;
 use crate::state::State;
 
-/// A state on the way, how it was reached, and what can still be done in it.
+/// A state on the current path, the action that led to it, and the actions not tried yet.
 struct SearchStep {
     state: State,
-    by: Option<Action>,
-    ahead: Vec<Action>,
+    reached_by: Option<Action>,
+    untried: Vec<Action>,
 }
 
-/// Looks for a run that comes to where it was before: what goes on for ever may never get anything done. Answers what happens
-/// over and over again.
+/// Searches depth first for a run that returns to an earlier state, because such a run may never finish. Returns the actions
+/// of the cycle.
 pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
-    // Whether all runs from a state have been looked at; if not, it lies on the way.
-    let mut known: HashMap<State, bool> = HashMap::new();
-    let mut way: Vec<SearchStep> =
+    // Whether all runs from a state were explored; if not, the state is on the current path.
+    let mut explored: HashMap<State, bool> = HashMap::new();
+    let mut path: Vec<SearchStep> =
         outbox.init_states().into_iter().map(|state| search_step(outbox, state, None)).collect();
-    known.extend(way.iter().map(|place| (place.state.clone(), false)));
-    while let Some(here) = way.last_mut() {
-        let Some(action) = here.ahead.pop() else {
-            known.insert(here.state.clone(), true);
-            way.pop();
+    explored.extend(path.iter().map(|step| (step.state.clone(), false)));
+    while let Some(step) = path.last_mut() {
+        let Some(action) = step.untried.pop() else {
+            explored.insert(step.state.clone(), true);
+            path.pop();
             continue;
         };
-        let next = outbox.next_state(&here.state, action).filter(|next| outbox.within_boundary(next));
+        let next = outbox.next_state(&step.state, action).filter(|next| outbox.within_boundary(next));
         let Some(next) = next else { continue };
-        match known.get(&next) {
+        match explored.get(&next) {
             Some(true) => {}
             Some(false) => {
-                let again = way.into_iter().skip_while(|place| place.state != next).skip(1);
-                return Some(again.filter_map(|place| place.by).chain([action]).collect());
+                let cycle = path.into_iter().skip_while(|step| step.state != next).skip(1);
+                return Some(cycle.filter_map(|step| step.reached_by).chain([action]).collect());
             }
             None => {
-                known.insert(next.clone(), false);
-                way.push(search_step(outbox, next, Some(action)));
+                explored.insert(next.clone(), false);
+                path.push(search_step(outbox, next, Some(action)));
             }
         }
     }
     None
 }
 
-fn search_step(outbox: &OutboxModel, state: State, by: Option<Action>) -> SearchStep {
-    let mut ahead = vec![];
-    outbox.actions(&state, &mut ahead);
-    SearchStep { state, by, ahead }
+fn search_step(outbox: &OutboxModel, state: State, reached_by: Option<Action>) -> SearchStep {
+    let mut untried = vec![];
+    outbox.actions(&state, &mut untried);
+    SearchStep { state, reached_by, untried }
 }

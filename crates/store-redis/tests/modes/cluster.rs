@@ -9,8 +9,8 @@ use crate::failover::{assert_history_survives_failovers, wait_for_replica};
 
 const PREFIX: &str = "{pointsman}:";
 
-/// Where the keys are now.
-fn location_of(cluster: &RedisCluster, owner: usize) -> RedisLocation {
+/// Returns the location of the keys on their current owner.
+fn keys_location(cluster: &RedisCluster, owner: usize) -> RedisLocation {
     let admin = cluster.server(owner).unwrap().admin().clone();
     RedisLocation { admin, prefix: PREFIX.into(), url: cluster.url() }
 }
@@ -19,7 +19,7 @@ fn location_of(cluster: &RedisCluster, owner: usize) -> RedisLocation {
 async fn all_operations_work_on_a_cluster() {
     let cluster = block_in_place(RedisCluster::start).unwrap();
     let owner = cluster.find_key_owner(PREFIX).unwrap();
-    let location = location_of(&cluster, owner);
+    let location = keys_location(&cluster, owner);
     let [one, other] = [WorkingNode::open(&location).await, WorkingNode::open(&location).await];
     one.run_all_operations(&location, 0, 20).await;
     other.run_all_operations(&location, 20, 20).await;
@@ -35,7 +35,7 @@ async fn all_operations_work_on_a_cluster() {
 async fn operations_continue_after_a_cluster_failover() {
     let cluster = block_in_place(RedisCluster::start_with_replicas).unwrap();
     let owner = cluster.find_key_owner(PREFIX).unwrap();
-    let before = location_of(&cluster, owner);
+    let before = keys_location(&cluster, owner);
     let working = WorkingNode::open(&before).await;
     working.run_all_operations(&before, 0, 20).await;
     block_in_place(|| {
@@ -44,7 +44,7 @@ async fn operations_continue_after_a_cluster_failover() {
         cluster.wait_for_key_owner(PREFIX, owner + 3).unwrap();
     });
     working.wait_until_writable().await;
-    working.run_all_operations(&location_of(&cluster, owner + 3), 20, 20).await;
+    working.run_all_operations(&keys_location(&cluster, owner + 3), 20, 20).await;
     working.node.close().await;
 }
 
@@ -57,9 +57,13 @@ async fn journal_is_complete_after_failovers_under_load() {
         cluster.kill_server(from).unwrap();
         cluster.wait_for_key_owner(PREFIX, to).unwrap();
         cluster.start_server_again(from).unwrap();
-        location_of(&cluster, to)
+        keys_location(&cluster, to)
     };
-    let mut forth = || fail_over(master, replica);
-    let mut back = || fail_over(replica, master);
-    assert_history_survives_failovers(location_of(&cluster, master), &mut [&mut forth, &mut back]).await;
+    let mut fail_over_to_replica = || fail_over(master, replica);
+    let mut fail_back = || fail_over(replica, master);
+    assert_history_survives_failovers(
+        keys_location(&cluster, master),
+        &mut [&mut fail_over_to_replica, &mut fail_back],
+    )
+    .await;
 }

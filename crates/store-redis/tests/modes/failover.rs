@@ -1,30 +1,30 @@
-//! A failover under load, and what must be true of the history afterwards.
+//! A failover under load, and checks of the journal afterwards.
 //!
-//! Redis replicates after it has answered, so a failover may lose the newest acknowledged events; docs/redis.md says so.
+//! Redis replicates after it has replied, so a failover may lose the newest acknowledged events, as documented in docs/redis.md.
 //! Events that the replica confirmed before the master died, and all that the new master acknowledged, are in the journal
-//! once and in order, whatever was under way.
+//! once and in order.
 
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
 use crate::common::redis_location::RedisLocation;
 
-/// On each of the two nodes.
+/// Producers of each of the two nodes.
 const PRODUCERS: u64 = 4;
 /// Acknowledged events on each node before, between and after failovers.
 const EVENTS_PER_PHASE: usize = 80;
 
-/// Waits until a replica has everything that was written before this call. `WAIT` counts the writes of its own connection
-/// only, so that it needs one.
+/// Waits until a replica has everything that was written before this call. `WAIT` covers only writes of the same
+/// connection, so it writes a key.
 pub(crate) fn wait_for_replica(location: &RedisLocation) {
     let mut client = location.connect();
-    client.command(&["SET", ":probe.of.the.replica", "1"]);
+    client.command(&["SET", ":replica.probe", "1"]);
     let replicas = client.integer_reply(&["WAIT", "1", "30000"]);
-    client.command(&["DEL", ":probe.of.the.replica"]);
+    client.command(&["DEL", ":replica.probe"]);
     assert_eq!(replicas, 1, "no replica has confirmed the writes");
 }
 
-/// Runs two nodes under load. Each `failover` kills the master and answers with its successor.
+/// Runs two nodes under load. Each `failover` kills the master and returns the location of the new one.
 pub(crate) async fn assert_history_survives_failovers(
     first: RedisLocation,
     failovers: &mut [&mut dyn FnMut() -> RedisLocation],

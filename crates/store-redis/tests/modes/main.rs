@@ -24,7 +24,7 @@ use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::TestNode;
 use common::{now, wait_until};
 
-/// A node that runs what comes.
+/// A node that runs all tasks.
 struct WorkingNode {
     node: TestNode,
     id: NodeId,
@@ -44,7 +44,7 @@ impl WorkingNode {
         ClaimRequest { claimant: Claimant::Node(self.id), handlers, max_tasks: 100 }
     }
 
-    /// Runs all there is; answers how many that were.
+    /// Runs all tasks; returns their number.
     async fn run_all_tasks(&self) -> usize {
         let mut ran = 0;
         loop {
@@ -63,7 +63,7 @@ impl WorkingNode {
         }
     }
 
-    /// Emits, leaves, claims, ends, logs and reads: so many events, from this number on.
+    /// Pushes and emits `count` events, numbered from `first` on, runs their tasks, and reads journal, tasks and logs.
     async fn run_all_operations(&self, location: &RedisLocation, first: usize, count: usize) {
         let (store, mut client) = (&self.node.store, location.connect());
         for n in (first..first + count).step_by(2) {
@@ -90,8 +90,11 @@ impl WorkingNode {
         assert!(numbers.eq(0..first + count));
     }
 
-    /// Waits until it can write again.
+    /// Waits until the node can write again.
     async fn wait_until_writable(&self) {
-        wait_until("it goes on", async || self.node.store.heartbeat(self.id, now()).await.is_ok()).await;
+        wait_until("the node can write again", async || {
+            self.node.store.heartbeat(self.id, now()).await.is_ok()
+        })
+        .await;
     }
 }

@@ -1,4 +1,4 @@
-//! Stores that share a server, each under what its keys begin with.
+//! Stores that share a server, each with its own prefix.
 
 use pointsman_testing::{RedisServer, RedisSettings};
 
@@ -13,20 +13,20 @@ async fn stores_with_different_prefixes_are_isolated() {
         let url = server.admin().url_with_prefix(prefix);
         RedisLocation { prefix: prefix.into(), url, ..whole.clone() }
     };
-    // One of them looks like a pattern.
-    let odd = RedisLocation { url: server.admin().url_with_prefix("a%3Fb%2A:"), ..under("a?b*:") };
-    let places = [whole.clone(), under("shop:"), odd];
+    // This prefix contains pattern characters.
+    let pattern_like = RedisLocation { url: server.admin().url_with_prefix("a%3Fb%2A:"), ..under("a?b*:") };
+    let locations = [whole.clone(), under("shop:"), pattern_like];
     let mut stores = vec![];
-    for location in &places {
+    for location in &locations {
         stores.push(WorkingNode::open(location).await);
     }
-    for (working, location) in stores.iter().zip(&places) {
+    for (working, location) in stores.iter().zip(&locations) {
         working.run_all_operations(location, 0, 20).await;
     }
     let mut client = whole.connect();
     let keys = client.list_keys("*").len();
-    let of_others = client.list_keys("shop:*").len() + client.list_keys("a[?]b[*]:*").len();
-    assert!(keys - of_others > 20 && client.list_keys("shop:*").len() > 20, "{keys} {of_others}");
+    let keys_of_others = client.list_keys("shop:*").len() + client.list_keys("a[?]b[*]:*").len();
+    assert!(keys - keys_of_others > 20 && client.list_keys("shop:*").len() > 20, "{keys} {keys_of_others}");
     for working in stores {
         working.node.close().await;
     }

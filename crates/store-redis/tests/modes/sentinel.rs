@@ -7,7 +7,7 @@ use crate::WorkingNode;
 use crate::common::redis_location::RedisLocation;
 use crate::failover::{assert_history_survives_failovers, wait_for_replica};
 
-fn location_of(sentinel: &RedisSentinelGroup, master: &RedisServer) -> RedisLocation {
+fn master_location(sentinel: &RedisSentinelGroup, master: &RedisServer) -> RedisLocation {
     RedisLocation { admin: master.admin().clone(), prefix: String::new(), url: sentinel.url() }
 }
 
@@ -15,7 +15,7 @@ fn location_of(sentinel: &RedisSentinelGroup, master: &RedisServer) -> RedisLoca
 async fn operations_continue_after_a_sentinel_failover() {
     let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
     let master = sentinel.master().unwrap();
-    let before = location_of(&sentinel, master);
+    let before = master_location(&sentinel, master);
     let working = WorkingNode::open(&before).await;
     working.run_all_operations(&before, 0, 20).await;
     let next = block_in_place(|| {
@@ -24,23 +24,23 @@ async fn operations_continue_after_a_sentinel_failover() {
         sentinel.wait_for_failover(old).unwrap()
     });
     working.wait_until_writable().await;
-    working.run_all_operations(&location_of(&sentinel, next), 20, 20).await;
+    working.run_all_operations(&master_location(&sentinel, next), 20, 20).await;
     working.node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn journal_is_complete_after_failovers_under_load() {
     let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
-    let first = location_of(&sentinel, sentinel.master().unwrap());
-    let mut forth = || {
+    let first = master_location(&sentinel, sentinel.master().unwrap());
+    let mut fail_over_to_replica = || {
         let killed = sentinel.kill_master().unwrap();
         let next = sentinel.wait_for_failover(killed).unwrap();
         sentinel.restart_as_replica(killed).unwrap();
-        location_of(&sentinel, next)
+        master_location(&sentinel, next)
     };
-    let mut back = || {
+    let mut fail_back = || {
         let killed = sentinel.kill_master().unwrap();
-        location_of(&sentinel, sentinel.wait_for_failover(killed).unwrap())
+        master_location(&sentinel, sentinel.wait_for_failover(killed).unwrap())
     };
-    assert_history_survives_failovers(first, &mut [&mut forth, &mut back]).await;
+    assert_history_survives_failovers(first, &mut [&mut fail_over_to_replica, &mut fail_back]).await;
 }

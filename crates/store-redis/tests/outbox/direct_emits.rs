@@ -21,37 +21,37 @@ use crate::common::{now, wait_until};
 const BEGIN: &str = include_str!("../../src/lua/begin_transaction.lua");
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 
-/// The values of an object's events, as numbers.
+/// Returns the values of events as numbers.
 fn event_numbers(events: &[Arc<Event>]) -> Vec<usize> {
     event_values(events).iter().map(|value| value.parse().unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn direct_emit_follows_queued_and_in_flight_events() {
-    for (flying, lives) in [(false, true), (true, true), (false, false), (true, false)] {
+    for (in_flight, is_alive) in [(false, true), (true, true), (false, false), (true, false)] {
         let location = RedisLocation::on_shared_server();
         let node = TestNode::open(&location).await;
         let mut client = location.connect();
         let monitor = InvariantMonitor::start(&location);
-        if lives {
+        if is_alive {
             client.set_heartbeat("other");
         }
         client.set_owner(
             "other",
             "o",
-            flying.then(|| (outbox_event("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
+            in_flight.then(|| (outbox_event("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
         );
         client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
         let direct = node.emit(new_event("direct").with_key("o").with_value("3")).await;
-        let events = node.wait_for_events(if flying { 4 } else { 3 }).await;
-        assert_eq!(event_numbers(&events), if flying { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
+        let events = node.wait_for_events(if in_flight { 4 } else { 3 }).await;
+        assert_eq!(event_numbers(&events), if in_flight { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
         assert_ids_and_prev_links(&events);
         assert_eq!(events.last().unwrap().id, direct.id);
-        if lives {
+        if is_alive {
             assert_eq!(
                 client.text_reply(&["GET", ":o:event.worker"]).as_deref(),
                 Some("other"),
-                "it is its still"
+                "the live worker still owns it"
             );
         }
         monitor.stop_and_assert_no_violations();
@@ -59,7 +59,7 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
     }
 }
 
-/// The one who held it finds its event gone, and goes on with what came later.
+/// The owner of the object continues with later events: the emit has journaled its event in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn direct_emit_follows_a_backlog_of_several_transactions() {
     let location = RedisLocation::on_shared_server();
@@ -70,8 +70,8 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     let monitor = InvariantMonitor::start(&location);
     let count = 3_000;
     let events: Vec<String> = (1..count).map(|n| outbox_event("a", n)).collect();
-    for piece in events.chunks(500) {
-        client.push_events("o", piece);
+    for batch in events.chunks(500) {
+        client.push_events("o", batch);
     }
     let large = "x".repeat(900_000);
     for n in 0..8 {
@@ -81,10 +81,10 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     node.emit(new_event("direct").with_key("large")).await;
     let events = node.wait_for_events(count + 1 + 9).await;
     assert_ids_and_prev_links(&events);
-    let (of_o, of_large): (Vec<_>, Vec<_>) =
+    let (o_events, large_events): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|event| event.key.as_ref().unwrap().as_str() == "o");
-    assert!(event_numbers(&of_o).into_iter().eq(0..=count));
-    assert_eq!(of_large.last().unwrap().value.as_str(), "null");
+    assert!(event_numbers(&o_events).into_iter().eq(0..=count));
+    assert_eq!(large_events.last().unwrap().value.as_str(), "null");
     client.delete_heartbeat("other");
     client.command(&["LPUSH", ":objects.with.events", "o"]);
     wait_until_outbox_is_drained(&location).await;
@@ -92,7 +92,7 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     node.close().await;
 }
 
-/// However much was left: it waits for all of that, and those who emit to other objects do not.
+/// The emit waits until the whole backlog is journaled; emits to other objects do not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
     let location = RedisLocation::on_shared_server();
@@ -100,29 +100,29 @@ async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
     let mut client = location.connect();
     client.set_heartbeat("other");
     client.set_owner("other", "o", None);
-    // A dozen transactions: the second one beside may be late for some of them.
+    // The backlog takes a dozen transactions, so that both other emits fit in between.
     let count = 48_000;
     let events: Vec<String> = (0..count).map(|n| outbox_event("a", n)).collect();
-    for piece in events.chunks(1_000) {
+    for batch in events.chunks(1_000) {
         client.command(
-            &[&["LPUSH", ":o:events"], &piece.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
+            &[&["LPUSH", ":o:events"], &batch.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
         );
     }
     let direct = node.emit(new_event("direct").with_key("o").with_value(&count.to_string()));
-    let beside = async {
+    let other_object = async {
         let mut ids = vec![];
         for _ in 0..2 {
-            ids.push(node.emit(new_event("beside").with_key("p").with_value("0")).await.id);
+            ids.push(node.emit(new_event("other").with_key("p").with_value("0")).await.id);
         }
         ids
     };
-    let (direct, beside) = tokio::join!(direct, beside);
-    assert!(beside.iter().all(|id| *id < direct.id), "{beside:?} {}", direct.id);
+    let (direct, other_object) = tokio::join!(direct, other_object);
+    assert!(other_object.iter().all(|id| *id < direct.id), "{other_object:?} {}", direct.id);
     let events = node.wait_for_events(count + 3).await;
     assert_ids_and_prev_links(&events);
-    let of_o: Vec<_> =
+    let o_events: Vec<_> =
         events.into_iter().filter(|event| event.key.as_ref().unwrap().as_str() == "o").collect();
-    assert!(event_numbers(&of_o).into_iter().eq(0..=count));
+    assert!(event_numbers(&o_events).into_iter().eq(0..=count));
     node.close().await;
 }
 
@@ -170,7 +170,7 @@ async fn events_emitted_by_handlers_follow_the_backlog() {
     node.close().await;
 }
 
-/// What is done one after the other comes so, on nodes that contend.
+/// Contending nodes journal pushes and emits in the order in which they were made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn alternating_pushes_and_emits_keep_their_order() {
     let location = RedisLocation::on_shared_server();
@@ -191,7 +191,7 @@ async fn alternating_pushes_and_emits_keep_their_order() {
     }
 }
 
-/// A node whose wire can be held up, one beside it, and the hashes of two scripts.
+/// A node behind a proxy, a second node, and the hashes of two scripts.
 struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
@@ -216,7 +216,7 @@ impl TwoNodes {
     }
 }
 
-/// While it waits for its turn more is asked of it; that shares its transaction, and looks at the same object.
+/// A second emit arrives while the first waits for the write lock; it joins the transaction and reads the same outbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn jobs_joining_a_transaction_journal_nothing_twice() {
     let two = TwoNodes::start().await;
@@ -231,7 +231,7 @@ async fn jobs_joining_a_transaction_journal_nothing_twice() {
         &outbox_event("a", 3),
     ]);
     two.slow.emit(new_event("first").with_value("0")).await;
-    let held = two.proxy.arm(&two.begin, CommandFault::DelayCommand);
+    let fault = two.proxy.arm(&two.begin, CommandFault::DelayCommand);
     let emit = |n: usize| {
         let slow = two.slow.clone();
         tokio::spawn(
@@ -239,32 +239,32 @@ async fn jobs_joining_a_transaction_journal_nothing_twice() {
         )
     };
     let first = emit(4);
-    tokio::task::block_in_place(|| held.wait_until_triggered());
+    tokio::task::block_in_place(|| fault.wait_until_triggered());
     two.other.emit(new_event("between").with_value("0")).await;
     let second = emit(5);
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    held.release();
+    fault.release();
     let ids = [first.await.unwrap().id, second.await.unwrap().id];
     let events = two.other.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
-    let of_o: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
-    assert_eq!(event_numbers(&of_o), [0, 1, 2, 3, 4, 5]);
-    assert_eq!([of_o[4].id, of_o[5].id], ids);
+    let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
+    assert_eq!(event_numbers(&o_events), [0, 1, 2, 3, 4, 5]);
+    assert_eq!([o_events[4].id, o_events[5].id], ids);
     assert_eq!(client.integer_reply(&["EXISTS", ":o:events", ":event.worker:ghost:event"]), 0);
 }
 
-/// The transaction has begun when something is left and then something is emitted, which shares it.
+/// Events are pushed after the transaction began; an emit that follows them joins the transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
     let two = TwoNodes::start().await;
     let mut client = two.location.connect();
     two.slow.emit(new_event("first").with_value("0")).await;
     two.other.emit(new_event("between").with_value("0")).await;
-    let held = two.proxy.arm(&two.begin, CommandFault::DelayReply);
+    let fault = two.proxy.arm(&two.begin, CommandFault::DelayReply);
     let slow = two.slow.clone();
     let first =
         tokio::spawn(async move { slow.emit(new_event("direct").with_key("o").with_value("1")).await });
-    tokio::task::block_in_place(|| held.wait_until_triggered());
+    tokio::task::block_in_place(|| fault.wait_until_triggered());
     client.set_heartbeat("ghost");
     client.set_owner("ghost", "p", Some((&outbox_event("a", 2), "5")));
     client.command(&["LPUSH", ":p:events", &outbox_event("a", 3)]);
@@ -275,41 +275,41 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
         slow.emit(new_event("direct").with_key("o").with_value("6")).await;
     });
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    held.release();
+    fault.release();
     first.await.unwrap();
     late.await.unwrap();
     let events = two.other.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
-    let of = |object: &str| {
-        let of_it =
+    let numbers_of = |object: &str| {
+        let object_events =
             events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));
-        event_numbers(&of_it.cloned().collect::<Vec<_>>())
+        event_numbers(&object_events.cloned().collect::<Vec<_>>())
     };
-    assert_eq!((of("p"), of("o")), (vec![2, 3, 5], vec![1, 4, 6]));
+    assert_eq!((numbers_of("p"), numbers_of("o")), (vec![2, 3, 5], vec![1, 4, 6]));
 }
 
-/// After a transaction that failed everything is read again; the outbox is looked at nevertheless.
+/// After a failed transaction all caches are read again, and the outbox too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
     let two = TwoNodes::start().await;
     let mut client = two.location.connect();
     two.slow.emit(new_event("first").with_value("0")).await;
-    let held = two.proxy.arm(&two.commit, CommandFault::DelayCommand);
+    let fault = two.proxy.arm(&two.commit, CommandFault::DelayCommand);
     let slow = two.slow.clone();
     let late = tokio::spawn(async move { slow.try_emit(new_event("late").with_value("0")).await });
-    tokio::task::block_in_place(|| held.wait_until_triggered());
+    tokio::task::block_in_place(|| fault.wait_until_triggered());
     two.other.emit(new_event("between").with_value("0")).await;
     client.set_heartbeat("ghost");
     client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 1)]);
-    held.release();
-    assert!(late.await.unwrap().is_err(), "another one has written");
-    wait_until("it goes on", async || {
+    fault.release();
+    assert!(late.await.unwrap().is_err(), "the other node has committed meanwhile");
+    wait_until("the node can write again", async || {
         two.slow.try_emit(new_event("direct").with_key("o").with_value("2")).await.is_ok()
     })
     .await;
     let events = two.other.read_journal().await;
     assert_ids_and_prev_links(&events);
-    let of_o: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
-    assert_eq!(event_numbers(&of_o), [0, 1, 2]);
+    let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
+    assert_eq!(event_numbers(&o_events), [0, 1, 2]);
 }

@@ -11,11 +11,11 @@ use crate::common::now;
 use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
 use crate::common::test_node::{TestNode, event_values};
 
-/// Something is done to the object `odd`; then another one's event is journaled, and emits go on.
-async fn assert_other_objects_continue(meddle: impl Fn(&mut RawClient)) -> (RedisLocation, TestNode) {
+/// Runs `tamper` on keys of the object `odd`; asserts that an event of another object is journaled and emits succeed.
+async fn assert_other_objects_continue(tamper: impl Fn(&mut RawClient)) -> (RedisLocation, TestNode) {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    meddle(&mut client);
+    tamper(&mut client);
     let node = TestNode::open(&location).await;
     client.push_events("good", &[outbox_event("good", 1)]);
     let events = node.wait_for_events(1).await;
@@ -28,7 +28,7 @@ async fn assert_other_objects_continue(meddle: impl Fn(&mut RawClient)) -> (Redi
 async fn wrong_type_keys_do_not_stop_other_objects() {
     let cases: [fn(&mut RawClient); 7] = [
         |client| {
-            client.command(&["SET", ":odd:events", "no list"]);
+            client.command(&["SET", ":odd:events", "not a list"]);
             client.command(&["LPUSH", ":objects.with.events", "odd"]);
         },
         |client| {
@@ -37,30 +37,30 @@ async fn wrong_type_keys_do_not_stop_other_objects() {
         },
         |client| {
             client.set_owner("ghost", "odd", None);
-            client.command(&["SET", ":event.worker:ghost:event", "no list"]);
+            client.command(&["SET", ":event.worker:ghost:event", "not a list"]);
         },
         |client| {
-            client.set_owner("ghost", "odd", Some(("no event", "7")));
+            client.set_owner("ghost", "odd", Some(("not an event", "7")));
             client.command(&["DEL", ":event.worker:ghost:event.id"]);
-            client.command(&["SADD", ":event.worker:ghost:event.id", "no string"]);
+            client.command(&["SADD", ":event.worker:ghost:event.id", "not a string"]);
         },
         |client| {
             client.set_owner("ghost", "odd", None);
             client.command(&["DEL", ":event.worker:ghost:object"]);
-            client.command(&["SET", ":event.worker:ghost:object", "no list"]);
+            client.command(&["SET", ":event.worker:ghost:object", "not a list"]);
             client.command(&["LPUSH", ":objects.with.events", "odd"]);
         },
         |client| {
-            client.command(&["LPUSH", ":odd:last.event.id", "no string"]);
-            client.push_events("odd", &["no event"]);
+            client.command(&["LPUSH", ":odd:last.event.id", "not a string"]);
+            client.push_events("odd", &["not an event"]);
         },
         |client| {
-            client.command(&["SET", ":events.set.aside", "no list"]);
+            client.command(&["SET", ":events.set.aside", "not a list"]);
         },
     ];
-    for meddle in cases {
-        let (_, node) = assert_other_objects_continue(meddle).await;
-        // Whoever emits to it directly is not stopped either.
+    for tamper in cases {
+        let (_, node) = assert_other_objects_continue(tamper).await;
+        // Direct emits to the object work too.
         node.emit(new_event("good").with_key("odd").with_value("3")).await;
         assert_eq!(event_values(&node.read_journal().await), ["1", "2", "3"]);
         node.close().await;
@@ -70,12 +70,12 @@ async fn wrong_type_keys_do_not_stop_other_objects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_last_event_id_counts_as_missing() {
     for odd in ["", "abc", "-1", " 4", "9007199254740992", "1e3"] {
-        let meddle = |client: &mut RawClient| {
+        let tamper = |client: &mut RawClient| {
             client.command(&["SET", ":odd:last.event.id", odd]);
             client.push_events("odd", &[outbox_event("odd", 0)]);
         };
         let location = RedisLocation::on_shared_server();
-        meddle(&mut location.connect());
+        tamper(&mut location.connect());
         let node = TestNode::open(&location).await;
         let events = node.wait_for_events(1).await;
         assert_eq!((event_values(&events), events[0].prev), (vec!["0"], None), "{odd:?}");
@@ -87,11 +87,11 @@ async fn invalid_last_event_id_counts_as_missing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_next_event_id_does_not_corrupt_ids() {
     for odd in ["", "abc", "-5", "nan", "inf", "1e300", "9007199254740990", "4102444800000000"] {
-        let meddle = |client: &mut RawClient| {
+        let tamper = |client: &mut RawClient| {
             client.command(&["SET", ":next.event.id", odd]);
-            client.push_events("odd", &["no event", "none either"]);
+            client.push_events("odd", &["not an event", "not an event either"]);
         };
-        let (location, node) = assert_other_objects_continue(meddle).await;
+        let (location, node) = assert_other_objects_continue(tamper).await;
         wait_until_outbox_is_drained(&location).await;
         let events = node.read_journal().await;
         assert_ids_and_prev_links(&events);
@@ -112,8 +112,8 @@ async fn many_queued_names_are_worked_off() {
     client.set_heartbeat("other");
     client.set_owner("other", "busy", None);
     let names: Vec<&str> = ["busy", "idle"].into_iter().cycle().take(20_000).collect();
-    for piece in names.chunks(5_000) {
-        client.command(&[&["LPUSH", ":objects.with.events"], piece].concat());
+    for batch in names.chunks(5_000) {
+        client.command(&[&["LPUSH", ":objects.with.events"], batch].concat());
     }
     client.push_events("good", &[outbox_event("good", 1)]);
     let node = TestNode::open(&location).await;

@@ -1,33 +1,33 @@
-//! The one who looks at the invariants sees when one does not hold.
+//! The invariant check finds violations.
 
 use crate::common::invariants::{InvariantMonitor, find_violations};
 use crate::common::redis_location::{RawClient, RedisLocation};
 
-/// What is said of keys that were written by hand.
-fn violations_of(write: impl Fn(&mut RawClient)) -> String {
+/// Returns the violations after some keys were written.
+fn violations_after(write: impl Fn(&mut RawClient)) -> String {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     write(&mut client);
     find_violations(&mut client, false).unwrap().join("; ")
 }
 
-/// What is said, and of what.
+/// Expected violations, and the writes that cause them.
 type ViolationCase = (&'static str, fn(&mut RawClient));
 
 #[test]
 fn invariant_violations_are_found() {
     let cases: [ViolationCase; 8] = [
-        ("o has events, is not in line, and nobody holds it", |client| {
+        ("o has events, is not queued and has no owner", |client| {
             client.command(&["LPUSH", ":o:events", "e"]);
         }),
-        ("o is held by w which does not know it", |client| {
+        ("o is owned by w which does not name it", |client| {
             client.command(&["SET", ":o:event.worker", "w"]);
         }),
-        ("o is held by w which does not know it; w names p which it does not hold", |client| {
+        ("o is owned by w which does not name it; w names p which it does not own", |client| {
             client.set_owner("w", "o", None);
             client.command(&["LSET", ":event.worker:w:object", "0", "p"]);
         }),
-        ("w names o which it does not hold", |client| {
+        ("w names o which it does not own", |client| {
             client.command(&["LPUSH", ":event.worker:w:object", "o"]);
         }),
         ("w has an event in flight, and no object", |client| {
@@ -47,23 +47,23 @@ fn invariant_violations_are_found() {
             client.command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
     ];
-    for (wrong, write) in cases {
-        let mut said: Vec<String> = violations_of(write).split("; ").map(String::from).collect();
-        said.sort();
-        assert_eq!(said.join("; "), wrong);
+    for (expected, write) in cases {
+        let mut violations: Vec<String> = violations_after(write).split("; ").map(String::from).collect();
+        violations.sort();
+        assert_eq!(violations.join("; "), expected);
     }
 }
 
 #[test]
 fn allowed_states_are_no_violations() {
-    let said = violations_of(|client| {
+    let violations = violations_after(|client| {
         client.push_events("o", &["e", "d"]);
         client.push_events("p", &["e", "d"]);
         client.set_owner("w", "p", Some(("c", "7")));
         client.set_heartbeat("w");
         client.command(&["LPUSH", ":objects.with.events", "nothing"]);
     });
-    assert_eq!(said, "");
+    assert_eq!(violations, "");
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn monitor_finds_a_violation_while_running() {
         std::thread::yield_now();
     }
     let (found, _) = monitor.stop();
-    assert!(found.iter().all(|wrong| wrong.starts_with("o has events")), "{found:?}");
+    assert!(found.iter().all(|violation| violation.starts_with("o has events")), "{found:?}");
 }

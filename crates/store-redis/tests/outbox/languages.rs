@@ -7,20 +7,19 @@ use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::redis_location::RedisLocation;
 use crate::common::test_node::{TestNode, event_values};
 
-/// Runs a program with this as its input, and answers what it says.
+/// Runs a program with an input; returns its output.
 fn run_program(mut command: Command, input: &str) -> String {
     use std::io::Write;
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let (said, complaint) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{complaint}");
-    said.into_owned()
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    stdout.into_owned()
 }
 
-/// What each of them has left.
+/// Asserts that the events that each program pushes are journaled.
 async fn assert_journaled(location: &RedisLocation) {
     let node = TestNode::open(location).await;
     let events = node.wait_for_events(3).await;
@@ -38,7 +37,7 @@ async fn redis_cli_can_push_events() {
     let (prefix, address) = (&location.prefix, location.admin.address());
     let mut cli = Command::new("redis-cli");
     cli.args(["-h", &address.ip().to_string(), "-p", &address.port().to_string()]);
-    let said = run_program(
+    let output = run_program(
         cli,
         &format!(
             r#"MULTI
@@ -49,7 +48,7 @@ EXEC
 "#
         ),
     );
-    assert!(said.ends_with("OK\n3\n1\n") || said.contains("QUEUED"), "{said}");
+    assert!(output.ends_with("OK\n3\n1\n") || output.contains("QUEUED"), "{output}");
     assert_journaled(&location).await;
 }
 
@@ -65,28 +64,28 @@ async fn python_can_push_events() {
 import json, socket, sys
 
 host, port, prefix = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-wire = socket.create_connection((host, port))
+connection = socket.create_connection((host, port))
 
-def say(*words):
-    parts = [b'*%d\r\n' % len(words)]
-    for word in words:
-        word = word.encode()
-        parts.append(b'$%d\r\n%s\r\n' % (len(word), word))
-    wire.sendall(b''.join(parts))
+def send(*args):
+    parts = [b'*%d\r\n' % len(args)]
+    for arg in args:
+        arg = arg.encode()
+        parts.append(b'$%d\r\n%s\r\n' % (len(arg), arg))
+    connection.sendall(b''.join(parts))
 
 events = [
     {'type': 'work.changed', 'value': {'title': 'Hällo "x"'}},
     {'type': 'post.changed', 'value': 2},
     {'type': 'post.changed', 'value': 3},
 ]
-say('MULTI')
-say('SET', prefix + 'work:1:data', '{}')
-say('LPUSH', prefix + 'work:1:events', *(json.dumps(event, ensure_ascii=False) for event in events))
-say('LPUSH', prefix + 'objects.with.events', 'work:1')
-say('EXEC')
-said = b''
-while not said.endswith(b'*3\r\n+OK\r\n:3\r\n:1\r\n'):
-    said += wire.recv(1000) or sys.exit('%r' % said)
+send('MULTI')
+send('SET', prefix + 'work:1:data', '{}')
+send('LPUSH', prefix + 'work:1:events', *(json.dumps(event, ensure_ascii=False) for event in events))
+send('LPUSH', prefix + 'objects.with.events', 'work:1')
+send('EXEC')
+reply = b''
+while not reply.endswith(b'*3\r\n+OK\r\n:3\r\n:1\r\n'):
+    reply += connection.recv(1000) or sys.exit('%r' % reply)
 "#,
     );
     assert_journaled(&location).await;

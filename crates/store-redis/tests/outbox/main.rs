@@ -1,4 +1,4 @@
-//! The outbox of document 001 on a real server: what producers leave with plain commands becomes events.
+//! The outbox of document 001 on a real server: entries that producers push with plain commands become events.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

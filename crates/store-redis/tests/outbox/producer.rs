@@ -1,4 +1,4 @@
-//! A producer that knows the document and nothing else.
+//! A producer that follows document 001.
 
 use pointsman_core::EventId;
 use pointsman_core::store::{Registry, TaskFilter, Tasks};
@@ -50,8 +50,9 @@ async fn events_pushed_before_a_node_starts_are_journaled() {
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(4).await;
     assert_ids_and_prev_links(&events);
-    let of_a: Vec<_> = events.iter().filter(|event| event.key.as_ref().unwrap().as_str() == "a").collect();
-    assert_eq!(of_a.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["1", "2", "4"]);
+    let a_events: Vec<_> =
+        events.iter().filter(|event| event.key.as_ref().unwrap().as_str() == "a").collect();
+    assert_eq!(a_events.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["1", "2", "4"]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
@@ -78,7 +79,7 @@ async fn tenant_objects_are_prefixed_with_the_tenant() {
     node.close().await;
 }
 
-/// In the keys of the document two objects can have one name; they are two nevertheless.
+/// Two objects can have the same name in the keys of document 001, and are separate nevertheless.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_different_tenants_with_one_name_stay_separate() {
     for shops_first in [true, false] {
@@ -91,7 +92,7 @@ async fn objects_of_different_tenants_with_one_name_stay_separate() {
         }
         let [first, second] = events;
         let before = node.emit(first.clone()).await;
-        assert_eq!((before.prev, node.emit(second).await.prev), (None, None), "they are two");
+        assert_eq!((before.prev, node.emit(second).await.prev), (None, None), "they are different objects");
         assert_eq!(node.emit(first).await.prev, Some(before.id));
         node.close().await;
     }
@@ -108,7 +109,10 @@ async fn objects_with_an_earlier_last_event_id_continue_after_it() {
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(2).await;
     assert_eq!((events[0].prev, events[1].prev), (EventId::new(4), Some(events[0].id)));
-    assert!(events[0].id.timestamp() > now().minus(std::time::Duration::from_secs(600)), "ids tell the time");
+    assert!(
+        events[0].id.timestamp() > now().minus(std::time::Duration::from_secs(600)),
+        "ids start at the current time"
+    );
     assert_eq!(node.emit(new_event("a").with_key("older")).await.prev, EventId::new(5));
     wait_until_outbox_is_drained(&location).await;
     node.close().await;

@@ -1,4 +1,4 @@
-//! Unused objects are deleted with their keys of document 001, unless somebody has left events for them.
+//! Unused objects are deleted with their keys of document 001, unless a worker owns them.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::common::test_node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Deletes all events and unused objects, as if it were so many days later; answers how many objects.
+/// Prunes all events and unused objects as if `days` had passed; returns the number of deleted objects.
 async fn prune_after_days(node: &TestNode, days: u32) -> u64 {
-    let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
+    let keep_nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let mut deleted = 0;
     loop {
         let at = now().plus(DAY * days);
-        let pruned = expect_ok(node.store.prune(nothing, KEEP_EVERYTHING, Duration::ZERO, at).await);
+        let pruned = expect_ok(node.store.prune(keep_nothing, KEEP_EVERYTHING, Duration::ZERO, at).await);
         deleted += pruned.objects;
         if !pruned.has_more {
             return deleted;
@@ -28,7 +28,7 @@ async fn prune_after_days(node: &TestNode, days: u32) -> u64 {
     }
 }
 
-/// How many objects the store has: rows, members of their index, and last ids of these names.
+/// Counts object rows, members of their index, and last event ids of these names.
 fn count_object_keys(client: &mut RawClient, names: &[&str]) -> (i64, i64, i64) {
     let rows = client.integer_reply(&["HLEN", ":pointsman:objects"]);
     let members = client.integer_reply(&["ZCARD", ":pointsman:objects-by-check"]);
@@ -68,7 +68,7 @@ async fn object_owned_by_a_worker_is_not_deleted() {
     client.push_events("b", &[outbox_event("note", 1)]);
     node.wait_for_events(2).await;
     wait_until_outbox_is_drained(&location).await;
-    // Another store's node holds it, and lives.
+    // A live worker owns it.
     client.command(&["SET", ":event.worker:w:heartbeat", "1"]);
     client.command(&["LPUSH", ":event.worker:w:object", "a"]);
     client.command(&["SET", ":a:event.worker", "w"]);

@@ -1,4 +1,4 @@
-//! The scripts by themselves, for what hardly ever happens.
+//! Scripts called directly, for cases that hardly ever happen.
 
 use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
 
@@ -9,65 +9,76 @@ const CLAIM_OBJECTS: &str = include_str!("../../src/lua/claim_objects.lua");
 const VERSION_BEFORE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 4, 1, 1, 1, 1, 1, 1, 1, 1];
 const VERSION_AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];
 
-/// Commits by hand: what was taken out of outboxes (object, holder, id, number of events), and commands. Each is the
-/// number of its words and its words.
+/// Runs `commit.lua` with outbox fences (object, owner, id, number of events) and write commands.
 fn run_commit(client: &mut RawClient, fences: &[[&str; 4]], writes: &[&[&str]]) -> String {
     run_commit_with_invalidation(client, "", fences, writes)
 }
 
-/// The same, with what it tells of what it wrote.
+/// The same, with an invalidation record.
 fn run_commit_with_invalidation(
     client: &mut RawClient,
-    touched: &str,
+    invalidation: &str,
     fences: &[[&str; 4]],
     writes: &[&[&str]],
 ) -> String {
-    let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "6"].map(|word| word.as_bytes().to_vec()).into();
-    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:wake:"];
-    words.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
-    words.extend(["me", "3000"].map(|word| word.as_bytes().to_vec()));
-    words.extend([VERSION_BEFORE.to_vec(), VERSION_AFTER.to_vec(), VERSION_AFTER.to_vec(), touched.into()]);
-    words.extend([client.prefix.clone(), String::new(), fences.len().to_string()].map(String::into_bytes));
-    words.extend(fences.iter().flatten().map(|word| word.as_bytes().to_vec()));
+    let mut args: Vec<Vec<u8>> = ["EVAL", COMMIT, "6"].map(|arg| arg.as_bytes().to_vec()).into();
+    let names = [
+        "store-state",
+        "commit-records",
+        "write-lock",
+        "write-lock:waiting",
+        "invalidation-records",
+        "write-lock:wake:",
+    ];
+    args.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
+    args.extend(["me", "3000"].map(|arg| arg.as_bytes().to_vec()));
+    args.extend([
+        VERSION_BEFORE.to_vec(),
+        VERSION_AFTER.to_vec(),
+        VERSION_AFTER.to_vec(),
+        invalidation.into(),
+    ]);
+    args.extend([client.prefix.clone(), String::new(), fences.len().to_string()].map(String::into_bytes));
+    args.extend(fences.iter().flatten().map(|arg| arg.as_bytes().to_vec()));
     for write in writes {
-        words.push(write.len().to_string().into_bytes());
-        words.extend(write.iter().map(|word| word.as_bytes().to_vec()));
+        args.push(write.len().to_string().into_bytes());
+        args.extend(write.iter().map(|arg| arg.as_bytes().to_vec()));
     }
-    client.text_reply(&words).unwrap()
+    client.text_reply(&args).unwrap()
 }
 
-/// A place where the last commit was `BEFORE`.
+/// Returns a client of a store whose last commit is `VERSION_BEFORE`.
 fn client_at_version_before() -> RawClient {
     let mut client = RedisLocation::on_shared_server().connect();
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &VERSION_BEFORE]);
-    client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &VERSION_BEFORE]);
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &VERSION_BEFORE]);
+    client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &VERSION_BEFORE]);
     client
 }
 
 fn marker_key(client: &mut RawClient) -> String {
-    client.key("mark")
+    client.key("marker")
 }
 
-/// Scripts are not rolled back. So what could fail is looked at before anything is written.
+/// Scripts are not rolled back, so a commit checks everything that could fail before it writes.
 #[test]
 fn commit_acknowledging_missing_events_writes_nothing() {
     let mut client = client_at_version_before();
-    let mark = marker_key(&mut client);
+    let marker = marker_key(&mut client);
     client.set_owner("w", "o", Some((&outbox_event("a", 0), "7")));
     let queued = outbox_event("a", 1);
     client.command(&["LPUSH", ":o:events", &queued]);
-    let writes: [&[&str]; 2] = [&["SET", &mark, "1"], &["acknowledge", "o", "", "", "set aside\n"]];
+    let writes: [&[&str]; 2] = [&["SET", &marker, "1"], &["acknowledge", "o", "", "", "set aside\n"]];
     assert_eq!(run_commit(&mut client, &[["o", "w", "7", "3"]], &writes), "fenced");
-    let left = (
+    let remaining = (
         client.integer_reply(&["LLEN", ":o:events"]),
         client.integer_reply(&["LLEN", ":event.worker:w:event"]),
     );
-    assert_eq!((left, client.integer_reply(&["EXISTS", ":mark"])), ((1, 1), 0));
-    let writes: [&[&str]; 2] = [&["SET", &mark, "1"], &["acknowledge", "o", "", "aside "]];
-    assert_eq!(run_commit(&mut client, &[["o", "w", "7", "2"]], &writes), "done");
+    assert_eq!((remaining, client.integer_reply(&["EXISTS", ":marker"])), ((1, 1), 0));
+    let writes: [&[&str]; 2] = [&["SET", &marker, "1"], &["acknowledge", "o", "", "aside "]];
+    assert_eq!(run_commit(&mut client, &[["o", "w", "7", "2"]], &writes), "committed");
     assert_eq!(client.text_replies(&["LRANGE", ":events.set.aside", "0", "-1"]), [format!("aside {queued}")]);
     assert_eq!(
-        (client.integer_reply(&["EXISTS", ":mark"]), client.integer_reply(&["LLEN", ":o:events"])),
+        (client.integer_reply(&["EXISTS", ":marker"]), client.integer_reply(&["LLEN", ":o:events"])),
         (1, 0)
     );
 }
@@ -82,80 +93,99 @@ fn commit_is_refused_if_the_outbox_has_changed() {
         ["p", "w", "", "0"],
     ] {
         let mut client = client_at_version_before();
-        let mark = marker_key(&mut client);
+        let marker = marker_key(&mut client);
         client.set_owner("w", "o", Some((&outbox_event("a", 0), "7")));
-        assert_eq!(run_commit(&mut client, &[fence], &[&["SET", &mark, "1"]]), "fenced", "{fence:?}");
-        assert_eq!(client.integer_reply(&["EXISTS", ":mark"]), 0);
+        assert_eq!(run_commit(&mut client, &[fence], &[&["SET", &marker, "1"]]), "fenced", "{fence:?}");
+        assert_eq!(client.integer_reply(&["EXISTS", ":marker"]), 0);
     }
 }
 
-/// Its answer was lost, and others have committed since.
+/// Its reply was lost, and other commits followed.
 #[test]
-fn resent_commit_is_recognised_by_its_mark() {
+fn resent_commit_is_recognised_by_its_nonce() {
     let mut client = client_at_version_before();
     let key = client.key("list");
     let write: [&[&str]; 1] = [&["RPUSH", &key, "1"]];
-    assert_eq!(run_commit(&mut client, &[], &write), "done");
-    assert_eq!(run_commit(&mut client, &[], &write), "done");
+    assert_eq!(run_commit(&mut client, &[], &write), "committed");
+    assert_eq!(run_commit(&mut client, &[], &write), "committed");
     for n in 6..16 {
         let later = [[0, 0, 0, 0, 0, 0, 0, n], [n; 8]].concat();
-        client.command(&[b"SET".as_slice(), b":pointsman:point", &later]);
-        client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &later]);
-        assert_eq!(run_commit(&mut client, &[], &write), "done", "it is known among what was told");
+        client.command(&[b"SET".as_slice(), b":pointsman:store-state", &later]);
+        client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &later]);
+        assert_eq!(run_commit(&mut client, &[], &write), "committed", "its commit record is found");
     }
     assert_eq!(client.integer_reply(&["LLEN", ":list"]), 1);
     let other = [[0, 0, 0, 0, 0, 0, 0, 5], [9; 8]].concat();
-    client.command(&[b"DEL".as_slice(), b":pointsman:told"]);
-    client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &other]);
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &other]);
-    assert_eq!(run_commit(&mut client, &[], &write), "behind", "that was another of the same number");
+    client.command(&[b"DEL".as_slice(), b":pointsman:commit-records"]);
+    client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &other]);
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &other]);
+    assert_eq!(
+        run_commit(&mut client, &[], &write),
+        "conflict",
+        "the commit record with this version has another nonce"
+    );
 }
 
 #[test]
 fn invalidation_records_of_recent_commits_are_kept() {
-    let touched = |client: &mut RawClient| client.text_replies(&["LRANGE", ":pointsman:touched", "0", "-1"]);
+    let read_records = |client: &mut RawClient| {
+        client.text_replies(&["LRANGE", ":pointsman:invalidation-records", "0", "-1"])
+    };
     let mut client = client_at_version_before();
-    (0..20).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:touched", &format!("before {n}")])));
-    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "done");
-    let kept = touched(&mut client);
-    assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (16, "mine", "before 19"));
+    (0..20).for_each(|n| {
+        drop(client.command(&["LPUSH", ":pointsman:invalidation-records", &format!("before {n}")]))
+    });
+    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "committed");
+    let records = read_records(&mut client);
+    assert_eq!((records.len(), records[0].as_str(), records[1].as_str()), (16, "mine", "before 19"));
     let mut client = client_at_version_before();
-    client.command(&["LPUSH", ":pointsman:touched", "before"]);
-    assert_eq!(run_commit(&mut client, &[], &[]), "done");
-    assert_eq!(touched(&mut client), [""; 0], "one that does not tell makes the others worthless");
+    client.command(&["LPUSH", ":pointsman:invalidation-records", "before"]);
+    assert_eq!(run_commit(&mut client, &[], &[]), "committed");
+    assert_eq!(read_records(&mut client), [""; 0], "a commit without a record deletes the older ones");
     let mut client = client_at_version_before();
-    client.command(&["SET", ":pointsman:touched", "somebody else's"]);
-    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "done", "nothing depends on it");
-    assert_eq!(touched(&mut client), ["mine"]);
+    client.command(&["SET", ":pointsman:invalidation-records", "not a list"]);
+    assert_eq!(
+        run_commit_with_invalidation(&mut client, "mine", &[], &[]),
+        "committed",
+        "a wrong type is replaced"
+    );
+    assert_eq!(read_records(&mut client), ["mine"]);
 }
 
 #[test]
 fn nodes_slightly_behind_receive_invalidation_records() {
     let mut client = RedisLocation::on_shared_server().connect();
-    let point = [[0, 0, 0, 0, 0, 0, 0, 20], [7; 8]].concat();
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &point]);
-    (0..16).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:touched", &n.to_string()])));
-    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:asked"];
+    let version = [[0, 0, 0, 0, 0, 0, 0, 20], [7; 8]].concat();
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &version]);
+    (0..16).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:invalidation-records", &n.to_string()])));
+    let names = [
+        "store-state",
+        "commit-records",
+        "write-lock",
+        "write-lock:waiting",
+        "invalidation-records",
+        "write-lock:requested",
+    ];
     let keys = names.map(|name| format!(":pointsman:{name}"));
-    let told = |client: &mut RawClient, known: &str| {
-        let words = ["EVAL", BEGIN, "6"].into_iter().chain(keys.iter().map(String::as_str));
-        let answer = client.command(&words.chain(["me", "3000", known]).collect::<Vec<_>>());
-        answer.list()[2].clone().list().len()
+    let count_records = |client: &mut RawClient, cached_version: &str| {
+        let args = ["EVAL", BEGIN, "6"].into_iter().chain(keys.iter().map(String::as_str));
+        let reply = client.command(&args.chain(["me", "3000", cached_version]).collect::<Vec<_>>());
+        reply.list()[2].clone().list().len()
     };
-    assert_eq!(["20", "19", "4", "3", ""].map(|known| told(&mut client, known)), [0, 1, 16, 0, 0]);
-    client.command(&["SET", ":pointsman:touched", "somebody else's"]);
-    assert_eq!(told(&mut client, "19"), 0);
+    assert_eq!(["20", "19", "4", "3", ""].map(|cached| count_records(&mut client, cached)), [0, 1, 16, 0, 0]);
+    client.command(&["SET", ":pointsman:invalidation-records", "not a list"]);
+    assert_eq!(count_records(&mut client, "19"), 0);
 }
 
 fn claim_objects(client: &mut RawClient, workers: &[&str]) -> Vec<String> {
     claim_objects_with_limit(client, "1000", workers)
 }
 
-/// The same, with so many names looked at.
+/// The same, with a limit on the queued names that are read.
 fn claim_objects_with_limit(client: &mut RawClient, names: &str, workers: &[&str]) -> Vec<String> {
     let prefix = client.prefix.clone();
-    let words = ["EVAL", CLAIM_OBJECTS, "1", ":objects.with.events", &prefix, "15000", names];
-    client.text_replies(&words.iter().chain(workers).collect::<Vec<_>>())
+    let args = ["EVAL", CLAIM_OBJECTS, "1", ":objects.with.events", &prefix, "15000", names];
+    client.text_replies(&args.iter().chain(workers).collect::<Vec<_>>())
 }
 
 #[test]
@@ -164,7 +194,7 @@ fn claim_returns_objects_already_owned() {
     client.set_owner("b", "o", Some((&outbox_event("a", 0), "7")));
     client.set_heartbeat("b");
     assert_eq!(claim_objects(&mut client, &["a", "b", "c"]), ["b", "o"]);
-    assert_eq!(claim_objects(&mut client, &["a", "b", "c"]), ["b", "o"], "asked again, it is told the same");
+    assert_eq!(claim_objects(&mut client, &["a", "b", "c"]), ["b", "o"], "a repeated call returns the same");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::wait_until;
 
-/// What was set aside, the oldest first: the line before it, and what came.
+/// Returns the set-aside entries, oldest first: header and entry.
 fn read_set_aside(client: &mut RawClient) -> Vec<(serde_json::Value, Vec<u8>)> {
     let list = client.command(&["LRANGE", ":events.set.aside", "0", "-1"]);
     let split = |reply: &RedisReply| {
@@ -63,11 +63,11 @@ async fn invalid_entries_are_set_aside_and_later_events_journaled() {
     wait_until_outbox_is_drained(&location).await;
     let aside = read_set_aside(&mut client);
     assert_eq!(aside.len(), cases.len());
-    for ((told, kept), (bytes, why)) in aside.iter().zip(cases) {
-        let reason = told["reason"].as_str().unwrap();
+    for ((header, entry), (bytes, why)) in aside.iter().zip(cases) {
+        let reason = header["reason"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");
-        assert_eq!((told["object"].as_str(), told["at"].is_string()), (Some("o"), true));
-        assert!(kept == bytes, "{reason}: it is kept as it came");
+        assert_eq!((header["object"].as_str(), header["at"].is_string()), (Some("o"), true));
+        assert!(entry == bytes, "{reason}: the entry was changed");
     }
     monitor.stop_and_assert_no_violations();
     node.close().await;
@@ -91,7 +91,7 @@ async fn entries_of_invalid_object_names_are_set_aside() {
     wait_until_outbox_is_drained(&location).await;
     let aside = read_set_aside(&mut client);
     assert_eq!(aside.len(), 9);
-    assert!(aside.iter().all(|(told, _)| told["reason"].as_str().unwrap().contains("name")), "{aside:?}");
+    assert!(aside.iter().all(|(header, _)| header["reason"].as_str().unwrap().contains("name")), "{aside:?}");
     node.close().await;
 }
 
@@ -106,8 +106,8 @@ async fn direct_emits_set_invalid_entries_aside_too() {
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), "second"]);
     node.emit(new_event("a").with_key("o").with_value("2")).await;
     assert_eq!(event_values(&node.read_journal().await), ["1", "2"]);
-    let kept: Vec<_> = read_set_aside(&mut client).into_iter().map(|(_, kept)| kept).collect();
-    assert_eq!(kept, [b"first".to_vec(), b"second".to_vec()]);
+    let entries: Vec<_> = read_set_aside(&mut client).into_iter().map(|(_, entry)| entry).collect();
+    assert_eq!(entries, [b"first".to_vec(), b"second".to_vec()]);
     assert_eq!(
         client.list_keys("event.worker:other:*"),
         ["event.worker:other:heartbeat", "event.worker:other:object"]
@@ -115,7 +115,7 @@ async fn direct_emits_set_invalid_entries_aside_too() {
     node.close().await;
 }
 
-/// What producers leave again and again does not fill the server.
+/// A producer of invalid entries does not fill the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn set_aside_list_keeps_the_newest_entries() {
     let location = RedisLocation::on_shared_server();
@@ -128,16 +128,17 @@ async fn set_aside_list_keeps_the_newest_entries() {
     assert_eq!(client.integer_reply(&["LLEN", ":events.set.aside"]), 10_000);
     let aside = read_set_aside(&mut client);
     assert_eq!((aside[0].1.as_slice(), aside[9_999].1.as_slice()), (b"3".as_slice(), b"third".as_slice()));
-    wait_until("it is told", async || {
-        let told = node.store.warnings();
-        told.iter()
-            .any(|told| told.contains("10000 outbox entries") && told.contains("older ones were deleted"))
+    wait_until("a warning reports them", async || {
+        let warnings = node.store.warnings();
+        warnings.iter().any(|warning| {
+            warning.contains("10000 outbox entries") && warning.contains("older ones were deleted")
+        })
     })
     .await;
     node.close().await;
 }
 
-/// Counts the log lines about entries that were set aside, and the entries they tell of.
+/// Counts the log lines about set-aside entries, and the entries that they report.
 #[derive(Default)]
 struct SetAsideLogCounts {
     lines: AtomicU64,
@@ -182,8 +183,8 @@ impl Subscriber for CountingSubscriber {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_set_aside_entries_make_few_log_lines() {
     const ENTRIES: u64 = 3_000;
-    let lines = Arc::new(SetAsideLogCounts::default());
-    tracing::subscriber::set_global_default(CountingSubscriber(lines.clone())).unwrap();
+    let counts = Arc::new(SetAsideLogCounts::default());
+    tracing::subscriber::set_global_default(CountingSubscriber(counts.clone())).unwrap();
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
@@ -195,7 +196,7 @@ async fn many_set_aside_entries_make_few_log_lines() {
     wait_until_outbox_is_drained(&location).await;
     let aside = client.command(&["LLEN", ":events.set.aside"]);
     assert_eq!(aside, RedisReply::Number(ENTRIES as i64));
-    let (lines, entries) = (lines.lines.load(Ordering::Relaxed), lines.entries.load(Ordering::Relaxed));
+    let (lines, entries) = (counts.lines.load(Ordering::Relaxed), counts.entries.load(Ordering::Relaxed));
     assert!((1..=30).contains(&lines) && entries <= ENTRIES, "{lines} lines about {entries} entries");
     node.close().await;
 }

@@ -16,13 +16,13 @@ use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A dead worker, in whose hands are the first of an object's events and this id.
+/// Leaves an object of a dead worker: its first event is in flight with this id.
 fn leave_orphaned_object(client: &mut RawClient, id: &str) {
     client.set_owner("ghost", "o", Some((&outbox_event("a", 0), id)));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
 }
 
-/// All are journaled once and in order; answers the id of the first.
+/// Asserts that all events are journaled once and in order; returns the id of the first.
 async fn assert_all_journaled(location: &RedisLocation) -> EventId {
     let monitor = InvariantMonitor::start(location);
     let node = TestNode::open(location).await;
@@ -37,17 +37,17 @@ async fn assert_all_journaled(location: &RedisLocation) -> EventId {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_flight_event_of_a_dead_worker_is_journaled_first() {
-    for in_line in [false, true] {
+    for is_queued in [false, true] {
         let location = RedisLocation::on_shared_server();
         let mut client = location.connect();
         leave_orphaned_object(&mut client, "5");
-        if in_line {
+        if is_queued {
             client.command(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
         }
         assert_eq!(
             assert_all_journaled(&location).await,
             EventId::new(5).unwrap(),
-            "nothing greater is journaled"
+            "the assigned id is used, because the journal has no greater one"
         );
     }
 }
@@ -72,20 +72,20 @@ async fn unusable_assigned_id_is_replaced() {
 async fn usable_assigned_id_is_kept() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    // It was given beforehand, and nothing was journaled since.
-    let given = now().micros().to_string();
-    leave_orphaned_object(&mut client, &given);
-    client.command(&["SET", ":next.event.id", &given]);
-    assert_eq!(assert_all_journaled(&location).await.to_string(), given);
+    // The id was assigned before, and nothing was journaled since.
+    let assigned_id = now().micros().to_string();
+    leave_orphaned_object(&mut client, &assigned_id);
+    client.command(&["SET", ":next.event.id", &assigned_id]);
+    assert_eq!(assert_all_journaled(&location).await.to_string(), assigned_id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn assigned_id_of_a_leaping_clock_is_replaced() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    let given = now().plus(Duration::from_secs(1 << 26)).micros().to_string();
-    leave_orphaned_object(&mut client, &given);
-    client.command(&["SET", ":next.event.id", &given]);
+    let assigned_id = now().plus(Duration::from_secs(1 << 26)).micros().to_string();
+    leave_orphaned_object(&mut client, &assigned_id);
+    client.command(&["SET", ":next.event.id", &assigned_id]);
     let first = assert_all_journaled(&location).await;
     assert!(first.timestamp() < now().plus(HOUR), "{first}");
 }
@@ -124,14 +124,14 @@ async fn worker_dying_before_ownership_loses_no_events() {
     node.close().await;
 }
 
-/// Only its name at the object tells that it holds it.
+/// Only the owner key of the object names the worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_owner_without_object_key_loses_no_events() {
-    for flying in [false, true] {
+    for in_flight in [false, true] {
         let location = RedisLocation::on_shared_server();
         let mut client = location.connect();
         client.command(&["SET", ":o:event.worker", "ghost"]);
-        if flying {
+        if in_flight {
             client.command(&["LPUSH", ":event.worker:ghost:event", &outbox_event("a", 0)]);
             client.command(&["SET", ":event.worker:ghost:event.id", "5"]);
         } else {
@@ -145,7 +145,7 @@ async fn dead_owner_without_object_key_loses_no_events() {
     }
 }
 
-/// A store without a prefix sees the keys of one that has some, and leaves them to it.
+/// A store without a prefix sees the keys of a store with one, and ignores them.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_another_store_are_not_taken_over() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
@@ -158,7 +158,7 @@ async fn objects_of_another_store_are_not_taken_over() {
     client.set_heartbeat("other");
     client.set_owner("other", "o", None);
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 0)]);
-    // It has looked through all keys when what it should find there is found.
+    // When the sweep has found all of these, it has scanned all keys.
     let mut ours = whole.connect();
     for n in 0..20 {
         ours.command(&["SET", &format!(":p{n}:event.worker"), "ghost"]);
@@ -184,8 +184,8 @@ async fn live_worker_keeps_its_object_until_it_dies() {
     client.push_events("o", &[outbox_event("a", 2)]);
     client.push_events("p", &[outbox_event("b", 7)]);
     assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
-    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 2, "they are another's");
-    // That it is dead is seen when somebody comes to it.
+    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 2, "the live worker owns the object");
+    // The next claim of the object finds that its owner is dead.
     client.delete_heartbeat("other");
     client.push_events("o", &[outbox_event("a", 3)]);
     assert_eq!(event_values(&node.wait_for_events(5).await), ["7", "0", "1", "2", "3"]);
@@ -195,7 +195,7 @@ async fn live_worker_keeps_its_object_until_it_dies() {
     node.close().await;
 }
 
-/// Nobody pushes to the object any more: the one who looks for what the dead hold finds it.
+/// Without further pushes to the object, the sweep for dead workers finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_a_worker_that_dies_later_are_requeued() {
     let location = RedisLocation::on_shared_server();
@@ -222,23 +222,24 @@ async fn worker_wrongly_taken_for_dead_does_no_harm() {
         let slow = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
         let mut client = location.connect();
         let hash = client.text_reply(&["SCRIPT", "LOAD", script]).unwrap();
-        let held = proxy.arm(&hash, CommandFault::DelayCommand);
+        let fault = proxy.arm(&hash, CommandFault::DelayCommand);
         client.push_events("o", &[outbox_event("a", 0), outbox_event("a", 1)]);
-        tokio::task::block_in_place(|| held.wait_until_triggered());
+        tokio::task::block_in_place(|| fault.wait_until_triggered());
         let monitor = InvariantMonitor::start(&location);
-        // It is not heard of for a while, and somebody comes to its object.
-        let beats: Vec<String> = client.list_keys("event.worker:*:heartbeat");
-        beats.iter().for_each(|key| drop(client.command(&["DEL", key])));
+        // Its heartbeats expire, and another node claims its object.
+        let heartbeats: Vec<String> = client.list_keys("event.worker:*:heartbeat");
+        heartbeats.iter().for_each(|key| drop(client.command(&["DEL", key])));
         client.push_events("o", &[outbox_event("a", 2)]);
         let other = TestNode::open(&location).await;
         let before = other.wait_for_events(3).await;
         wait_until_outbox_is_drained(&location).await;
-        // What is queued now is in the hands of yet another one.
+        // A third worker owns the object when the next event is pushed.
         client.set_heartbeat("ghost");
         client.set_owner("ghost", "o", None);
         client.push_events("o", &[outbox_event("a", 3)]);
-        held.release();
-        wait_until("it goes on", async || slow.try_emit(new_event("direct")).await.is_ok()).await;
+        fault.release();
+        wait_until("the node can write again", async || slow.try_emit(new_event("direct")).await.is_ok())
+            .await;
         client.delete_heartbeat("ghost");
         client.push_events("o", &[outbox_event("a", 4)]);
         let after = other.wait_for_events(6).await;
@@ -252,7 +253,7 @@ async fn worker_wrongly_taken_for_dead_does_no_harm() {
     }
 }
 
-/// A node that ends in good order leaves nothing behind for which others would have to wait.
+/// A node that stops leaves no keys that peers would have to wait for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stopping_node_releases_its_objects_at_once() {
     let location = RedisLocation::on_shared_server();
@@ -268,7 +269,7 @@ async fn stopping_node_releases_its_objects_at_once() {
         }
         sleep(Duration::from_millis(round)).await;
         node.close().await;
-        wait_until("its workers live no more", async || {
+        wait_until("no worker has a heartbeat", async || {
             client.list_keys("event.worker:*:heartbeat").is_empty()
         })
         .await;

@@ -5,7 +5,7 @@ use pointsman_store_conformance::copy::StoreLocation as _;
 
 use crate::store_location::{StoreKind, StoreLocation, run_command};
 
-/// A field of a hash.
+/// Returns a random field of a hash.
 fn random_field(key: &str) -> String {
     run_command(&["HRANDFIELD", key]).text().unwrap()
 }
@@ -15,23 +15,23 @@ async fn every_changed_row_is_reported_in_its_table() {
     let (file, keys) = (StoreLocation::create_filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
     file.copy_to(&keys).await.unwrap();
     assert_eq!(file.differing_tables(&keys).await, []);
-    let mut altered = Vec::new();
-    for (section, hash) in [
+    let mut changed_tables = Vec::new();
+    for (table, hash) in [
         (TableKind::NamedTexts, "pointsman:texts"),
         (TableKind::Rules, "pointsman:rules"),
-        (TableKind::FileDigests, "pointsman:files"),
+        (TableKind::FileDigests, "pointsman:file-digests"),
         (TableKind::Schedules, "pointsman:schedules"),
         (TableKind::Objects, "pointsman:objects"),
-        (TableKind::AuditEntries, "pointsman:deeds"),
+        (TableKind::AuditEntries, "pointsman:audit-entries"),
     ] {
         let hash = keys.key(hash);
-        let field = if section == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
-        assert_eq!(run_command(&["HDEL", &hash, &field]).number(), Some(1), "{section}");
-        altered.push(section);
-        assert_eq!(file.differing_tables(&keys).await, altered, "{section}");
+        let field = if table == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
+        assert_eq!(run_command(&["HDEL", &hash, &field]).number(), Some(1), "{table}");
+        changed_tables.push(table);
+        assert_eq!(file.differing_tables(&keys).await, changed_tables, "{table}");
     }
     let log = run_command(&["KEYS", &keys.key("sync_tasks#*:logs")]).texts().pop().unwrap();
     run_command(&["ZPOPMAX", &log]);
-    altered.insert(altered.len() - 1, TableKind::Logs);
-    assert_eq!(file.differing_tables(&keys).await, altered);
+    changed_tables.insert(changed_tables.len() - 1, TableKind::Logs);
+    assert_eq!(file.differing_tables(&keys).await, changed_tables);
 }

@@ -13,11 +13,11 @@ async fn broken_connection_loses_no_copied_rows() {
     let keys = StoreLocation::empty_redis();
     let proxy = Arc::new(Proxy::start(shared_redis().unwrap().address()).unwrap());
     let url = format!("redis://{}/?prefix={}&connect_timeout=1", proxy.address(), keys.prefix());
-    let (proxy, over_the_wire) =
+    let (proxy, open_through_proxy) =
         (proxy.clone(), move || Box::new(RedisStoreCopy::target(&url).unwrap()) as _);
     let cut = move || {
         proxy.refuse_connections(true).unwrap();
         proxy.close_connections();
     };
-    a_copy_continues_after_a_broken_connection(keys, over_the_wire, cut).await;
+    a_copy_continues_after_a_broken_connection(keys, open_through_proxy, cut).await;
 }

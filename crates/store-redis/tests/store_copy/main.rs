@@ -1,4 +1,4 @@
-//! Moving a store to Redis and from there, and what may come in between.
+//! Copies of stores to and from Redis, and their failures.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod differences;

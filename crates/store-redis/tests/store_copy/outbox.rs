@@ -1,4 +1,4 @@
-//! What producers have left, and what they knew before there was a store.
+//! Copies of a store with outbox events, and of objects that are older than the store.
 
 use pointsman_core::EventId;
 use pointsman_core::store::EmitBatch;
@@ -10,7 +10,7 @@ use pointsman_testing::{RedisServer as Server, RedisSettings};
 
 use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
 
-/// Leaves an event for an object, as document 001 says.
+/// Pushes an event of an object as in document 001.
 fn push_event(location: &StoreLocation, object: &str, event: &str) {
     run_command(&["LPUSH", &location.key(&format!("{object}:events")), event]);
     run_command(&["LPUSH", &location.key("objects.with.events"), object]);
@@ -33,20 +33,20 @@ async fn source_with_outbox_events_is_refused_until_drained() {
         push_event(&location, "order:1", r#"{"type": "a"}"#);
         assert_eq!(undrained_events(&location).as_deref(), Some("1 event"));
         push_event(&location, "shop/order:2", r#"{"type": "a", "tenant": "shop"}"#);
-        // In flight with a worker that has died.
+        // In flight at a dead worker.
         run_command(&["LPUSH", &location.key("event.worker:dead:event"), r#"{"type": "a"}"#]);
         assert_eq!(undrained_events(&location).as_deref(), Some("3 events"));
         run_command(&["DEL", &location.key("event.worker:dead:event")]);
-        push_event(&location, "order:1", "no event");
+        push_event(&location, "order:1", "not an event");
     })
     .await;
-    // A server drains what events there are, and sets aside what is none.
+    // A node drains the events, and sets the invalid entry aside.
     let store = source.open(START_TIME).await;
     let location = source.clone();
     run_blocking(move || {
         let begun = std::time::Instant::now();
         while undrained_events(&location).is_some() {
-            assert!(begun.elapsed().as_secs() < 60, "it is not drained");
+            assert!(begun.elapsed().as_secs() < 60, "the outbox is not drained");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         assert_eq!(RedisStoreCopy::source(&location.url()).unwrap().count_set_aside_entries().unwrap(), 1);
@@ -64,9 +64,9 @@ async fn events_pushed_during_a_copy_are_detected() {
         StoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     let location = source.clone();
-    let moved =
+    let copying =
         source.copy_to_with_hook(&target, 1, move || push_event(&location, "order:1", r#"{"type": "a"}"#));
-    let error = moved.await.unwrap_err();
+    let error = copying.await.unwrap_err();
     assert!(matches!(error, CopyError::SourceWritten), "{error}");
 }
 
@@ -79,22 +79,22 @@ async fn store_can_be_copied_within_its_database() {
     let server = Server::start(RedisSettings::default()).unwrap();
     let (plain, other) = (server.url(), server.admin().url_with_prefix("other:"));
     run_blocking(move || {
-        let moved = |from: &mut dyn CopyEndpoint, to: &mut dyn CopyEndpoint| {
+        let copy = |from: &mut dyn CopyEndpoint, to: &mut dyn CopyEndpoint| {
             let report = copy_store(from, to, &mut |_| {}).unwrap();
             assert!(report.differing_tables().is_empty(), "{report:?}");
         };
-        moved(&mut *file.open_source(), &mut RedisStoreCopy::target(&plain).unwrap());
-        moved(&mut RedisStoreCopy::source(&plain).unwrap(), &mut RedisStoreCopy::target(&other).unwrap());
+        copy(&mut *file.open_source(), &mut RedisStoreCopy::target(&plain).unwrap());
+        copy(&mut RedisStoreCopy::source(&plain).unwrap(), &mut RedisStoreCopy::target(&other).unwrap());
         server.run_command(&["LPUSH", "other:order:1:events", "{}"]).unwrap();
-        moved(&mut RedisStoreCopy::source(&plain).unwrap(), &mut *target.open_target());
+        copy(&mut RedisStoreCopy::source(&plain).unwrap(), &mut *target.open_target());
         let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
         assert!(
             matches!(&error, CopyNotReady::OrphanedOutbox { objects, .. } if objects == "order:1"),
             "{error}"
         );
         let call = format!("redis-cli -h {} -p {} -n 0 ", server.address().ip(), server.port());
-        let told = error.to_string();
-        let command = told.split_once(&call).unwrap_or_else(|| panic!("{told}")).1;
+        let message = error.to_string();
+        let command = message.split_once(&call).unwrap_or_else(|| panic!("{message}")).1;
         server.run_command(&command.split(' ').collect::<Vec<_>>()).unwrap();
         let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
         assert!(matches!(error, CopyNotReady::OutboxNotEmpty { .. }), "{error}");
@@ -105,15 +105,15 @@ async fn store_can_be_copied_within_its_database() {
 #[tokio::test]
 async fn objects_with_only_a_last_event_id_are_copied() {
     let harness = CopyHarness::with_kinds(&[StoreKind::Redis]);
-    let world = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
-    let known = world.emit(new_event("a").with_key("order:1")).await;
-    let emitted = world.emit(new_event("a").with_key("order:3").for_tenant("shop")).await;
+    let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
+    let first = fixture.emit(new_event("a").with_key("order:1")).await;
+    let emitted = fixture.emit(new_event("a").with_key("order:3").for_tenant("shop")).await;
     let location = harness.close_current();
     let at = location.clone();
     run_blocking(move || {
         run_command(&["SET", &at.key("order:2:last.event.id"), "1600000000000000"]);
         run_command(&["SET", &at.key("shop/order:4:last.event.id"), "1600000000000001"]);
-        run_command(&["SET", &at.key("strange:last.event.id"), "no id"]);
+        run_command(&["SET", &at.key("invalid:last.event.id"), "not an id"]);
     })
     .await;
     let (file, keys) = (StoreLocation::create_empty(StoreKind::Sqlite).await, StoreLocation::empty_redis());
@@ -124,13 +124,13 @@ async fn objects_with_only_a_last_event_id_are_copied() {
             let to = to.clone();
             move || to.open_source().count_rows(TableKind::Objects).unwrap()
         });
-        // The name with a slash may be that of two objects.
+        // The name with a slash may belong to two objects.
         assert_eq!(objects.await, Some(5));
     }
     for at in [file, keys] {
-        let store = harness.open_at(at, world.now).await;
+        let store = harness.open_at(at, fixture.now).await;
         for (to, prev) in [
-            (new_event("a").with_key("order:1"), Some(known.id)),
+            (new_event("a").with_key("order:1"), Some(first.id)),
             (new_event("a").with_key("order:3").for_tenant("shop"), Some(emitted.id)),
             (new_event("a").with_key("order:2"), Some(EventId::from_i64(1_600_000_000_000_000))),
             (
@@ -140,7 +140,7 @@ async fn objects_with_only_a_last_event_id_are_copied() {
             (new_event("a").with_key("order:5"), None),
         ] {
             let emission = EmitBatch { events: vec![to], idempotency: None };
-            let (receipts, _) = expect_ok(store.append(vec![emission], None, world.now).await);
+            let (receipts, _) = expect_ok(store.append(vec![emission], None, fixture.now).await);
             assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, prev);
         }
         harness.close_current();

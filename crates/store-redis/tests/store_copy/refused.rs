@@ -47,11 +47,12 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
     let foreign = target.key("session:1");
     run_blocking({
         let foreign = foreign.clone();
-        move || run_command(&["SET", &foreign, "theirs"])
+        move || run_command(&["SET", &foreign, "foreign"])
     })
     .await;
     source.copy_to(&target).await.unwrap();
-    run_blocking(move || assert_eq!(run_command(&["GET", &foreign]).text().as_deref(), Some("theirs"))).await;
+    run_blocking(move || assert_eq!(run_command(&["GET", &foreign]).text().as_deref(), Some("foreign")))
+        .await;
 }
 
 #[tokio::test]
@@ -71,20 +72,20 @@ async fn missing_source_creates_no_keys() {
 #[tokio::test]
 async fn copy_stops_when_memory_is_full() {
     let harness = CopyHarness::with_kinds(&[StoreKind::Sqlite]);
-    let world = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
+    let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let large = format!("\"{}\"", "x".repeat(500_000));
     for _ in 0..100 {
-        world.emit(new_event("bulk").with_value(&large)).await;
+        fixture.emit(new_event("bulk").with_value(&large)).await;
     }
     let file = harness.close_current();
     let server = Server::start(RedisSettings::with_directives(&[("maxmemory", "32mb")])).unwrap();
     let (url, from) = (server.url(), file.clone());
-    let moved = run_blocking(move || {
+    let copying = run_blocking(move || {
         copy_store(&mut *from.open_source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
     });
-    let error = moved.await.unwrap_err();
-    let told = matches!(&error, CopyError::WriteTarget(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
-    assert!(told, "{error:?}");
+    let error = copying.await.unwrap_err();
+    let is_memory_error = matches!(&error, CopyError::WriteTarget(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
+    assert!(is_memory_error, "{error:?}");
     let url = server.url();
     let report = run_blocking(move || {
         server.run_command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();

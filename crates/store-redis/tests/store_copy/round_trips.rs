@@ -1,4 +1,4 @@
-//! What was moved is the same, and goes on.
+//! A copied store has the same contents and continues to work.
 
 use pointsman_store::store_copy::{CopyEndpoint, copy_store};
 use pointsman_store_conformance::copy::round_trips::assert_equal_after_copies;
@@ -8,7 +8,7 @@ use pointsman_testing::RedisCluster;
 
 use crate::store_location::{StoreKind, StoreLocation};
 
-/// From a file to Redis, to PostgreSQL, to Redis again, and home.
+/// From SQLite to Redis, PostgreSQL, Redis, and back to SQLite.
 const ROUND: [StoreKind; 5] =
     [StoreKind::Sqlite, StoreKind::Redis, StoreKind::Postgres, StoreKind::Redis, StoreKind::Sqlite];
 
@@ -35,12 +35,12 @@ async fn store_can_be_copied_to_and_from_a_cluster() {
     );
     run_blocking(move || {
         let cluster = RedisCluster::start().unwrap();
-        let moved = |from: &mut dyn CopyEndpoint, to: &mut dyn CopyEndpoint| {
+        let copy = |from: &mut dyn CopyEndpoint, to: &mut dyn CopyEndpoint| {
             let report = copy_store(from, to, &mut |_| {}).unwrap();
             assert!(report.differing_tables().is_empty(), "{report:?}");
         };
-        moved(&mut *file.open_source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
-        moved(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.open_target());
+        copy(&mut *file.open_source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
+        copy(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.open_target());
     })
     .await;
 }

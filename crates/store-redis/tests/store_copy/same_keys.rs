@@ -7,24 +7,24 @@ use pointsman_store_conformance::fixture::*;
 use crate::key_dump::assert_same_keys;
 use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
 
-/// Fills a store on Redis, moves it on along other kinds of places, and answers where it was and where it came to.
-async fn copy_along(way: &[StoreKind]) -> (StoreLocation, StoreLocation) {
-    let harness = CopyHarness::with_kinds(way);
-    let mut world = StoreFixture::new(&harness, full_registration()).await;
-    fill_store(&mut world).await;
+/// Fills a store on Redis and copies it through stores of these kinds; returns the first and the last location.
+async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
+    let harness = CopyHarness::with_kinds(kinds);
+    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
+    fill_store(&mut fixture).await;
     for name in ["shop/orders", "shop/customers"] {
-        world.request_run(name).await;
+        fixture.request_run(name).await;
     }
-    for task in world.claim_for_handlers(&["shop"], 1).await {
-        let logs = vec![info_line(world.now, "begun"), info_line(world.seconds_from_now(1), "half")];
-        world
+    for task in fixture.claim_for_handlers(&["shop"], 1).await {
+        let logs = vec![info_line(fixture.now, "begun"), info_line(fixture.seconds_from_now(1), "half")];
+        fixture
             .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
             .await
             .unwrap();
     }
     let first = harness.close_current();
     let mut from = first.clone();
-    for kind in &way[1..] {
+    for kind in &kinds[1..] {
         let to = StoreLocation::create_empty(*kind).await;
         assert_eq!(from.copy_to(&to).await.unwrap().differing_tables(), []);
         from = to;
@@ -34,38 +34,38 @@ async fn copy_along(way: &[StoreKind]) -> (StoreLocation, StoreLocation) {
 
 #[tokio::test]
 async fn keys_are_unchanged_after_a_round_trip_through_sqlite() {
-    let (first, last) = copy_along(&[StoreKind::Redis, StoreKind::Sqlite, StoreKind::Redis]).await;
+    let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Sqlite, StoreKind::Redis]).await;
     run_blocking(move || assert!(assert_same_keys(first.prefix(), last.prefix(), &[]) > 50)).await;
 }
 
 #[tokio::test]
 async fn keys_are_unchanged_after_a_copy_within_redis() {
-    let (first, last) = copy_along(&[StoreKind::Redis, StoreKind::Redis]).await;
+    let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Redis]).await;
     run_blocking(move || assert!(assert_same_keys(first.prefix(), last.prefix(), &[]) > 50)).await;
 }
 
 #[tokio::test]
 async fn copy_writes_the_documented_keys() {
     let harness = CopyHarness::with_kinds(&[StoreKind::Sqlite]);
-    let mut world = StoreFixture::new(&harness, full_registration()).await;
-    fill_store(&mut world).await;
-    let last = world.journal_extent().await.head;
-    let run = world
+    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
+    fill_store(&mut fixture).await;
+    let last = fixture.journal_extent().await.head;
+    let run = fixture
         .list_tasks(&TaskFilter::default())
         .await
         .into_iter()
         .find(|task| task.id.as_str().contains("shop"));
     let run = run.unwrap();
-    let noted = world.list_tasks(&TaskFilter::default()).await;
+    let tasks = fixture.list_tasks(&TaskFilter::default()).await;
     let mut logged = None;
-    for task in &noted {
-        let messages = world.log_messages(&task.id).await;
+    for task in &tasks {
+        let messages = fixture.log_messages(&task.id).await;
         if !messages.is_empty() {
             logged = Some((task.id.clone(), messages.len()));
         }
     }
     let (logged, lines) = logged.unwrap();
-    let object = world.emit(new_event("report").with_key("daily")).await;
+    let object = fixture.emit(new_event("report").with_key("daily")).await;
     assert!(object.id > last);
     let (file, keys) = (harness.close_current(), StoreLocation::empty_redis());
     file.copy_to(&keys).await.unwrap();

@@ -1,4 +1,4 @@
-//! What holds for moves to any store and from there.
+//! The conformance suite of copies.
 
 use crate::store_location::StoreLocation;
 

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 pub(crate) type CopyHarness = copy::CopyingHarness<StoreLocation>;
 
-/// A kind of place.
+/// A kind of store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StoreKind {
     Sqlite,
@@ -28,16 +28,16 @@ pub(crate) enum StoreKind {
 
 #[derive(Clone, Debug)]
 pub(crate) enum StoreLocation {
-    /// Its path, and the folder that goes with it.
+    /// The path of the file, and its temporary folder.
     Sqlite(PathBuf, Arc<TempDir>),
-    /// A URL.
+    /// The URL of a database.
     Postgres(String),
-    /// What keys begin with on the server that all tests share.
+    /// The key prefix on the server that all tests share.
     Redis(String),
 }
 
 impl StoreLocation {
-    /// A prefix under which there is nothing.
+    /// Returns an unused prefix on Redis.
     pub(crate) fn empty_redis() -> Self {
         Self::Redis(unique_key_prefix())
     }
@@ -45,7 +45,7 @@ impl StoreLocation {
     pub(crate) fn prefix(&self) -> &str {
         match self {
             Self::Redis(prefix) => prefix,
-            Self::Sqlite(..) | Self::Postgres(_) => panic!("{self:?} is no Redis"),
+            Self::Sqlite(..) | Self::Postgres(_) => panic!("{self:?} is not on Redis"),
         }
     }
 
@@ -53,7 +53,7 @@ impl StoreLocation {
         shared_redis().unwrap().url_with_prefix(self.prefix())
     }
 
-    /// A key of this store.
+    /// Returns a key of this store.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix())
     }
@@ -101,11 +101,11 @@ impl copy::StoreLocation for StoreLocation {
     }
 }
 
-/// A connection to the server that all tests share.
+/// Connects to the server that all tests share.
 pub(crate) fn connect_shared_redis() -> RedisConnection {
     shared_redis().unwrap().connect().unwrap()
 }
 
-pub(crate) fn run_command(words: &[&str]) -> RedisReply {
-    connect_shared_redis().run_command(words).unwrap()
+pub(crate) fn run_command(args: &[&str]) -> RedisReply {
+    connect_shared_redis().run_command(args).unwrap()
 }

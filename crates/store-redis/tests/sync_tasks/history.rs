@@ -1,4 +1,4 @@
-//! What is remembered of a pair's tasks, and forgotten.
+//! Retention of the tasks of a source and collection.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use pointsman_store_conformance::fixture::{KEEP_EVERYTHING, RegistrationBuilder,
 
 use crate::SyncTaskHarness;
 
-const NOTHING: Retention = Retention { max_count: 0, max_age: Duration::ZERO };
+const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: Duration::ZERO };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_source_and_collection_has_its_own_history() {
-    let one = SyncTaskHarness::new();
-    // Their tasks' ids all begin with `a_x_y_` or `a_x_`.
+    let harness = SyncTaskHarness::new();
+    // The ids of their tasks all begin with `a_x_y_` or `a_x_`.
     let plan =
         RegistrationBuilder::default().collection("a/x", 1).collection("a/x_y", 1).collection("a_x/y", 1);
-    let mut world = StoreFixture::new(&one, plan).await;
-    let mut reader = one.reader();
+    let mut fixture = StoreFixture::new(&harness, plan).await;
+    let mut reader = harness.reader();
     let mut expected = [vec![], vec![], vec![]];
     for n in 0..3 {
-        for (pair, of_pair) in ["a/x", "a/x_y", "a_x/y"].iter().zip(&mut expected) {
-            of_pair.push((world.request_new_run(pair).await.to_string(), 1_700_000_000 + n * 10));
+        for (pair, pair_history) in ["a/x", "a/x_y", "a_x/y"].iter().zip(&mut expected) {
+            pair_history.push((fixture.request_new_run(pair).await.to_string(), 1_700_000_000 + n * 10));
         }
-        world.run_all_ready().await;
-        world.advance_clock(10);
+        fixture.run_all_ready().await;
+        fixture.advance_clock(10);
     }
     let [x, x_y, y] = expected;
     assert_eq!(reader.read_history("a", "x"), x);
@@ -34,36 +34,36 @@ async fn each_source_and_collection_has_its_own_history() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_tasks_leave_no_keys() {
-    let one = SyncTaskHarness::new();
+    let harness = SyncTaskHarness::new();
     let plan = RegistrationBuilder::default().collection("shop/orders", 5).collection("shop/items", 5);
-    let mut world = StoreFixture::new(&one, plan).await;
-    let mut reader = one.reader();
+    let mut fixture = StoreFixture::new(&harness, plan).await;
+    let mut reader = harness.reader();
     for _ in 0..3 {
-        world.request_new_run("shop/orders").await;
-        let claimed = world.claim_one().await;
+        fixture.request_new_run("shop/orders").await;
+        let claimed = fixture.claim_one().await;
         let line = pointsman_core::store::NewLogLine {
             task: claimed.seq,
             fence: claimed.fence,
-            line: info_line(world.now, "at it"),
+            line: info_line(fixture.now, "working"),
         };
-        world.store.append_log_lines(vec![line]).await.unwrap();
-        world.succeed(&claimed).await;
-        world.advance_clock(10);
+        fixture.store.append_log_lines(vec![line]).await.unwrap();
+        fixture.succeed(&claimed).await;
+        fixture.advance_clock(10);
     }
-    let live = world.request_new_run("shop/items").await;
+    let active = fixture.request_new_run("shop/items").await;
     assert_eq!(reader.read_history("shop", "orders").len(), 3);
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 3);
     let pruned =
-        world.prune(KEEP_EVERYTHING, Retention { max_count: 1, max_age: KEEP_EVERYTHING.max_age }).await;
+        fixture.prune(KEEP_EVERYTHING, Retention { max_count: 1, max_age: KEEP_EVERYTHING.max_age }).await;
     assert_eq!((pruned.tasks, reader.read_history("shop", "orders").len()), (2, 1));
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 1);
-    world.prune(KEEP_EVERYTHING, NOTHING).await;
-    let mut left = vec![
+    fixture.prune(KEEP_EVERYTHING, KEEP_NOTHING).await;
+    let mut remaining = vec![
         "sync_tasks_index:source#shop:collection#items".to_string(),
         "sync_tasks_priority_queue".to_string(),
         "sync_tasks_sequence".to_string(),
-        format!("sync_tasks#{live}"),
+        format!("sync_tasks#{active}"),
     ];
-    left.sort();
-    assert_eq!(reader.0.list_keys("sync_tasks*"), left);
+    remaining.sort();
+    assert_eq!(reader.0.list_keys("sync_tasks*"), remaining);
 }

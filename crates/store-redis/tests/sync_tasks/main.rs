@@ -1,4 +1,4 @@
-//! Document 002, as one sees it who knows nothing else: the tasks of sources in plain keys.
+//! Tasks of sources in the keys of document 002.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]
@@ -18,7 +18,7 @@ use pointsman_store_redis::Redis;
 
 use common::redis_location::{RawClient, RedisLocation};
 
-/// Where a story is told with the suite's words, and looked at in plain commands.
+/// A store for fixtures of the conformance suite, whose keys are read with plain commands.
 struct SyncTaskHarness(RedisLocation);
 
 impl SyncTaskHarness {
@@ -44,32 +44,32 @@ impl Harness for SyncTaskHarness {
     }
 }
 
-/// Somebody who has read the document.
+/// Reads the keys of document 002.
 struct SyncTaskReader(RawClient);
 
 impl SyncTaskReader {
-    /// The tasks that wait, the next one last; each with its score.
+    /// Reads the waiting tasks with their scores; the next one is the last.
     fn read_queue(&mut self) -> Vec<(String, i64)> {
         self.read_scored_members(":sync_tasks_priority_queue")
     }
 
-    /// A pair's tasks, the oldest first; each with its score.
+    /// Reads the tasks of a collection with their scores, oldest first.
     fn read_history(&mut self, source: &str, collection: &str) -> Vec<(String, i64)> {
         self.read_scored_members(&format!(":sync_tasks_index:source#{source}:collection#{collection}"))
     }
 
     fn read_scored_members(&mut self, key: &str) -> Vec<(String, i64)> {
-        let told = self.0.text_replies(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
-        told.chunks(2).map(|pair| (pair[0].clone(), pair[1].parse::<f64>().unwrap() as i64)).collect()
+        let reply = self.0.text_replies(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
+        reply.chunks(2).map(|pair| (pair[0].clone(), pair[1].parse::<f64>().unwrap() as i64)).collect()
     }
 
-    /// The fields of a task.
+    /// Reads the fields of a task.
     fn read_task(&mut self, id: &TaskId) -> BTreeMap<String, String> {
-        let told = self.0.text_replies(&["HGETALL", &format!(":sync_tasks#{id}")]);
-        told.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+        let reply = self.0.text_replies(&["HGETALL", &format!(":sync_tasks#{id}")]);
+        reply.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
     }
 
-    /// Status, and when it was started and finished.
+    /// Reads status, start time and end time of a task.
     fn read_status(&mut self, id: &TaskId) -> [String; 3] {
         let task = self.read_task(id);
         ["status", "started_at", "finished_at"].map(|field| task[field].clone())
