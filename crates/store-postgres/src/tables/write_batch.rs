@@ -152,16 +152,11 @@ impl WriteBatch {
         }
     }
 
-    pub(crate) fn set_task_grouping(&mut self, live: &ActiveTaskRow) {
-        match self.new_tasks.get_mut(&live.seq) {
-            Some(task) => {
-                (task.lane, task.concurrency_group, task.key_bucket) =
-                    (live.lane, live.concurrency_group, live.key_bucket)
-            }
-            None => {
-                self.task_groupings
-                    .insert(live.seq, (live.lane, live.concurrency_group, live.key_bucket.map(i32::from)));
-            }
+    pub(crate) fn set_task_grouping(&mut self, row: &ActiveTaskRow) {
+        let (lane, group, bucket) = (row.lane, row.concurrency_group, row.key_bucket);
+        match self.new_tasks.get_mut(&row.seq) {
+            Some(task) => (task.lane, task.concurrency_group, task.key_bucket) = (lane, group, bucket),
+            None => drop(self.task_groupings.insert(row.seq, (lane, group, bucket.map(i32::from)))),
         }
     }
 

@@ -95,7 +95,7 @@ impl TableKind {
             Self::Logs => "logs",
             Self::IdempotencyRecords => "idempotency_records",
             Self::Fires => "fires",
-            Self::AuditEntries => "<<<<<<< audit entries||||||| deeds======= audit_entries>>>>>>>",
+            Self::AuditEntries => "audit_entries",
             Self::OutboxReceipts => "outbox_receipts",
             Self::OutboxKeys => "outbox_keys",
             Self::OutboxRefusals => "outbox_refusals",
