@@ -152,8 +152,8 @@ test("shell: a link with an unknown token keeps the current session", async () =
 
 test("shell: a link with an unknown token says so on the login page", async () => {
   await openPage("/", async (page) => {
+    // The page reloads by itself when a token appears in its address.
     await page.goto(`${testServer.url}/#token=pm_unknown`);
-    await page.reload();
     await page.getByText("The token of the link is not valid").waitFor();
     assert.equal(await page.getByText("no longer accepted").count(), 0);
   }, { role: null, complaints: /401/ });
