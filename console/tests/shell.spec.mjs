@@ -174,13 +174,14 @@ test("shell: the window title names the screen, and the focus moves to an opened
     await page.getByRole("link", { name: "index" }).first().waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
-    await page.getByText("Why it is waiting").or(page.getByText("Attempts")).first().waitFor();
+    await page.waitForURL(/#\/tasks\/[^?]+$/);
+    await page.getByRole("heading", { name: "Why it is waiting" }).or(page.getByRole("heading", { name: "Attempts" })).first().waitFor();
     const id = await page.evaluate(() => location.hash.split("/").at(-1));
     await page.waitForFunction((title) => document.title === title, `${id} · Task · Pointsman`);
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
+    await page.waitForFunction(() => document.activeElement?.id === "main");
     await page.goBack();
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
-    assert.equal(await page.title(), "Tasks · Pointsman");
+    await page.waitForFunction(() => document.title === "Tasks · Pointsman");
   });
 });
 
