@@ -31,7 +31,7 @@
 //!
 //! let emitted = bus.emit(RecordPublished { id: 1, title: "Hello".into() }).await?;
 //! let tasks = bus.wait_for_tasks(&emitted).await?;
-//! assert_eq!(tasks[0].life.state.status(), TaskStatus::Done);
+//! assert_eq!(tasks[0].lifecycle.state.status(), TaskStatus::Done);
 //! bus.stop().await;
 //! # Ok(())
 //! # }
