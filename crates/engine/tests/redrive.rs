@@ -42,17 +42,17 @@ struct FailingHandler {
 
 impl FailingHandler {
     async fn with_failures(count: usize) -> Self {
-        let (store, mended, handled) =
+        let (store, is_repaired, handled) =
             (in_memory_store(), Arc::new(AtomicBool::new(false)), CallLog::default());
         let handler = {
-            let (mended, handled) = (mended.clone(), handled.clone());
+            let (is_repaired, handled) = (is_repaired.clone(), handled.clone());
             move |d: Delivery| {
                 let called = d.task.subject.event().unwrap().value.as_str().to_owned();
-                let outcome = match mended.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
+                let outcome = match is_repaired.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
                     true => HandlerOutcome::done(),
                     false => HandlerOutcome::failed("broken"),
                 };
-                if mended.load(Ordering::SeqCst) {
+                if is_repaired.load(Ordering::SeqCst) {
                     handled.record(called);
                 }
                 std::future::ready(outcome)
@@ -64,8 +64,7 @@ impl FailingHandler {
             .route("a", "h")
             .start(&store)
             .await;
-        let mut failing =
-            Self { store, engine, is_repaired: mended, handled_values: handled, failed_tasks: vec![] };
+        let mut failing = Self { store, engine, is_repaired, handled_values: handled, failed_tasks: vec![] };
         failing.add_failures((0..count).map(|number| number.to_string())).await;
         failing
     }

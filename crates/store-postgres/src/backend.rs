@@ -19,12 +19,12 @@ impl PgBackend {
 impl Backend for PgBackend {
     type Tables = PgTables;
 
-    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState> {
-        self.tables.begin(foreseen)
+    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState> {
+        self.tables.begin(read_set)
     }
 
-    fn extend_read_set(&mut self, foreseen: ReadSet) -> Result<()> {
-        self.tables.prefetch(foreseen)
+    fn extend_read_set(&mut self, read_set: ReadSet) -> Result<()> {
+        self.tables.prefetch(read_set)
     }
 
     fn tables(&self) -> &PgTables {

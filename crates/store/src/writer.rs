@@ -97,7 +97,7 @@ where
 
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
         let Self { result, reply, .. } = *self;
-        // The caller may be gone; the commit stands.
+        // The caller may be gone; the commit stays in effect.
         let _ = reply.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
     }
 }

@@ -88,9 +88,9 @@ impl ResponseBudget {
 
     /// Refuses a claim whose response may become this large while there is no memory for it. Nothing is reserved.
     pub(crate) fn check_claim_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
-        let room = self.claims_pool.try_reserve(caller, bytes);
-        let room = room.or_else(|| self.general_pool.try_reserve(caller, bytes));
-        room.map(drop).ok_or_else(|| self.refuse_response())
+        let reserved = self.claims_pool.try_reserve(caller, bytes);
+        let reserved = reserved.or_else(|| self.general_pool.try_reserve(caller, bytes));
+        reserved.map(drop).ok_or_else(|| self.refuse_response())
     }
 
     /// The bytes that are in use.

@@ -281,7 +281,7 @@ impl StoreModel {
             let task = &self.tasks[&seq];
             *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
-        let room = waiting.into_iter().map(|(handler, objects)| {
+        let capacity = waiting.into_iter().map(|(handler, objects)| {
             let limits = &self.registration.handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
             let of_object = |(object, count): (Option<Object>, usize)| {
@@ -293,7 +293,7 @@ impl StoreModel {
             let taken: usize = taken.values().sum();
             limits.concurrency.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
         });
-        room.sum()
+        capacity.sum()
     }
 
     fn object_of_task(&self, task: &ModelTask) -> Option<Object> {

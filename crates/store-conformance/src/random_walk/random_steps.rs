@@ -278,14 +278,14 @@ impl<'h> RandomWalk<'h> {
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();
         let before = self.model.live_tasks_with_status(TaskStatus::Scheduled);
-        let room = ahead.saturating_sub(before.len());
-        let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(room);
+        let capacity = ahead.saturating_sub(before.len());
+        let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(capacity);
         // The store may or may not prefetch limited tasks and tasks of workers.
         let plain = |seq: &&TaskSeq| {
             let handler = &self.model.tasks[*seq].handler;
             !self.model.is_limited(handler) && !self.model.is_pulled(handler)
         };
-        let least = before.len() + ready.iter().filter(plain).count().min(room);
+        let least = before.len() + ready.iter().filter(plain).count().min(capacity);
         let want = self.fixture.schedule_ahead(ahead).await;
         assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
         let filter = TaskFilter { statuses: vec![TaskStatus::Scheduled], ..TaskFilter::default() };

@@ -97,10 +97,10 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
     let mut causes = vec![id.as_i64()];
     let mut bytes = 0;
     while !causes.is_empty() && found.len() < MAX_CAUSED_EVENTS && bytes < MAX_PAGE_BYTES {
-        let (rows, room) =
+        let (rows, byte_limit) =
             (to_sql_limit(MAX_CAUSED_EVENTS - found.len()), to_sql_limit(MAX_PAGE_BYTES - bytes));
         let query = query!("read/caused_events", INT8_ARRAY, INT8, INT8);
-        let rows = session.query(query, &[&causes, &rows, &room]).await?;
+        let rows = session.query(query, &[&causes, &rows, &byte_limit]).await?;
         causes.clear();
         for row in &rows {
             let event = read_event(row, 0)?;

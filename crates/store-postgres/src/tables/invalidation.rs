@@ -93,8 +93,8 @@ impl InvalidationBuilder {
         let mut left = numbers.len();
         for invalidation in numbers.into_iter().map(to_invalidation) {
             left -= 1;
-            let room = MAX_BYTES.saturating_sub(encoder.bytes.len() + left * RESERVED_BYTES_PER_OBJECT);
-            encoder.push_within(&invalidation, room);
+            let byte_limit = MAX_BYTES.saturating_sub(encoder.bytes.len() + left * RESERVED_BYTES_PER_OBJECT);
+            encoder.push_within(&invalidation, byte_limit);
         }
         (encoder.bytes.len() <= MAX_BYTES).then_some(encoder.bytes)
     }
@@ -115,13 +115,13 @@ struct InvalidationEncoder {
 }
 
 impl InvalidationEncoder {
-    /// Encodes an invalidation; without the new state if that does not fit into `room`.
-    fn push_within(&mut self, invalidation: &ObjectInvalidation, room: usize) {
+    /// Encodes an invalidation; without the new state if that does not fit into `byte_limit`.
+    fn push_within(&mut self, invalidation: &ObjectInvalidation, byte_limit: usize) {
         self.push_varint(invalidation.number.wrapping_sub(self.previous_number) as u64);
         self.previous_number = invalidation.number;
         let (before, last) = (self.bytes.len(), self.previous_last);
         self.push(invalidation);
-        if self.bytes.len() - before > room {
+        if self.bytes.len() - before > byte_limit {
             self.bytes.truncate(before);
             self.previous_last = last;
             self.push_varint(
