@@ -1,6 +1,6 @@
 //! The engine's own events: changes of orders, chains, tasks, configured objects and the scheduler.
 //!
-//! They are in the same stream as emitted events, are routed to no handler, and have their fields next to `key` and
+//! Engine events are in the same stream as emitted events, go to no handler, and have their fields next to `key` and
 //! `TYPE` instead of a `value`. An event about a tenant's order or task belongs to that tenant; all others have no
 //! tenant.
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
 use crate::{Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, TaskId, Tenant};
 
-/// Where an order moves after a step.
+/// How an order continues after an attempt of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepTransition {
     Success,
@@ -31,7 +31,7 @@ pub enum EngineEvent {
         change: FileBasedChange,
         key: String,
     },
-    /// A FileBasedAdded that also has the order's node.
+    /// An order was added. Published as `FileBasedAdded` with the order's node.
     OrderAdded {
         order: OrderKey,
         node: ChainNodeId,
@@ -201,7 +201,7 @@ impl EngineEvent {
         }
     }
 
-    /// The event as the journal stores it, without a tenant.
+    /// Converts this to an event as the journal stores it, without a tenant.
     pub fn to_event(&self, id: EventId) -> Event {
         let kind = HandlingKey::new(self.type_name())
             .unwrap_or_else(|_| unreachable!("the engine's types are well-formed"));

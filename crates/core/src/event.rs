@@ -12,7 +12,7 @@ pub type Context = BTreeMap<String, String>;
 
 /// The maximum number of entries in a context.
 pub const MAX_CONTEXT_ENTRIES: usize = 64;
-/// The maximum size of a name or a value in a context.
+/// The maximum size of each name and of each value in a context.
 pub const MAX_CONTEXT_BYTES: usize = 4096;
 
 /// The priority of a task: 1 to 9000, higher first.
@@ -21,7 +21,7 @@ pub const MAX_CONTEXT_BYTES: usize = 4096;
 pub struct Priority(u16);
 
 impl Priority {
-    /// Above 9000 the score of a sync task (`priority * 10^12 - seconds`) would no longer fit a double.
+    /// The highest priority: with more, a source task's score (`priority * 10^12 - seconds`) would not fit a double.
     pub const MAX: Self = Self(9000);
     pub const LOWEST: Self = Self(1);
 
@@ -73,16 +73,16 @@ pub const MAX_CAUSE_DEPTH: u16 = 64;
 pub struct NewEvent {
     pub kind: HandlingKey,
     pub key: Option<ObjectKey>,
-    /// A part of the object. Order and `prev` follow the key alone.
+    /// The key of a sub-object, a part of the object. Lanes and `prev` follow `key` alone.
     pub sub: Option<ObjectKey>,
     pub value: Json,
     pub context: Context,
     pub tenant: Tenant,
-    /// When its tasks are due; at once if not given.
+    /// When the event's tasks are due; at once if not given.
     pub due: Option<Timestamp>,
     pub priority: Priority,
     pub cause: Option<Cause>,
-    /// The time that a schedule planned it for.
+    /// The time for which a schedule planned this event.
     pub planned_at: Option<Timestamp>,
 }
 
@@ -108,7 +108,7 @@ impl NewEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub id: EventId,
-    /// The preceding event of the same object.
+    /// The id of the preceding event of the same object.
     pub prev: Option<EventId>,
     pub kind: HandlingKey,
     pub key: Option<ObjectKey>,
@@ -125,12 +125,12 @@ impl Event {
         self.cause.map_or(0, |cause| cause.depth)
     }
 
-    /// Whether it is an event of the engine itself; producers may not emit these types.
+    /// Whether the engine itself published this event; producers may not emit such types.
     pub fn is_engine_event(&self) -> bool {
         is_engine_type(&self.kind)
     }
 
-    /// The event as JSON in the stream. Engine events have their fields at the top level; the key of a task is an object.
+    /// Formats the event as stream JSON. An engine event's fields are at the top level; a task's key is an object.
     pub fn to_json(&self) -> String {
         if self.is_engine_event() {
             return self.engine_event_to_json();

@@ -32,12 +32,12 @@ impl EventId {
         Timestamp::from_millis((self.0 / 1000) as i64)
     }
 
-    /// For stores whose integers are signed; 53 bits always fit.
+    /// The id as a signed integer, for stores that have no unsigned ones; 53 bits always fit.
     pub const fn as_i64(self) -> i64 {
         self.0 as i64
     }
 
-    /// From a store's signed integer; out of range, the nearest id.
+    /// The id with this number, read from a store; for a number out of range, the nearest id.
     pub const fn from_i64(number: i64) -> Self {
         if number < 0 {
             Self::ZERO
@@ -74,7 +74,7 @@ const MAX_CLOCK_JUMP: Duration = Duration::from_secs(3600);
 /// Generates ids: `max(now_ms * 1000, last + 1)`.
 ///
 /// A clock that steps back never makes an id smaller, because `last` is read from the store. A clock that
-/// jumps far ahead must not spoil the ids for ever, so between two observations ids run at most an hour ahead, and each
+/// jumps far ahead must not advance ids for ever, so between two observations ids run at most an hour ahead, and each
 /// observation (one a sweep) moves the limit by at most an hour. If the clock is corrected soon after, little harm is
 /// done; if the jump was genuine (a machine that slept), ids catch up within minutes.
 #[derive(Clone, Copy, Debug)]
@@ -86,12 +86,12 @@ pub struct EventIdGenerator {
 }
 
 impl EventIdGenerator {
-    /// Continues after `last`. The clock's time at the start is trusted.
+    /// Creates a generator that continues after `last`. It trusts the clock's time `now`.
     pub fn new(last: EventId, now: Timestamp) -> Self {
         Self { last, reserved_up_to: EventId::ZERO, observed_time: now.max(last.timestamp()) }
     }
 
-    /// The time of the latest observation.
+    /// The clock's time at the latest observation, after capping.
     pub fn observed_time(&self) -> Timestamp {
         self.observed_time
     }
@@ -106,18 +106,18 @@ impl EventIdGenerator {
         self.last = self.last.max(last);
     }
 
-    /// Reserves ids up to this one, which may have been assigned to events that are not journaled yet: new ids follow it.
+    /// Reserves ids up to this one, which may belong to events that are not journaled yet: new ids are greater.
     pub fn reserve_up_to(&mut self, up_to: EventId) {
         self.reserved_up_to = self.reserved_up_to.max(up_to);
     }
 
-    /// Observes the clock, as every sweep does.
+    /// Records the clock's time, capped at an hour after the previous observation. Every sweep calls this.
     pub fn observe_clock(&mut self, now: Timestamp) {
         self.observed_time = now.max(self.observed_time).min(self.observed_time.plus(MAX_CLOCK_JUMP));
     }
 
-    /// The preassigned id, if no greater one was generated meanwhile and it is not from a clock that ran ahead; otherwise
-    /// the next id.
+    /// Returns the preassigned id, unless a greater one was generated meanwhile or it is from a clock that ran ahead;
+    /// then generates the next id.
     pub fn use_preassigned_or_next(&mut self, preassigned: Option<EventId>, now: Timestamp) -> EventId {
         let last = self.last;
         let next = self.next(now);

@@ -18,13 +18,13 @@ use crate::{HandlingKey, Json, NewEvent, ObjectKey, Priority, Tenant, Timestamp,
 /// The maximum size of an event's value, in bytes of JSON.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
 /// The maximum size of a task's result, in bytes of JSON. The result of a step becomes its order's value, and may be as
-/// large as one ([`TaskSubject::max_result_bytes`](crate::task::Subject::max_result)).
+/// large as one ([`TaskSubject::max_result_bytes`](crate::task::TaskSubject::max_result_bytes)).
 pub const MAX_RESULT_BYTES: usize = 64 << 10;
 
-/// A mistake in a JSON document, and where it is.
+/// A mistake in a JSON document: where it is and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// A JSON pointer (RFC 6901); empty for the document as a whole.
+    /// The position as a JSON pointer (RFC 6901); empty for the document as a whole.
     pub pointer: String,
     pub detail: String,
 }
@@ -179,12 +179,12 @@ fn parse_priority(raw: &RawValue) -> Result<Priority, JsonError> {
     Priority::try_from(number).map_err(|e| JsonError::new("/priority", e))
 }
 
-/// Parses a string, without characters that some store cannot hold.
+/// Parses a string; rejects characters that some store cannot store.
 pub fn parse_string(at: &str, raw: &RawValue) -> Result<String, JsonError> {
     parse_member(at, raw, "a string")
 }
 
-/// Parses one member; `what` says in the error what it should be.
+/// Parses one member; `what` names the expected kind of value in the error.
 pub fn parse_member<T: DeserializeOwned>(at: &str, raw: &RawValue, what: &str) -> Result<T, JsonError> {
     json::check_portable(raw.get()).map_err(|e| JsonError::new(at, e))?;
     serde_json::from_str(raw.get()).map_err(|_| JsonError::new(at, format!("this is not {what}")))
@@ -220,7 +220,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnlyDeserializer<D> 
     }
 }
 
-/// The member that a message of serde calls unknown or repeated.
+/// Finds the member that an error message of serde calls unknown or repeated.
 fn named_member(message: &str) -> Option<&str> {
     let named =
         message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("duplicate field `"))?;

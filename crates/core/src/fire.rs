@@ -15,7 +15,7 @@ use crate::{EventId, NewEvent, TaskId, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUpPolicy {
-    /// Only the latest of them.
+    /// Only the latest of the missed times fires.
     #[default]
     One,
     All,
@@ -35,7 +35,7 @@ pub enum OverlapPolicy {
     Cancel,
 }
 
-/// The action of a fire.
+/// The action of a fire: emit an event, synchronise a collection, or add an order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FireAction {
     EmitEvent(Box<NewEvent>),
@@ -51,7 +51,7 @@ pub enum FireDecision {
         punctuality: Punctuality,
         overlap: OverlapPolicy,
     },
-    /// It passed too long ago, and the catch-up policy drops it.
+    /// The planned time passed too long ago, and the catch-up policy drops it.
     Skip,
 }
 
@@ -61,11 +61,11 @@ pub enum Punctuality {
     OnTime,
     /// Somewhat late, but before the next planned time: the store or the machine was slow.
     Late,
-    /// Caught up by the catch-up policy. It also replaces a row that was skipped because the schedule was paused.
+    /// Caught up by the catch-up policy. Such a fire also replaces a row that was skipped because of a pause.
     CaughtUp,
 }
 
-/// A fire up to this long after its planned time is on time.
+/// A fire counts as on time up to this long after its planned time.
 pub const ON_TIME_WITHIN: Duration = Duration::from_secs(5);
 /// A planned time that passed longer ago was missed, and the catch-up policy decides. A time is also missed if it is no
 /// longer on time and the next planned time has come.
@@ -90,7 +90,7 @@ pub enum SkipReason {
     PausedByRule,
     /// The task or order of the previous fire was unfinished.
     Overlap,
-    /// It passed while no node ran, and the catch-up policy dropped it.
+    /// The planned time passed while no node ran, and the catch-up policy dropped it.
     Missed,
     /// The source, the collection or the chain is no longer defined.
     #[serde(rename = "gone")]

@@ -40,7 +40,7 @@ pub enum ObservePolicy {
     None,
 }
 
-/// A registered handler.
+/// The definition of a registered handler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandlerDef {
     pub name: HandlerName,
@@ -55,10 +55,10 @@ pub struct HandlerDef {
     pub observe: ObservePolicy,
     #[serde(default)]
     pub limits: Limits,
-    /// Its tasks are claimed by external workers; no node runs them.
+    /// External workers claim the handler's tasks over HTTP; no node runs them.
     #[serde(default)]
     pub pull: bool,
-    /// Its collections, if it is a source. A source gets no events.
+    /// The handler's collections, if it is a source. A source gets no events.
     #[serde(default)]
     pub source: Option<SourceDef>,
 }

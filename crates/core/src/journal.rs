@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use crate::{Event, EventId, HandlingKey, ObjectKey, Tenant};
 
-/// The ids that the journal holds for observers: after `expired_up_to`, up to `head`.
+/// The range of event ids that observers can read: after `expired_up_to`, up to and including `head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JournalRange {
     /// All events up to and including this one have expired.
     pub expired_up_to: EventId,
-    /// The newest id given out.
+    /// The newest event id.
     pub head: EventId,
 }
 
 impl JournalRange {
-    /// Whether events after `after` have expired unread, or `after` is an id that this journal never gave out.
+    /// Whether reading on from the cursor `after` would miss expired events, or the cursor is not from this journal.
     pub fn is_torn(&self, after: EventId) -> bool {
         after < self.expired_up_to || after > self.head
     }
@@ -24,7 +24,7 @@ impl JournalRange {
 /// A page of events, read in one transaction.
 #[derive(Clone, Debug)]
 pub struct EventPage {
-    /// Events that matched, ascending (descending when read backwards).
+    /// The events that matched the filter, ascending by id (descending when read backwards).
     pub events: Vec<Arc<Event>>,
     /// The last id that was read, matching or not: the next page starts after it.
     pub scanned_up_to: EventId,
@@ -34,7 +34,7 @@ pub struct EventPage {
 /// Selects events for an observer. The default selects all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventFilter {
-    /// Event types or ancestors of them; an event matches if any matches.
+    /// Event types or their ancestors; an event matches if any of them matches. Empty: every type.
     pub kinds: Vec<HandlingKey>,
     pub path: PathFilter,
     pub key: Option<ObjectKey>,

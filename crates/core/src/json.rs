@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(Arc<str>);
 
-/// The maximum nesting depth.
+/// The maximum nesting depth of JSON arrays and objects.
 pub const MAX_NESTING: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub struct BadJson {
 }
 
 impl Json {
-    /// Parses a text from outside.
+    /// Parses and checks a text from outside, such as a request body.
     pub fn parse(text: &str) -> Result<Self, BadJson> {
         let raw: &RawValue = serde_json::from_str(text).map_err(|e| BadJson {
             problem: format!("not JSON: {}", describe_without_position(&e)),
@@ -31,12 +31,12 @@ impl Json {
         Ok(Self(raw.get().into()))
     }
 
-    /// A text that was checked before, as one read from a store.
+    /// Wraps a text that was checked before, such as one read from a store.
     pub fn from_trusted(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The JSON of any serialisable value.
+    /// Serialises a value to JSON.
     pub fn from_value(value: &impl Serialize) -> Result<Self, BadJson> {
         let text = serde_json::to_string(value).map_err(|e| BadJson { problem: e.to_string(), offset: 0 })?;
         check_portable(&text)?;
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Rejects JSON that some store or reader could not carry faithfully: nesting too deep, `\u0000`, half a surrogate
+/// Rejects JSON that some store or reader could not reproduce exactly: nesting too deep, `\u0000`, half a surrogate
 /// pair, numbers that do not fit a double. The text must be valid JSON.
 pub fn check_portable(text: &str) -> Result<(), BadJson> {
     let bytes = text.as_bytes();

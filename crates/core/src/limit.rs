@@ -27,7 +27,7 @@ impl Weight {
         self.0
     }
 
-    /// The distance by which being served once moves its owner back: the greater the weight, the shorter.
+    /// The distance by which each service moves the owner back in the round robin: the greater the weight, the shorter.
     pub fn stride(self) -> i64 {
         UNIT_STRIDE / i64::from(self.0)
     }
@@ -57,7 +57,7 @@ impl Rate {
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// The number of starts at once after a pause: a tenth of the count.
+    /// The number of starts allowed at once after an idle time: a tenth of the count, at least 1.
     fn burst(self) -> u32 {
         (self.count / 10).max(1)
     }
@@ -113,7 +113,7 @@ pub struct Limits {
     /// The maximum rate of starts.
     pub rate: Option<Rate>,
     pub weight: Weight,
-    /// A waiting task gains one point of priority each time this has passed.
+    /// A waiting task gains one point of priority each time this duration has passed.
     pub ageing: Option<Duration>,
 }
 
@@ -144,11 +144,11 @@ const AGEING_EPOCH_MILLIS: i64 = 1_577_836_800_000;
 /// The health of a handler's target, as an attempt reports it. All tasks of the handler share the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetHealth {
-    /// It responded normally.
+    /// The target responded normally.
     Healthy,
-    /// It could not be reached, or failed.
+    /// The target could not be reached, or failed.
     Failing,
-    /// It requested a pause until then (Retry-After).
+    /// The target requested a pause until then (Retry-After).
     Busy { until: Timestamp },
 }
 
@@ -164,22 +164,22 @@ pub struct LimiterState {
     /// The number of consecutive failures of the target.
     #[serde(rename = "failures")]
     pub consecutive_failures: u32,
-    /// Until when no task tries the target.
+    /// Until when the circuit breaker is open: no task tries the target.
     #[serde(rename = "quiet_until")]
     pub breaker_open_until: Timestamp,
-    /// When the breaker was opened. If the clock is now far before that, it was set back since, and the breaker does not
-    /// count.
+    /// When the breaker was opened. If the clock is now far before that, the clock was set back since, and the breaker
+    /// is ignored.
     #[serde(default, rename = "quiet_since")]
     pub breaker_opened_at: Timestamp,
 }
 
-/// The clocks of two nodes may differ by this much.
+/// The tolerated difference between the clocks of two nodes.
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// Whether another attempt of a handler may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// This many may start.
+    /// This many attempts may start now.
     Admitted(u32),
     /// The concurrency limit is reached.
     ConcurrencyFull,
@@ -214,14 +214,14 @@ impl LimiterState {
         self.consecutive_failures >= BREAKER_FAILURE_THRESHOLD
     }
 
-    /// Counts the start of an attempt.
+    /// Counts the start of an attempt against the rate limit.
     pub fn record_start(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(rate) = limits.rate {
             self.next_start = self.next_even_start(rate, now).plus(rate.interval());
         }
     }
 
-    /// Updates the circuit breaker by what an attempt reports about the target.
+    /// Updates the circuit breaker with the health of the target that an attempt reports.
     pub fn record_target_health(&mut self, target: TargetHealth, retry: &RetryPolicy, now: Timestamp) {
         match target {
             TargetHealth::Healthy => {
@@ -254,7 +254,7 @@ impl LimiterState {
     }
 
     /// The next evenly spaced start. A stored time further ahead than any start could have set it was written by a clock
-    /// that ran ahead, and does not count.
+    /// that ran ahead, and is ignored.
     fn next_even_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
         let latest_possible = now.plus(Self::burst_allowance(rate) + rate.interval() + rate.period);
         if self.next_start > latest_possible { now } else { self.next_start.max(now) }

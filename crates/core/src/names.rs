@@ -1,4 +1,4 @@
-//! Validated names. Code that has one of these need not check its characters again.
+//! Validated names: a value of one of these types has been checked and need not be checked again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -109,14 +109,14 @@ impl Tenant {
 }
 
 impl ObjectKey {
-    /// A key that was checked before, or consists of names that were.
+    /// Wraps a key that was checked before, or that consists of checked names.
     pub fn from_trusted(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().into())
     }
 }
 
 impl Tenant {
-    /// Whether it is the tenant of events that name none.
+    /// Whether this is the default tenant, to which events without a tenant belong.
     pub fn is_default(&self) -> bool {
         self.as_str() == DEFAULT_TENANT
     }
@@ -191,7 +191,7 @@ pub struct SourceCollection {
 }
 
 impl SourceCollection {
-    /// The name of its schedule.
+    /// The name of the collection's schedule: `source/collection`.
     pub fn schedule_name(&self) -> ScheduleName {
         ScheduleName(self.to_string().into())
     }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The minimum time between two notices.
+/// The minimum time between two log lines about failures.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The state of an operation that works or fails, and the last notice about it.
@@ -43,7 +43,7 @@ impl OutageTracker {
         }
     }
 
-    /// Ends the outage. Its end is noticed only if its start was.
+    /// Ends the outage. Returns a notice of its end only if there was one of its start.
     pub fn record_success(&mut self, now: Instant) -> Option<OutageNotice> {
         let failing_since = self.failing_since.take()?;
         let (start_noticed, failures) =

@@ -11,7 +11,7 @@ use crate::{HandlerName, HandlingKey};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandlerBinding {
     pub handler: HandlerName,
-    /// Run before the queued ones, in list order, one after the other.
+    /// The handler runs before the queued ones, in list order, one after the other.
     pub sync: bool,
 }
 

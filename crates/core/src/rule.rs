@@ -11,9 +11,9 @@ use crate::{HandlerName, Tenant, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
-    /// Set by an operator.
+    /// A rule set by an operator.
     Pause,
-    /// Set by an admin.
+    /// A rule set by an admin.
     Block,
 }
 
@@ -63,7 +63,7 @@ impl RuleScope {
         }
     }
 
-    /// The scope with this [`kind_name`](Self::kind_name) and [`name`](Self::name).
+    /// Parses the scope from its [`kind_name`](Self::kind_name) and [`name`](Self::name).
     pub fn parse(kind: &str, name: &str) -> Option<Self> {
         match kind {
             "handler" => HandlerName::new(name).ok().map(Self::Handler),
@@ -81,7 +81,7 @@ pub struct Rule {
     pub kind: RuleKind,
     #[serde(rename = "place")]
     pub scope: RuleScope,
-    /// Only this tenant's tasks; all tenants' if not given. A schedule has no tenants.
+    /// The rule applies only to this tenant's tasks; to all tenants' if not given. A schedule has no tenants.
     pub tenant: Option<Tenant>,
     #[serde(rename = "by")]
     pub set_by: String,

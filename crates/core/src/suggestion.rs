@@ -40,12 +40,12 @@ fn is_similar(wrong: &str, name: &str, distance: usize) -> bool {
     distance <= (longest / 3).max(1) && distance < longest
 }
 
-/// `; did you mean …?`, or nothing.
+/// Formats `; did you mean …?` for the end of an error message; empty if no name is similar.
 pub fn did_you_mean_suffix<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     suggest_name(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The rest of an error message about a name that is none of `names`.
+/// Formats the part of an error message that follows the name `wrong`, which is none of `names`.
 pub fn describe_unknown_name(wrong: &str, names: &[&str]) -> String {
     match suggest_name(wrong, names.iter().copied()) {
         Some(name) => format!("is not known; did you mean `{name}`?"),

@@ -47,7 +47,7 @@ impl Timestamp {
     }
 }
 
-/// RFC 3339 in UTC with six fraction digits.
+/// Formats the instant as RFC 3339 in UTC with six fraction digits.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {

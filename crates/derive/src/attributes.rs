@@ -14,14 +14,14 @@ pub(crate) struct EventAttributes {
 
 /// How the object key of an event is computed.
 pub(crate) enum KeySource {
-    /// `"record:{id}"`.
+    /// A template with placeholders: `"record:{id}"`.
     Template(LitStr),
-    /// `self.object_key()`, or any other expression.
+    /// An expression: `self.object_key()`, or any other.
     Expression(Box<Expr>),
 }
 
 impl EventAttributes {
-    /// Parses every `#[event(…)]`. `name` is the struct's, the location of the error when there is none.
+    /// Parses all `#[event(…)]` attributes of the struct `name`; an error about a missing one points at that name.
     pub(crate) fn parse(attributes: &[Attribute], name: &syn::Ident) -> Result<Self> {
         let mut kind = None;
         let mut key = None;

@@ -1,4 +1,4 @@
-//! Templates: `"record:{id}"` is a format string whose names are fields of the struct.
+//! Templates of object keys: `"record:{id}"` is a format string whose names are fields of the struct.
 
 use pointsman_core::ObjectKey;
 use syn::{Error, Fields, LitStr, Member, Result};
@@ -48,7 +48,7 @@ impl KeyTemplate {
     }
 }
 
-/// The field of this name (or, in a tuple struct, of this number).
+/// Finds the field of this name (or, in a tuple struct, of this number).
 fn find_field(name: &str, fields: &Fields) -> std::result::Result<Member, String> {
     let field_name = |member: &Member| match member {
         Member::Named(ident) => ident.to_string(),

@@ -13,11 +13,11 @@ pub(crate) struct ClaimSummary {
     pub(crate) key: Option<ObjectKey>,
     /// None for a source's task and for a step.
     pub(crate) event_id: Option<EventId>,
-    /// The event that causes what the task emits: its own, or the one that created its order.
+    /// The event that is the cause of events the task emits: its own, or the one that created its order.
     pub(crate) cause_event_id: Option<EventId>,
-    /// The length of the chain of causes up to that event.
+    /// The length of the chain of causes up to and including `cause_event_id`.
     pub(crate) cause_depth: u16,
-    /// The maximum size of its result.
+    /// The maximum size of the task's result.
     pub(crate) max_result_bytes: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: i64,
@@ -40,7 +40,7 @@ impl ClaimSummary {
         }
     }
 
-    /// The type of its event, or the collection of its source: the middle part of its id.
+    /// The type of the task's event, or the collection that its source runs: the middle part of the task id.
     pub(crate) fn collection(&self) -> &str {
         let prefix = self.id.as_str().rsplit_once('_').map_or("", |(prefix, _uuid)| prefix);
         prefix.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()

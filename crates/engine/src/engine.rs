@@ -29,7 +29,7 @@ use crate::{Settings, Setup, TaskChange, engine_events, pruner, rescuer, schedul
 /// How long a service may take to stop. Only one that waits for a hanging store takes longer.
 const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a metrics scrape waits for the store's backlog.
+/// How long a metrics scrape waits for the store to return the backlog.
 const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why an emit was not acknowledged. A refused emit stored nothing. After a store error the events may or may not be
@@ -41,7 +41,7 @@ pub enum EmitError {
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
-    /// The node's clock is off; nothing was stored. Another node may accept it.
+    /// The node's clock is wrong. Nothing was stored; another node may accept the emit.
     #[error("{0}")]
     OutOfService(String),
     #[error(transparent)]
@@ -185,7 +185,7 @@ impl Engine {
         self.time_source().now()
     }
 
-    /// Reads the journal and waits for its growth.
+    /// The observer, which reads the journal and waits for new events.
     pub fn observer(&self) -> &Observer {
         &self.inner.node.observer
     }
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// Publishes in the journal that this node is about to stop, for followers that will be disconnected before the
-    /// end. Everything else continues until [`Engine::stop`], which publishes it if nobody has.
+    /// end. Everything else continues until [`Engine::stop`], which publishes it if it was not published yet.
     pub async fn publish_stopping(&self) {
         if !self.inner.is_stop_published.swap(true, Ordering::AcqRel) {
             let node = &self.inner.node;

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::Settings;
 use crate::metrics::Metrics;
 
-/// How long the store may take. These events are informative, so nothing waits longer for them.
+/// How long publishing may take. These events are informative, so nothing waits longer for them.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Publishes the state of the node.

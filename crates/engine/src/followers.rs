@@ -1,4 +1,4 @@
-//! Readers that wait for matching events, each of which is woken only by those.
+//! Followers: readers of the journal that wait for matching events and are woken only by those.
 //!
 //! ```text
 //!   filler ──new events──▶ by key: the one object's readers ──▶ woken
@@ -35,7 +35,7 @@ struct FollowerRegistry {
 struct FollowerEntry {
     id: u64,
     filter: EventFilter,
-    /// It waits for events after this id.
+    /// The follower waits for events after this id.
     after: EventId,
     wake_sender: oneshot::Sender<EventId>,
 }
@@ -95,7 +95,7 @@ impl Followers {
         waiting.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
-    /// Notifications continue after `begin`. Followers that may have missed an event before it are woken and read from
+    /// Continues notifications after `begin`. Followers that may have missed an event before it are woken and read from
     /// the store.
     pub(crate) fn restart_after(&self, begin: EventId) {
         let mut waiting = self.lock_registry();
@@ -130,7 +130,7 @@ impl FollowerRegistry {
     }
 }
 
-/// A waiting follower. It is removed when dropped.
+/// A waiting follower. Dropping it removes it from the registry.
 #[derive(Debug)]
 pub(crate) struct Follower {
     followers: Arc<Followers>,

@@ -30,7 +30,7 @@ impl JournalTail {
         self.extent.head
     }
 
-    /// Appends a page that was read after its head, and drops events over the limit or expired ones.
+    /// Appends a page that was read after the tail's head, and drops expired events and those over the limit.
     pub(crate) fn append_page(&mut self, page: EventPage) {
         self.extent.head = page.scanned_up_to.max(self.extent.head);
         for event in page.events {

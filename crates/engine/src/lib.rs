@@ -1,4 +1,4 @@
-//! The services of Pointsman.
+//! The engine of Pointsman: the services of one node.
 //!
 //! ```text
 //!   emit ─▶ sequencer ─▶ store ─▶ scheduler ─▶ worker ─▶ handlers/…

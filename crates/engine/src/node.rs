@@ -43,7 +43,7 @@ pub(crate) struct Node {
     pub(crate) running_attempts: RunningAttempts,
     pub(crate) start_gate: StartGate,
     pub(crate) log_writer: LogWriterHandle,
-    /// Where pull workers wait for tasks, and the leases they got.
+    /// The broker at which pull workers wait for tasks.
     pub(crate) pull_broker: LongPollBroker,
     pub(crate) lease_cache: LeaseCache,
     pub(crate) redrive_jobs: RedriveJobs,
@@ -258,7 +258,7 @@ impl ActiveSetup {
         Self { runnable_handlers, runners, setup: Arc::new(setup) }
     }
 
-    /// Finds how this node runs a handler; none if it does not.
+    /// Finds the runner of a handler; `None` if this node does not run the handler.
     pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
         self.runners.get(handler)
     }

@@ -74,7 +74,7 @@ impl Observer {
     }
 
     /// Reads matching events after `after` and up to `until`, at most `limit` and possibly fewer: continue after
-    /// `page.scanned`. Does not wait for new events. The page's extent tells whether `after` is torn.
+    /// `page.scanned_up_to`. Does not wait for new events. `page.journal_range` shows whether `after` is torn.
     pub async fn read_page(
         &self,
         filter: &EventFilter,
@@ -143,7 +143,7 @@ impl Observer {
         FollowerCursor { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
-    /// The id up to which no event of the tail matches. None: one does, or the tail does not reach back that far.
+    /// The id up to which no event of the tail matches. `None`: an event matches, or the tail begins after `after`.
     fn unmatched_until(&self, filter: &EventFilter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {

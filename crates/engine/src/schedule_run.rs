@@ -15,11 +15,11 @@ use crate::{EmitError, Engine};
 pub enum ScheduleRunResult {
     Event(EventId),
     Task(RunReceipt),
-    /// An order, or why it could not be added: its chain is gone, or an order of that id is running.
+    /// An order, or why it could not be added: its chain does not exist, or an order of that id is running.
     Order(Result<AddedOrder, OrderRefusal>),
 }
 
-/// The recorded answer to a run. Its form tells what was created, because the schedule may have changed since.
+/// The recorded response to a run. Its form shows what was created, because the schedule may have changed since.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedScheduleRun {
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The answer recorded for an earlier run of a schedule under this key; None if there is no key, or it is new.
+    /// Finds the response to an earlier run of a schedule under this key; `None` without a key or for a new key.
     pub async fn find_recorded_schedule_run(
         &self,
         idempotency: Option<&IdempotencyKey>,

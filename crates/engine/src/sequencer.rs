@@ -26,9 +26,9 @@ use crate::EmitError;
 use crate::node::Node;
 use crate::slots::ReservedSlots;
 
-/// The maximum of one transaction.
+/// The maximum load of one transaction.
 const MAX_BATCH: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
-/// The maximum that may wait in the queue.
+/// The maximum load that may wait in the queue.
 const MAX_WAITING: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
 /// A batch waits for as many emissions as the last one had, for at most this fraction of the last commit's duration:

@@ -16,8 +16,8 @@ use crate::{HandlerSpec, TimeSource};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and
-    /// the last registration under a name replaces the earlier ones; registrations under different names add up.
+    /// The name under which the node registers its handlers and routes. Nodes with the same configuration share a name,
+    /// and the last registration under a name replaces the earlier ones; registrations under different names add up.
     pub registration_name: String,
     /// The number of tasks that run at a time.
     pub slots: usize,
@@ -40,9 +40,9 @@ pub struct Settings {
 /// The limits of a bounded run. It uses the handlers and routes that are registered in the store.
 #[derive(Clone, Debug)]
 pub struct BoundedRun {
-    /// It runs only these handlers; all if empty.
+    /// The only handlers that are run; all if empty.
     pub handlers: BTreeSet<HandlerName>,
-    /// The maximum number of attempts that it starts.
+    /// The maximum number of attempts that are started.
     pub max_attempts: u64,
 }
 

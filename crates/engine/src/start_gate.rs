@@ -77,7 +77,7 @@ impl Drop for StartGuard<'_> {
 #[derive(Debug, Default)]
 struct RecordedPauses {
     count: u64,
-    /// The latest pause of each scope, with its number.
+    /// The latest pause of each scope, with its sequence number.
     latest: Vec<(u64, Pause)>,
 }
 

@@ -20,14 +20,14 @@ pub struct TaskChange {
     /// The type of its event, or the collection of its source.
     pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
-    /// None for a source's task.
+    /// `None` for a source's task.
     pub event_id: Option<EventId>,
     pub status: TaskStatus,
-    /// Why it ended in `error`, if not just by a failure.
+    /// Why the task ended in `error`, if not just by a failure.
     pub reason: Option<ErrorReason>,
     pub attempt: u32,
     pub error: Option<String>,
-    /// When it will be retried.
+    /// When the task will be retried.
     pub due_at: Option<Timestamp>,
     pub changed_at: Timestamp,
 }

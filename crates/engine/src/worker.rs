@@ -34,11 +34,11 @@ pub(crate) struct Worker {
     ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>,
     /// Ends that the store has not accepted yet.
     unsent_ends: Vec<EndedAttempt>,
-    /// There may be work.
+    /// Whether the store may have tasks for this node.
     may_have_work: bool,
     /// When the next waiting task falls due.
     next_due: Option<Timestamp>,
-    /// The last store call failed.
+    /// Whether the last store call failed.
     is_store_failing: bool,
     backoff: StoreBackoff,
 }

@@ -235,7 +235,7 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_ended(3).await;
     let events = list_all_events(&engine).await;
-    // One failed attempt emitted nothing, the other one both.
+    // The failed attempt emitted nothing, the successful one emitted both events.
     assert_eq!(events.iter().map(|e| e.kind.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
     for emitted in &events[1..] {
         let cause = emitted.cause.unwrap();

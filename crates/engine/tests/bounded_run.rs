@@ -1,4 +1,4 @@
-//! Runs that end by themselves.
+//! Bounded runs: nodes that stop after a number of attempts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -106,7 +106,7 @@ async fn a_bounded_run_does_not_change_the_registration() {
     register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
         .await;
     let before = store.read_merged_registration().await.unwrap();
-    // It knows one of the handlers, and no routes at all.
+    // The bounded run knows one of the handlers, and no routes.
     let mut guest = TestEngineBuilder::default().handler("other", recording_handler(&calls));
     guest.settings.bounded_run = Some(bounded_run(&[], 1));
     guest.settings.sweep_interval = Duration::from_millis(10);

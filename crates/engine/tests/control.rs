@@ -12,7 +12,7 @@ use pointsman_core::store::Registry;
 use pointsman_core::{NewEvent, Rule, RuleKind, RuleScope, TaskStatus};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
-/// A pause against a flood, over and over: nothing begins between its answer and its end.
+/// Pauses a busy handler many times: no attempt starts between the acknowledgement and the lifting of the rule.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_attempt_starts_after_a_pause_was_acknowledged() {
     let store = in_memory_store();

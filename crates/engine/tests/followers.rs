@@ -1,4 +1,4 @@
-//! Many who follow the journal, and what they cost.
+//! Many followers of the journal, and the store reads and wakeups they cost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -46,7 +46,7 @@ fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
     events.iter().map(|event| event.id).collect()
 }
 
-/// Where the journal ends, as the tail has it from now on.
+/// Waits until the tail is in memory, and returns the head of the journal.
 async fn wait_for_tail(engine: &Engine) -> EventId {
     let head = engine.observer().read_extent().await.unwrap().head;
     engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap();
@@ -59,8 +59,8 @@ async fn wait_for_tail(engine: &Engine) -> EventId {
     head
 }
 
-/// Orders travel a chain, and the store itself journals what becomes of them, in claims and ends that no sequencer
-/// sees. Followers of one order each, and some of everything, get all of it once and in order, and share their reads.
+/// Orders run through a chain, and the store journals their steps with claims and attempt ends, without the sequencer.
+/// Followers of one order, and followers of all events, get each event once and in order, and share their reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_followers_of_orders_share_their_reads() {
     const FOLLOWERS: usize = 1000;
@@ -112,7 +112,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
     assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
-    // Nobody is woken by what is not its own.
+    // No follower is woken by events that do not match.
     let woken = woken.load(Ordering::Relaxed);
     assert!(woken <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {woken} times");
     engine.stop(TEST_TIMEOUT).await;

@@ -41,7 +41,7 @@ async fn lanes_keep_their_order_under_failures() {
                     tokio::task::yield_now().await;
                 }
                 lanes.lock().unwrap().get_mut(&key).unwrap().running = false;
-                // About a third of the first and second attempts fail, whichever they are.
+                // About a third of the first and second attempts fail, chosen by a hash of the event id.
                 let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
                 if d.task.attempt <= 2 && luck < 5 {
                     HandlerOutcome::failed("bad luck")

@@ -113,7 +113,7 @@ async fn a_thousand_followers_share_their_reads() {
         assert_eq!(within_timeout("a follower", follower).await.unwrap(), emitted);
     }
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
-    // Each commit may cost the filler one read, and a few look-agains; not one for each follower.
+    // Each commit may cost the filler one read, plus a few polls; not one read for each follower.
     assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -39,7 +39,7 @@ fn parse_order_key(text: &str) -> OrderKey {
     text.parse().unwrap()
 }
 
-/// Adds an order with this value and answers its name.
+/// Adds an order with this value, and returns its key.
 async fn add_order(engine: &Engine, order: &str, value: &str) -> OrderKey {
     let OrderKey { chain, id } = parse_order_key(order);
     let new = NewOrder { id: Some(id), value: parse_json(value), ..NewOrder::new(chain) };
@@ -54,7 +54,7 @@ fn step_of(delivery: &Delivery) -> &StepRun {
     }
 }
 
-/// A step that is a shell script.
+/// A handler that runs a shell script.
 fn shell_handler(script: &str) -> Arc<CommandHandler> {
     let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
     Arc::new(
@@ -62,7 +62,7 @@ fn shell_handler(script: &str) -> Arc<CommandHandler> {
     )
 }
 
-/// Done, with a new value for the order.
+/// A successful outcome with a new value for the order.
 fn outcome_returning(value: &str) -> HandlerOutcome {
     HandlerOutcome {
         ended: AttemptResult::Succeeded { result: Some(parse_json(value)) },

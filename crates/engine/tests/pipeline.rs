@@ -1,4 +1,4 @@
-//! From an emit to its handlers.
+//! The pipeline from an emit to the end of its tasks.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -31,7 +31,7 @@ async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
     let receipt = emit(&engine, vec![keyed_event("record.published", "record:1")]).await;
     assert_eq!(receipt.events[0].tasks.len(), 3);
     watcher.wait_for_ended(3).await;
-    // One slot: those of one event, in different queues, run in the order in which they were made.
+    // One slot: those of one event, in different queues, run in the order in which they were created.
     assert_eq!(calls.entries(), ["audit", "index", "notify"]);
     engine.stop(TEST_TIMEOUT).await;
 }

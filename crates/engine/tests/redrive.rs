@@ -1,4 +1,4 @@
-//! Many failed tasks, run again.
+//! Redrives: many failed tasks are retried.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -115,7 +115,7 @@ impl FailingHandler {
 #[tokio::test]
 async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     let failing = FailingHandler::with_failures(TASKS).await;
-    // One that a person has ended is not for others to begin again.
+    // A task that was cancelled by a user is not retried.
     let pause = pause_rule();
     failing.engine.set_rule(pause.clone()).await.unwrap();
     let cancelled = emit(&failing.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
@@ -187,7 +187,7 @@ async fn a_rate_limited_redrive_can_be_stopped() {
     assert_eq!((job.matched, job.retried), (50, 1));
     assert!(!failing.engine.stop_redrive(&id) && !failing.engine.stop_redrive("none"));
 
-    // A node that stops ends what it redrives.
+    // A node that stops ends its redrives.
     let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
     failing.engine.stop(Duration::ZERO).await;
     assert!(failing.engine.find_redrive(&id).unwrap().state.has_ended());

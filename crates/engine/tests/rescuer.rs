@@ -32,7 +32,7 @@ async fn tasks_of_a_dead_node_are_retried() {
     let store = in_memory_store();
     let producer = producer_only_engine().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
-    // A node that claims and is never heard of again.
+    // A node that claims tasks and then sends no heartbeat.
     let dead = store.join_node("dead", now()).await.unwrap();
     let handlers = Arc::new([handler_name("h")].into());
     let claims = store
@@ -85,7 +85,7 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
-    // Another node whose clock is far ahead takes it for dead.
+    // Another node whose clock is far ahead declares this node dead.
     store
         .rescue(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
         .await

@@ -1,4 +1,4 @@
-//! Schedules: each planned time is resolved once, even if nodes race for it, die or sleep.
+//! Schedules: each planned time is recorded once, even if nodes compete for it, die or are suspended.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -38,7 +38,7 @@ fn schedule_with_action(makes: FireAction, schedule: &str, when: &str) -> Schedu
     ScheduleSpec::new(schedule_name(schedule), cron::Schedule::parse_utc(when).unwrap(), makes)
 }
 
-/// One that emits an event named after it.
+/// A schedule that emits an event named after it.
 fn event_schedule(schedule: &str, when: &str) -> ScheduleSpec {
     schedule_with_action(
         FireAction::EmitEvent(Box::new(NewEvent::new(handling_key(schedule)))),
@@ -51,7 +51,7 @@ fn every_second() -> ScheduleSpec {
     event_schedule("tick", "every 1s")
 }
 
-/// One whose last planned time passed a while ago and whose next is far off.
+/// A schedule whose last planned time was twelve hours ago, and whose next is in twelve hours.
 fn daily_twelve_hours_ago() -> ScheduleSpec {
     let quiet = now().minus(HOUR * 12);
     let time = quiet.to_string();
@@ -59,7 +59,7 @@ fn daily_twelve_hours_ago() -> ScheduleSpec {
     event_schedule("daily", &format!("{minute} {hour} * * *"))
 }
 
-/// Plans schedules as if they had been registered at `then`.
+/// Registers schedules as if that had happened at `then`.
 async fn plan_since(
     store: &SqliteStore,
     schedules: &[&ScheduleSpec],
@@ -114,7 +114,7 @@ fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
     fires.iter().filter(|fire| fire.outcome == outcome).count()
 }
 
-/// All events there are, in order.
+/// Lists all emitted events, in order.
 async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
     list_emitted(engine).await
 }

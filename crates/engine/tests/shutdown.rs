@@ -1,4 +1,4 @@
-//! A node that stops: what runs may end, the rest is given back, and nothing costs a retry.
+//! A node that stops: running attempts may end, other tasks are released, and no retry is counted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -65,7 +65,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
     let refused = engine.emit(EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None }).await;
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
-    // The next node takes up what was left.
+    // The next node runs the released tasks.
     let next = TestEngineBuilder::default()
         .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")

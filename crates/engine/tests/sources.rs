@@ -1,4 +1,4 @@
-//! Sources: a task for a pair at a time, run by a command.
+//! Sources: each collection has one task at a time, run by a command.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -64,7 +64,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     assert!(engine.run_collection(new_run("shop/none"), None).await.unwrap().is_err());
     assert!(engine.run_collection(new_run("none/orders"), None).await.unwrap().is_err());
 
-    // A cancelled one makes way, and its command ends.
+    // A cancelled task lets the next one run, and its command is ended.
     wait_until("it to run", || async {
         read_task(&store, &runs[0].task).await.lifecycle.state.status() == TaskStatus::Locked
     })

@@ -245,7 +245,7 @@ impl BusBuilder<HandlerAdded> {
         self.change_last_handler(|handler| handler.def.retry = policy)
     }
 
-    /// Sets the maximal number of retries: 2 by default, which means three attempts.
+    /// Sets the maximum number of retries: 2 by default, which means three attempts.
     pub fn retries(self, max: u32) -> Self {
         self.change_last_handler(|handler| handler.def.retry.max_retries = max)
     }
@@ -261,7 +261,7 @@ impl BusBuilder<HandlerAdded> {
     }
 
     fn change_last_handler(mut self, change: impl FnOnce(&mut RegisteredHandler)) -> Self {
-        // There is none only if its name is invalid, and `start` returns that error.
+        // The handler is absent only if its name was invalid, and `start` returns that error.
         if let Some(handler) = self.plan.handlers.last_mut() {
             change(handler);
         }
@@ -358,7 +358,7 @@ fn node_name() -> String {
 impl<Last> std::fmt::Debug for BusBuilder<Last> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let handlers: Vec<_> = self.plan.handlers.iter().map(|handler| &handler.def.name).collect();
-        // The store's URL may hold a password.
+        // The store's URL may contain a password.
         f.debug_struct("BusBuilder").field("handlers", &handlers).finish_non_exhaustive()
     }
 }

@@ -56,7 +56,7 @@ pub struct TaskInfo {
     pub retries: u32,
     /// Larger than that of every earlier attempt: a system that the handler writes to can reject a smaller one.
     pub fence: i64,
-    /// Whether it runs outside the order of its lane.
+    /// Whether the task runs outside the order of its lane.
     pub is_late: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct TaskInfo {
 pub enum CtxError {
     #[error(transparent)]
     InvalidEvent(#[from] InvalidEvent),
-    /// Its effects are committed, or dropped.
+    /// The effects of the attempt are already committed or dropped.
     #[error("the attempt has ended")]
     AttemptEnded,
 }
@@ -107,12 +107,12 @@ impl Ctx {
         }
     }
 
-    /// 1 for the first attempt.
+    /// The number of the attempt; 1 for the first one.
     pub fn attempt(&self) -> u32 {
         self.0.delivery.task.attempt
     }
 
-    /// Larger than that of every earlier attempt: a system that the handler writes to can reject a smaller one.
+    /// The fence, larger than that of every earlier attempt: systems that the handler writes to can reject lower ones.
     pub fn fence(&self) -> i64 {
         self.0.delivery.task.fence
     }
@@ -127,7 +127,7 @@ impl Ctx {
         self.0.delivery.task.prev_sent
     }
 
-    /// Whether it runs outside the order of its lane.
+    /// Whether the task runs outside the order of its lane.
     pub fn is_late(&self) -> bool {
         self.0.delivery.task.late
     }

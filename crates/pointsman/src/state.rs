@@ -63,7 +63,7 @@ impl BusResources {
             if let Some(bus) = receiver.borrow_and_update().clone() {
                 return bus;
             }
-            // It fails only if the sender is dropped, and `self` owns the sender.
+            // This fails only if the sender is dropped, and `self` owns the sender.
             let _ = receiver.changed().await;
         }
     }

@@ -21,7 +21,7 @@ use tracing_subscriber::layer::Context;
 
 use crate::attempt_scope;
 
-/// The maximal number of lines of one attempt. The engine keeps far fewer and notes where it cut the log; this limit
+/// The maximum number of lines of one attempt. The engine keeps fewer and marks where it truncated the log; this limit
 /// only bounds the memory of a handler that logs without end.
 const MAX_LINES_PER_ATTEMPT: usize = 20_000;
 

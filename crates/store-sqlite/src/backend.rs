@@ -9,6 +9,7 @@ use crate::error::{self, Result};
 use crate::open::FileLock;
 use crate::tables::SqliteTables;
 
+/// The connection that writes, its tables, and the lock of the file.
 pub(crate) struct SqliteBackend {
     tables: SqliteTables,
     _lock: FileLock,

@@ -1,8 +1,8 @@
 //! WAL checkpoints in a background thread.
 //!
-//! By default SQLite's writer runs a checkpoint when the WAL has grown to some size, and every commit then waits for it.
-//! So a separate thread copies committed pages into the file continuously; the writer only has to restart the WAL, which
-//! costs little when most of it has been copied already.
+//! By default SQLite's writer runs a checkpoint when the WAL has grown to some size, and every commit then waits for
+//! it. So a separate thread copies committed pages into the file continuously; the writer only has to restart the WAL,
+//! which costs little when most of it has been copied already.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use rusqlite::Connection;
 
 /// The interval at which the thread checks whether a checkpoint is due.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// The number of changed rows or of commits after which a checkpoint runs. Each checkpoint costs a disk flush that commits
-/// wait for, so it should not run too often (docs/performance.md has the figures); small commits fill the WAL with few
-/// rows.
+/// The number of changed rows after which a checkpoint runs. Each checkpoint costs a disk flush that commits
+/// wait for, so it should not run too often (docs/performance.md has the figures).
 const ROWS_PER_CHECKPOINT: u64 = 50_000;
+/// The number of commits after which a checkpoint runs: small commits fill the WAL with few rows.
 const COMMITS_PER_CHECKPOINT: u64 = 4_000;
 
 /// The background thread that runs checkpoints.

@@ -1,7 +1,7 @@
 //! Checks the file of a store and its disk for problems, without changing anything.
 //!
-//! A file that is in use is read as by any other reader. A file that is not in use and has no WAL is opened as immutable,
-//! so that SQLite creates no files next to it.
+//! A file that is in use is read as by any other reader. A file that is not in use and has no WAL is opened as
+//! immutable, so that SQLite creates no files next to it.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -16,15 +16,16 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::open::{LATEST_LAYOUT, read_layout, sibling_path};
 
-/// Less free space than the first is a warning, less than the second is a fault.
+/// Less free space than this is a warning.
 const LOW_DISK_SPACE: u64 = 1 << 30;
+/// Less free space than this is a fault.
 const CRITICAL_DISK_SPACE: u64 = 64 << 20;
 /// The WAL is checkpointed at 128 MB. If it is larger than this, something prevents checkpoints.
 const LARGE_WAL: u64 = 512 << 20;
 /// The maximum number of integrity errors that are listed.
 const MAX_LISTED_ERRORS: usize = 5;
 
-/// The thoroughness of the check of the contents.
+/// How thoroughly the contents of the file are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckDepth {
     /// Checks every page (`quick_check`).
@@ -38,7 +39,7 @@ pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
     examine_with_layout(path, depth, LATEST_LAYOUT)
 }
 
-/// Examines the file as a version does whose newest layout is this one. For tests.
+/// Examines the file as a version of Pointsman with this newest layout would. For tests.
 #[doc(hidden)]
 pub fn examine_with_layout(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
     let meta = match std::fs::metadata(path) {
@@ -265,7 +266,7 @@ fn check_database(
     Ok(findings)
 }
 
-/// Whether a copy to this file has not finished.
+/// Returns whether a store copy to this file is unfinished.
 fn has_unfinished_copy(conn: &Connection) -> rusqlite::Result<bool> {
     conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT], |row| {
         row.get(0)
@@ -290,7 +291,7 @@ fn check_integrity(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Fin
     })
 }
 
-/// Returns the folder of the file.
+/// Returns the folder that contains the file.
 fn parent_folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.into(),

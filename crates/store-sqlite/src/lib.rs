@@ -5,13 +5,13 @@
 //!   readers ◀─────── their own connections, each read in one transaction, without blocking the writer
 //! ```
 //!
-//! The logic of transactions, and the state in memory, is common to all stores and is in `pointsman-store`. This crate has
-//! what it runs on:
+//! The logic of transactions, and the state in memory, is common to all stores and is in `pointsman-store`. This crate
+//! has what it runs on:
 //!
 //! - `tables/` reads and writes the rows, and has all statements that write. `backend.rs` begins and commits.
 //! - `open.rs` opens the file, `checkpoint.rs` runs WAL checkpoints in the background.
-//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `read_nodes.rs` and `list_tasks.rs` read, on
-//!   the connections of `readers.rs`; `read_trait.rs` implements the trait of the common store with them.
+//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `read_nodes.rs` and `list_tasks.rs` read,
+//!   on the connections of `readers.rs`; `read_trait.rs` implements the common store's `StoreReader` with them.
 //! - `doctor.rs` checks the file and its disk for problems.
 //! - `unit_of_work.rs` lets a program put its own writes and its events into one transaction.
 //! - `store_copy/` makes the file a source or target of a copy between stores.

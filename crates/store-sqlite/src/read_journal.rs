@@ -105,7 +105,7 @@ pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> Resu
     Ok(seqs)
 }
 
-/// Reads an object's chain of events, from the last one back to the oldest retained one, and its lanes.
+/// Reads an object's events, from the last one back to the oldest retained one, and its lanes.
 pub(crate) fn read_object_view(
     conn: &Connection,
     tenant: &Tenant,
@@ -142,8 +142,8 @@ fn read_object_chain(
     Ok(events)
 }
 
-/// Lists the first lanes of an object that have tasks. Each is found behind the one before it, however many tasks are in
-/// a lane.
+/// Lists the first lanes of an object that have tasks. Each lane is found by an index search after the previous lane,
+/// so that the cost does not depend on the number of tasks in a lane.
 fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let mut found = Vec::new();
     let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };

@@ -1,4 +1,4 @@
-//! Reads orders and chains. Each result is from one transaction, with the extent of the journal at that time.
+//! Reads orders and chains. Each result is from one transaction, with the range of the journal at that time.
 
 use pointsman_core::chain::{ChainNodeId, OrderKey};
 use pointsman_core::journal::{JournalRange, PathFilter};

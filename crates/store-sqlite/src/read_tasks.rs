@@ -75,13 +75,13 @@ fn read_order_key(conn: &Connection, n: i64) -> Result<Option<String>> {
     query_first(conn, "SELECT key FROM pointsman_order WHERE n = ?1", [n], |row| Ok(row.get(0)?))
 }
 
-/// Reads the end of the last attempt of a task that halts its lane in `error`.
+/// Reads when the last unsuccessful attempt of a task ended.
 fn read_last_attempt_end(conn: &Connection, seq: TaskSeq) -> Result<Option<Timestamp>> {
     let sql = "SELECT max(ended) FROM pointsman_attempt WHERE task = ?1";
     Ok(conn.prepare_cached(sql)?.query_row([seq.0], |r| read_optional_time(r, 0))?)
 }
 
-/// Reads the handler, the tenant and the kind of a queue.
+/// Reads the handler, the tenant and the subject of a queue.
 fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";

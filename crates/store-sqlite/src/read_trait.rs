@@ -1,4 +1,4 @@
-//! Implements the reading methods of the store, each on a reader's connection.
+//! Implements the read operations of the store ([`StoreReader`]), each on a read-only connection.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -126,8 +126,8 @@ impl StoreReader for Sqlite {
         self.readers.run(move |conn| read_fires::list_fires(conn, &schedule, before, limit)).await
     }
 
-    /// Closes checkpointer and readers before the writer: the last connection to close must be able to write, because it
-    /// checkpoints the WAL.
+    /// Closes checkpointer and readers before the writer: the last connection to close must be able to write, because
+    /// it checkpoints the WAL.
     fn close(&self) {
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.stop();

@@ -15,13 +15,15 @@ use crate::tables::SqliteTables;
 /// The maximum number of concurrent reads.
 const MAX_READERS: usize = 4;
 
-/// The connections of reads. A memory database cannot be shared between connections, so there the writer reads too.
+/// The connections that reads use. A memory database cannot be shared between connections, so there the writer reads
+/// too.
 #[derive(Clone, Debug)]
 pub(crate) enum Readers {
     Pool(ReaderPool),
     Writer(Writer<SqliteTables>),
 }
 
+/// A pool of read-only connections, which are opened when needed.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderPool {
     path: PathBuf,

@@ -56,7 +56,7 @@ impl UnitTransaction<'_> {
             if sql.to_ascii_lowercase().contains("pointsman_") {
                 return Err(SqlError::StoreTablesReadOnly);
             }
-            // As a conflict clause it would undo the writes of others in the same transaction.
+            // As a conflict clause, ROLLBACK would undo the writes of others in the same transaction.
             if contains_word(sql, "rollback") {
                 return Err(SqlError::TransactionControl("ROLLBACK".into()));
             }

@@ -322,7 +322,7 @@ async fn dropping_a_store_releases_its_file() {
     Sqlite::open(&path, NOW).unwrap().close();
 }
 
-/// A record of each would fill the store: events may start orders, and no request can repeat a generated id.
+/// Records of such orders would fill the store: events may start orders, and no request can repeat a generated id.
 #[tokio::test]
 async fn ended_orders_with_generated_ids_leave_no_record() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use pointsman_core::Timestamp;
 
-/// The time that the callers of a store go by: the latest that one of them has reported, with a node's start or heartbeat,
-/// advanced by the monotonic clock. A store that drains an outbox by itself takes the time from here, because no caller
-/// passes it and this machine's clock may be off.
+/// The current time according to the callers of a store: the time that one of them reported last, when its node joined
+/// or sent a heartbeat, advanced by the monotonic clock. A store that drains an outbox by itself uses this time,
+/// because no caller passes one and this machine's clock may be off.
 #[derive(Debug)]
 pub struct CallerTime {
     reported: Mutex<(Timestamp, Instant)>,

@@ -7,9 +7,9 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
     Ok,
-    /// It works, but not well or not for long.
+    /// The store works, but not well or not for long.
     Warning,
-    /// It does not work, or acknowledged data can be lost.
+    /// The store does not work, or acknowledged data can be lost.
     Fault,
 }
 
@@ -21,7 +21,7 @@ pub struct Finding {
     pub severity: FindingSeverity,
     #[serde(rename = "found")]
     pub observation: String,
-    /// How to fix it.
+    /// How to fix the problem.
     pub advice: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Idempotency records: the answer to a request, written in the transaction that carries it out, so that of racing
-//! duplicates one is carried out and a repeat gets its answer, whatever dies in between.
+//! Idempotency records: the answer to a request, written in the transaction that carries it out. Of concurrent
+//! duplicates exactly one is carried out, and a repeat gets the recorded answer, even after a crash.
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{IdempotencyError, IdempotencyKey, IdempotencyRecord};

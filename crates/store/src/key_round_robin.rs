@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::row::QueueId;
 use crate::tables::Tables;
 
-/// More buckets would be fairer and take more memory.
+/// Number of buckets for keys. More buckets would be fairer and take more memory.
 const KEY_BUCKETS: u64 = 1024;
 
 /// Returns the bucket of a key's hash.
@@ -22,6 +22,7 @@ pub(crate) fn key_bucket_of(hash: i64) -> u16 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyRoundRobin(HashMap<i64, ScoreRanks>);
 
+/// Ranks assigned and served among the tasks of one score.
 #[derive(Clone, Debug, Default)]
 struct ScoreRanks {
     /// Rank of the task that was served last.

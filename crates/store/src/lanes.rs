@@ -38,7 +38,7 @@ impl TaskGrouping {
         }
     }
 
-    /// The grouping of a source's collection; it is the same for all tenants.
+    /// Returns the grouping of a source's collection, which is the same for all tenants.
     pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
         Self {
             lane: Some(pair_lane_number(salt, source, collection)),
@@ -97,8 +97,8 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Returns the task of a pair that is in its lane. Two pairs' lanes may have the same number, so the queue is
-    /// compared as well.
+    /// Returns the task of a source's collection that is in its lane. The lanes of two collections may have the same
+    /// number, so the queue is compared as well.
     pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
         let lane = TaskGrouping::for_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
@@ -176,13 +176,13 @@ pub fn lane_range_of_object(object: ObjectNumber) -> Option<RangeInclusive<i64>>
     Some(first..=first + (LANES_PER_OBJECT - 1))
 }
 
-/// Returns the object of a lane; `None` if the lane belongs to a pair.
+/// Returns the object of a lane; `None` if the lane belongs to a source's collection.
 pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
     (lane > 0).then_some(lane / LANES_PER_OBJECT)
 }
 
-/// Returns the lane of a pair: a negative number, which no object's lane has. Pairs that share a number by chance only
-/// wait for each other; the salt prevents choosing names that collide.
+/// Returns the lane of a source's collection: a negative number, which no object's lane has. Collections that share a
+/// number by chance only wait for each other; the salt prevents choosing names that collide.
 fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;

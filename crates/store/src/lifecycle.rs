@@ -219,7 +219,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(CollectionRun { source_collection: pair, tenant: queue.tenant.clone() })
     }
 
-    /// Returns whether a source's task cannot be restored, because another task of its pair is queued or running.
+    /// Returns whether a source's task cannot be restored, because another task of its collection is queued or
+    /// running.
     fn is_pair_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {

@@ -1,8 +1,8 @@
 //! Limits at runtime: the limiter state of each handler, and whether another of its tasks may start.
 //!
-//! The core decides ([`LimiterState::opening`]); this module provides the input and applies the result. A handler that closes
-//! leaves its queues in the fair queue until they are selected; a handler that opens returns as many parked queues as
-//! it has free slots.
+//! The core decides ([`LimiterState::admission`]); this module provides the input and applies the result. A handler
+//! that closes leaves its queues in the fair queue until they are selected; a handler that opens returns as many parked
+//! queues as it has free slots.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct HandlerLimiter {
     pub(crate) running: i64,
     pub(crate) scheduled: i64,
     pub(crate) state: LimiterState,
-    /// A limit keeps all its tasks from starting.
+    /// Whether a limit keeps all of its tasks from starting.
     pub(crate) is_closed: bool,
     /// Tasks that could still start when the limits were last checked.
     pub(crate) free_slots: u32,

@@ -100,7 +100,8 @@ impl PeerNotifier {
         }
     }
 
-    /// Wakes everybody after the listener has reconnected, because missed messages are not repeated.
+    /// Signals ready tasks and outbox entries after the listener has reconnected, because missed messages are not
+    /// repeated.
     pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
         writer.notify_listeners(StoreSignal::TasksReady);
         self.outbox_signal.notify_one();

@@ -1,7 +1,8 @@
 //! Retention of objects: deletes those that no event in the journal and no unfinished task belongs to.
 //!
-//! An object has no list of its unfinished tasks: keeping one would cost a write for each task. Instead, each object has
-//! a `checked` id, its first event's to begin with, and objects are found in the order of these. A round has three steps:
+//! An object has no list of its unfinished tasks: keeping one would cost a write for each task. Instead, each object
+//! has a `checked` id, its first event's to begin with, and objects are found in the order of these. A round has three
+//! steps:
 //!
 //! 1. Choose the cutoff: events up to it are old, and no longer in the journal. If no object was checked at or before
 //!    it, the round ends here.
@@ -46,8 +47,8 @@ struct ObjectRound {
     #[serde(rename = "begun")]
     begun_at: i64,
     cutoff: EventId,
-    /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that is
-    /// behind may give a new event an id before the cutoff.
+    /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that
+    /// is behind may give a new event an id before the cutoff.
     #[serde(rename = "newest")]
     last_dropped_event: EventId,
     step: RoundStep,

@@ -125,7 +125,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Checks again which queues a rule at this place pauses; returns those that are paused.
+    /// Checks again which queues a rule with this scope pauses; returns those that are paused.
     fn refresh_paused_queues(&mut self, place: &RuleScope) -> Result<Vec<QueueId>> {
         let handler = match place {
             RuleScope::Handler(name) => name,

@@ -24,6 +24,7 @@ const MAX_EVENTS_PER_REPLAY: usize = 1000;
 struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
+    /// Replays a batch of events from the handler's first gap that reaches `from` or a later event.
     pub(crate) fn replay_gap(
         &mut self,
         handler: &HandlerName,

@@ -31,16 +31,19 @@ pub struct ActiveTaskRow {
     pub lane: Option<i64>,
     /// Its position in the lane; `None` if it is not in the lane.
     pub lane_position: Option<i64>,
-    /// Tasks of the same object, of which only a limited number may run at a time.
+    /// Its concurrency group: the tasks of one handler and object, of which only a limited number may run at a time.
     pub concurrency_group: Option<i64>,
     /// Bucket of its key in the queue's round robin of keys.
     pub key_bucket: Option<u16>,
     pub is_sync: bool,
+    /// Position among the tasks of its event: each synchronous task has a stage of its own, the others share the last.
     pub stage: i64,
     pub priority: i64,
+    /// Position in the queue, higher first: from the priority and, with ageing, the creation time.
     pub score: i64,
     /// Its rank among tasks of the same score; assigned when it becomes ready.
     pub rank: i64,
+    /// The previous event of the same object that was sent to this handler.
     pub prev_sent_event: Option<EventId>,
     /// The time for which a schedule planned it.
     pub planned_at: Option<Timestamp>,
@@ -336,7 +339,9 @@ impl OrderRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub expression: String,
+    /// The last planned time that has a row in the fire ledger, or when the schedule started.
     pub resolved_up_to: Timestamp,
+    /// The first planned time that a rule skipped and that is still to be caught up.
     pub next_catch_up: Option<Timestamp>,
     /// When a node last registered it; updated at intervals only.
     pub last_registered_at: Timestamp,

@@ -23,7 +23,7 @@ const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// How often the registration of a schedule is recorded.
 const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Result of a firing.
+/// Result of processing a planned time: the outcome, and the event or task it created.
 struct FireResult {
     outcome: FireOutcome,
     event: Option<EventId>,
@@ -202,7 +202,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// Error of a task that its schedule has canceled.
+/// Formats the error of a task that its schedule canceled because it fired again.
 fn overlap_message(schedule: &ScheduleName) -> String {
     format!("the schedule {schedule} fired again")
 }

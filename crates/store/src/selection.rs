@@ -24,7 +24,8 @@ struct SelectionScope {
     /// Only queues of these handlers; `None` for all of the pools.
     only_handlers: Option<BTreeSet<HandlerId>>,
     only_tenant: Option<TenantIndex>,
-    /// The selection is for scheduling ahead: tasks that are already scheduled count against the handler's slots, too.
+    /// Whether the selection is for scheduling ahead: tasks that are already scheduled count against the handler's
+    /// slots, too.
     is_look_ahead: bool,
 }
 

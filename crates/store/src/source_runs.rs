@@ -11,7 +11,7 @@ use crate::row::{ActiveTaskRow, HandlerId, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// The registered definition of a pair.
+/// The registered definition of a source's collection.
 struct PairDefinition {
     source: HandlerId,
     tenant: Tenant,
@@ -19,7 +19,7 @@ struct PairDefinition {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Creates a task for a pair, or returns the existing one.
+    /// Creates a task for a source's collection, or returns the existing one.
     pub(crate) fn create_run(
         &mut self,
         run: &NewCollectionRun,
@@ -46,8 +46,8 @@ impl<T: Tables> Txn<'_, T> {
         }))
     }
 
-    /// Creates a task for a pair on request. A repeat under the same idempotency key creates nothing and gets the first
-    /// answer.
+    /// Creates a task for a source's collection on request. A repeat under the same idempotency key creates nothing and
+    /// gets the first answer.
     pub(crate) fn create_requested_run(
         &mut self,
         run: &NewCollectionRun,
@@ -67,7 +67,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(ran))
     }
 
-    /// Cancels the queued or running task of a pair.
+    /// Cancels the queued or running task of a source's collection.
     pub(crate) fn cancel_run(
         &mut self,
         pair: &SourceCollection,

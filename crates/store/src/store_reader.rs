@@ -1,5 +1,5 @@
 //! Read operations of a store. Each result is consistent as of one moment; where the core's trait says so, it includes
-//! the extent of the journal at that moment.
+//! the range of the journal at that moment.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;

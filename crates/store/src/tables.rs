@@ -39,7 +39,7 @@ pub struct Counters {
     pub journaled_events: i64,
     /// Number of archived tasks.
     pub archived_tasks: i64,
-    /// At or before the earliest due time of a delayed task.
+    /// A time at or before the earliest due time of a delayed task.
     pub next_due: Option<Timestamp>,
 }
 
@@ -53,10 +53,12 @@ pub struct ReadSet {
     pub idempotency_keys: Vec<(Tenant, String)>,
     /// Unfinished tasks.
     pub tasks: Vec<TaskSeq>,
-    /// Event workers, and objects whose outbox they have claimed, as the outbox names them: its events are journaled first.
+    /// Event workers, and objects whose outbox they have claimed, as the outbox names them: its events are journaled
+    /// first.
     pub claimed_outbox_objects: Vec<(String, Vec<u8>)>,
 }
 
+/// The tables of a store, inside the writer's transaction.
 pub trait Tables: 'static {
     // --- counters and texts ------------------------------------------------------------------------------------
 
@@ -117,10 +119,11 @@ pub trait Tables: 'static {
     /// Writes phase and rank only.
     fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()>;
 
-    /// Writes what a lock changes: phase, attempt, node, fence, until and started.
+    /// Writes the columns that a lock changes: phase, attempt, node, fence, end of the lease and start time.
     fn write_task_lock(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes what may change during a task's life: everything except its numbers, event, order, grouping and score.
+    /// Writes all columns that may change while a task is unfinished: all except its numbers, event, order, grouping
+    /// and score.
     fn update_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes lane, concurrency group and key bucket.
@@ -162,7 +165,7 @@ pub trait Tables: 'static {
     /// Returns the earliest due time of the delayed tasks.
     fn read_earliest_due(&self) -> Result<Option<Timestamp>>;
 
-    /// Lists the tasks of an event that wait for its synchronous tasks, by stage and age.
+    /// Lists the gated tasks of an event, which wait for its synchronous tasks, by stage and age.
     fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>>;
 
     /// Returns the first unfinished (up to locked) synchronous task of an event before this stage. With `only_fresh`,
@@ -254,7 +257,7 @@ pub trait Tables: 'static {
 
     // --- rules, nodes, audit -----------------------------------------------------------------------------------
 
-    /// Lists all rules by place, tenant and kind.
+    /// Lists all rules by scope, tenant and kind.
     fn list_rules(&self) -> Result<Vec<Rule>>;
 
     fn write_rule(&self, rule: &Rule) -> Result<()>;
@@ -306,7 +309,7 @@ pub trait Tables: 'static {
 
     fn insert_order(&self, number: i64, order: &Order) -> Result<()>;
 
-    /// Writes what may change in an order: node, value, times, task and whether it is suspended.
+    /// Writes the columns of an order that may change: node, value, times, task and whether it is suspended.
     fn update_order(&self, order: &OrderRow) -> Result<()>;
 
     fn delete_order(&self, number: i64) -> Result<()>;

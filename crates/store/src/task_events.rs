@@ -12,7 +12,7 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
-/// A task to which a command was applied.
+/// A task to which a command was just applied, with the output of the attempt.
 pub(crate) struct EndedTask<'a> {
     /// Its row before the command.
     pub(crate) row_before: &'a ActiveTaskRow,

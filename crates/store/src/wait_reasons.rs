@@ -9,7 +9,7 @@ use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
 use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
-/// Most tasks named as holding a limit.
+/// Most tasks that are listed as using up a limit.
 const MAX_NAMED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {

@@ -32,8 +32,9 @@ pub struct Txn<'a, T> {
     pub state: &'a mut WriterState,
 }
 
+/// A closure that the writer runs in a transaction, and the caller that waits for its result.
 trait Job<T>: Send {
-    /// Returns whether the job runs first in its group. No job of the group has been answered, so any order is correct;
+    /// Returns the position of the job in its group. No job of the group has been answered, so any order is correct;
     /// but an event that is journaled before a slot is filled can get that slot.
     fn position(&self) -> JobPosition;
     fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
@@ -108,7 +109,7 @@ type JobSender<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
 type ListenerList = Arc<Mutex<Vec<Arc<dyn StoreListener>>>>;
 type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 
-/// Is called after this writer's own commits, and not after those of other nodes.
+/// A callback after this writer's own commits. Commits of other nodes do not call it.
 pub trait CommitHook: Send + Sync {
     /// Called once after each commit that others may wait for. `head` is the new head of the journal, if it moved;
     /// `work` says whether there is new work.
@@ -211,7 +212,7 @@ impl<T: Tables> Writer<T> {
         self.run(keep).await
     }
 
-    /// Returns what the writer has done since the start. Holding it keeps nothing alive.
+    /// Returns the status of the writer. The returned handle does not keep the writer running.
     pub fn status(&self) -> Arc<WriterStatus> {
         self.status.clone()
     }
@@ -269,14 +270,15 @@ fn fill_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
     group.sort_by_key(|job| job.position());
 }
 
+/// The writer thread: its connection, its cache, and the listeners to notify after a commit.
 struct WriterThread<B> {
     backend: B,
     state: WriterState,
     listeners: ListenerList,
     commit_hook: CommitHookSlot,
-    /// The state could not be reloaded after a failure, and must be before the next job.
+    /// Whether the state must be reloaded before the next job, because a transaction failed.
     must_reload: bool,
-    /// Attempts begun by a commit whose outcome is unknown. Nobody was notified of them.
+    /// Attempts begun by a commit whose outcome is unknown. No caller was notified of them.
     unreported_attempts: Vec<(TaskSeq, Lease)>,
     status: Arc<WriterStatus>,
 }

@@ -31,7 +31,7 @@ pub(crate) struct RegisteredHandler {
     pub(crate) is_defined: bool,
 }
 
-/// A running task. Other nodes publish changes to it, so its end needs no read of the table.
+/// A running task, cached so that its end needs no read of the table. Other nodes publish their changes to the task.
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     pub(crate) row: ActiveTaskRow,
@@ -40,10 +40,12 @@ pub(crate) struct RunningTask {
     pub(crate) order: Option<OrderRow>,
 }
 
+/// The writer's cache of handlers, queues, rules, chains, counters and running tasks.
 #[derive(Debug)]
 pub struct WriterState {
     pub(crate) id_clock: EventIdGenerator,
-    /// Allocated numbers. The id of the last event is in `ids`, and is copied here when the counters are written.
+    /// Allocated numbers. The id of the last event comes from the id generator, and is copied here when the counters
+    /// are written.
     pub(crate) counters: Counters,
     /// The counters as last written.
     written_counters: Counters,
@@ -74,9 +76,9 @@ pub struct WriterState {
     pub(crate) pruned_up_to: EventId,
     /// Number of `scheduled` tasks in all queues.
     pub(crate) scheduled_count: i64,
-    /// A task became ready in this transaction.
+    /// Whether a task became ready in this transaction.
     pub(crate) has_new_ready_tasks: bool,
-    /// A task will be due earlier than all that waited before this transaction.
+    /// Whether a task will be due earlier than all tasks that waited before this transaction.
     pub(crate) has_earlier_due: bool,
 }
 

@@ -1,14 +1,14 @@
-//! The error of parsing an expression.
+//! The error of parsing a cron expression.
 
 use super::field::CronField;
 
-/// A mistake in an expression, where it is, and how to fix it.
+/// A mistake in a cron expression: where it is and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}{}: {problem}", format_field_suffix(.field))]
 pub struct BadExpression {
     /// The field with the mistake, if it is in one.
     pub field: Option<CronField>,
-    /// Counted in characters from 1, over the whole text.
+    /// The column of the mistake, counted in characters from 1 over the whole text.
     pub column: usize,
     /// The mistake and the remedy, for people.
     pub problem: String,

@@ -31,9 +31,9 @@ pub(super) struct TimesOfDay {
 /// How an expression treats the hour that daylight saving time skips or repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DstHandling {
-    /// Every second, minute and hour is listed: each of these times of day fires once.
+    /// All seconds, minutes and hours are listed singly: each time fires once, even where it is skipped or repeated.
     Fixed,
-    /// They contain a `*`, a range or a step: skipped times do not fire, repeated ones fire twice.
+    /// A time field contains a `*`, a range or a step: skipped times do not fire, repeated ones fire twice.
     Interval,
 }
 
@@ -53,7 +53,7 @@ struct TimeOfDay {
     second: u8,
 }
 
-/// Converts local seconds. They are always between 1970 and 2200, give or take a day, which the library can represent.
+/// Converts local seconds to a date and time. They are between 1970 and 2200, give or take a day, which `jiff` allows.
 pub(super) fn to_civil(local: i64) -> DateTime {
     let instant = jiff::Timestamp::from_second(local).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(instant)
@@ -146,7 +146,7 @@ impl TimesOfDay {
         }
     }
 
-    /// The number of these times in a day.
+    /// The number of times of day that match: at most 86,400.
     pub(super) fn count_per_day(&self) -> u32 {
         self.hours.len() * self.minutes.len() * self.seconds.len()
     }

@@ -19,7 +19,7 @@ pub(super) struct DayFields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayFieldMatch {
     Both,
-    /// Vixie's rule when both fields are restricted.
+    /// One of the fields is enough: Vixie's rule when both fields are restricted.
     Either,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct MonthDayField {
 /// A day of the month whose number depends on the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpecialMonthDay {
-    /// `L`, `L-3`: this many days before the last.
+    /// `L`, `L-3`: the day this many days before the last day of the month.
     Last { days_before: u8 },
-    /// `LW`, `L-3W`: the weekday nearest to that one.
+    /// `LW`, `L-3W`: the day from Monday to Friday nearest to the last day, or to the day so many days before it.
     LastWeekday { days_before: u8 },
-    /// `15W`: the day from Monday to Friday nearest to it, in the same month.
+    /// `15W`: the day from Monday to Friday nearest to this day, in the same month.
     NearestWeekday { day: u8 },
 }
 
-/// Weekdays are counted from Sunday, 0, in both dialects.
+/// The day-of-week field. Weekdays are counted from Sunday, 0, in both dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WeekdayField {
     pub(super) listed_days: NumberSet,
@@ -54,11 +54,11 @@ pub(super) struct WeekdayField {
 /// A weekday that does not match every week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpecialWeekday {
-    /// `6#3`: the third in the month.
+    /// `6#3`: the `nth` of this weekday in the month.
     Nth { weekday: u8, nth: u8 },
-    /// `6L`: the last in the month.
+    /// `6L`: the last of this weekday in the month.
     Last { weekday: u8 },
-    /// Every second one, counted from the first of them in 1970.
+    /// This weekday in every second week, counted from the first such day of 1970.
     Alternate { weekday: u8 },
 }
 
@@ -66,14 +66,14 @@ pub(super) enum SpecialWeekday {
 #[derive(Clone, Copy)]
 struct MonthOfYear {
     day_count: u8,
-    /// The weekday of its first day.
+    /// The weekday of the month's first day.
     first_weekday: u8,
-    /// Days from 1970-01-01 to its first day.
+    /// The number of days from 1970-01-01 to the month's first day.
     first_day_since_1970: i64,
 }
 
 impl DayFields {
-    /// The days of this month that match.
+    /// The days of this month that match the day fields.
     pub(super) fn matching_days(&self, year: i16, month: u8) -> NumberSet {
         let month = MonthOfYear::new(year, month);
         let all = NumberSet::from_range(1, month.day_count);

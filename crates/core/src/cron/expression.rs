@@ -1,4 +1,4 @@
-//! A parsed expression.
+//! A parsed cron expression.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::interval::FixedInterval;
 use super::parse;
 use super::{BadExpression, Dialect};
 
-/// A parsed expression, without a time zone. It keeps its text with normalised white space.
+/// A parsed cron expression, without a time zone. It keeps its text, with white space normalised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     text: Arc<str>,
@@ -16,7 +16,7 @@ pub struct Expression {
     recurrence: Recurrence,
 }
 
-/// The meaning of an expression.
+/// The meaning of a cron expression: when it fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Recurrence {
     /// Local times that match a set of fields.
@@ -33,8 +33,8 @@ impl Expression {
         Ok(Self { text: text.into(), dialect, recurrence })
     }
 
-    /// The dialect it was parsed in. [`Dialect::Auto`] for a text without fields; the text and this, parsed again,
-    /// give the same expression.
+    /// The dialect in which the expression was parsed; [`Dialect::Auto`] for a text without fields. Parsing the text
+    /// again in this dialect gives the same expression.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }

@@ -15,7 +15,7 @@ pub(super) const MONTH_NAMES: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 pub(super) const WEEKDAY_NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// A field of an expression.
+/// A field of a cron expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CronField {
     Second,
@@ -42,7 +42,7 @@ impl fmt::Display for CronField {
 }
 
 impl CronField {
-    /// The lowest and the highest value. Vixie's 7 is only another name for its 0.
+    /// The lowest and the highest value of this field. In Vixie's dialect, weekday 7 is another name for 0 (Sunday).
     pub(super) fn value_bounds(self, dialect: Dialect) -> (u16, u16) {
         match self {
             Self::Second | Self::Minute => (0, 59),
@@ -120,7 +120,7 @@ pub(super) struct ValueRange {
     pub(super) form: ItemForm,
 }
 
-/// How an item was written. Only [`ItemForm::Value`] lists single values.
+/// How an item of a list was written: a single value, a range (or a value with a step), or `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemForm {
     Value,
@@ -183,7 +183,7 @@ pub(super) struct FieldValues {
     pub(super) each_value_listed: bool,
 }
 
-/// Parses a list for any field but the year.
+/// Parses the list of a field other than the year.
 pub(super) fn parse_values(
     field: CronField,
     part: TextSpan<'_>,
@@ -211,7 +211,7 @@ pub(super) fn parse_item_into(
     Ok(())
 }
 
-/// The years of an expression.
+/// The year field of a cron expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Years {
     All,

@@ -8,7 +8,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// The value for this direction: the start of a walk through `forward..=backward`.
+    /// Returns the first argument for [`Direction::Forward`], the second for [`Direction::Backward`].
     pub(super) fn select<T>(self, forward: T, backward: T) -> T {
         match self {
             Self::Forward => forward,
@@ -28,7 +28,7 @@ impl NumberSet {
         set
     }
 
-    /// `low..=high`, which must not be empty.
+    /// The set of all numbers in `low..=high`, which must not be empty.
     pub(super) const fn from_range(low: u8, high: u8) -> Self {
         Self((u64::MAX >> (63 - high)) & (u64::MAX << low))
     }
@@ -70,7 +70,7 @@ impl NumberSet {
         })
     }
 
-    /// The nearest member in this direction, including `from`.
+    /// The member nearest to `from` in this direction, `from` included.
     pub(super) fn find_from(self, from: u8, direction: Direction) -> Option<u8> {
         let rest = match direction {
             Direction::Forward => self.0 & (u64::MAX << from),
@@ -79,7 +79,7 @@ impl NumberSet {
         (rest != 0).then(|| Self(rest).first_in(direction))
     }
 
-    /// The nearest member in this direction, excluding `from`.
+    /// The member nearest to `from` in this direction, `from` excluded.
     pub(super) fn find_beyond(self, from: u8, direction: Direction) -> Option<u8> {
         match direction {
             Direction::Forward => self.find_from(from + 1, direction),
@@ -87,7 +87,7 @@ impl NumberSet {
         }
     }
 
-    /// The first member in this direction; the set must not be empty.
+    /// The lowest member for a search forward, the highest for one backward; the set must not be empty.
     pub(super) fn first_in(self, direction: Direction) -> u8 {
         let position = match direction {
             Direction::Forward => self.0.trailing_zeros(),

@@ -1,4 +1,4 @@
-//! An expression in a time zone: its instants.
+//! Computes the instants at which a cron expression fires in a time zone.
 //!
 //! ```text
 //!   instant ──offset──▶ local time ──find_from──▶ nearest matching local time ──Zone::resolve_local──▶ instant
@@ -13,7 +13,7 @@ use super::zone::{LocalTimeResolution, OffsetChange, Zone};
 use super::{BadExpression, Dialect};
 use crate::Timestamp;
 
-/// An expression in a time zone: its planned times.
+/// A cron expression in a time zone; computes its planned times.
 ///
 /// Where the local clock is set forward, local times are skipped; where it is set back, they are repeated. An expression
 /// that lists its seconds, minutes and hours (`30 2 * * *`, `0 1,2,3 * * *`) fires at each of these times once: a skipped
@@ -72,7 +72,7 @@ impl Schedule {
         self.upcoming(from).take_while(move |planned| *planned <= to)
     }
 
-    /// The nearest planned second in this direction, including `from`.
+    /// The planned time nearest to the second `from` in this direction, `from` included.
     fn find_from(&self, from: i64, direction: Direction) -> Option<Timestamp> {
         let found = match self.expression.recurrence() {
             Recurrence::Interval(interval) => interval.find_from(from, direction),
@@ -134,7 +134,7 @@ impl Schedule {
     }
 }
 
-/// The second of an instant; one outside the years of schedules counts as just outside.
+/// The Unix second of an instant, clamped to just outside the years in which schedules fire.
 pub(super) fn to_second(instant: Timestamp) -> i64 {
     instant.micros().div_euclid(MICROS_PER_SECOND).clamp(-1, LAST_SECOND)
 }
@@ -159,7 +159,7 @@ fn find_in_fold(
     }
 }
 
-/// See [`Schedule::upcoming`].
+/// An iterator over the planned times of a schedule, in order: see [`Schedule::upcoming`].
 #[derive(Clone, Debug)]
 pub struct UpcomingTimes<'s> {
     schedule: &'s Schedule,

@@ -1,6 +1,6 @@
 //! Pieces of an expression with their columns, so that an error can point at its column.
 
-/// A piece of the text and the column, counted in characters from 1, of its first character.
+/// A piece of an expression's text, and the column of its first character, counted in characters from 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextSpan<'t> {
     pub(super) text: &'t str,
@@ -31,13 +31,13 @@ impl<'t> TextSpan<'t> {
         Some((self.subspan(0, at), self.subspan(after, self.text.len() - after)))
     }
 
-    /// This piece without its last `suffix`, in any case, if it ends with it.
+    /// This piece without the letter `suffix`, in upper or lower case, at its end; None if it does not end so.
     pub(super) fn strip_suffix(self, suffix: char) -> Option<TextSpan<'t>> {
         let text = self.text.strip_suffix([suffix.to_ascii_uppercase(), suffix.to_ascii_lowercase()])?;
         Some(TextSpan { text, column: self.column })
     }
 
-    /// This piece without its first `prefix`, in any case, if it begins with it.
+    /// This piece without the letter `prefix`, in upper or lower case, at its start; None if it does not begin so.
     pub(super) fn strip_prefix(self, prefix: char) -> Option<TextSpan<'t>> {
         let text = self.text.strip_prefix([prefix.to_ascii_uppercase(), prefix.to_ascii_lowercase()])?;
         Some(TextSpan { text, column: self.column + 1 })

@@ -26,7 +26,7 @@ pub(super) fn parse_days(
     })
 }
 
-/// Rejects characters that only Quartz has. No weekday has an L in its name, so they cannot be part of one.
+/// Rejects characters that only Quartz allows. No abbreviation of a weekday contains an `L`, so names stay allowed.
 fn reject_quartz_characters(
     field: CronField,
     part: TextSpan<'_>,

@@ -11,11 +11,11 @@ use super::schedule::{Schedule, to_second};
 use super::zone::OffsetChange;
 use crate::Timestamp;
 
-/// Clock changes are searched for two years ahead.
+/// How far ahead clock changes are searched for: two years.
 const LOOKAHEAD_SECONDS: i64 = 731 * 86_400;
 
 impl Schedule {
-    /// Warnings about behaviour after `after` that its author may not expect, one sentence each.
+    /// Warnings about fires after `after` that the author of the schedule may not expect, one sentence each.
     pub fn warnings(&self, after: Timestamp) -> Vec<String> {
         if self.next(after).is_none() {
             return vec![format!("never fires after {after}: {}", self.expression().describe())];
@@ -159,7 +159,7 @@ fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
     warnings
 }
 
-/// The days from the 29th on that are listed singly, not as the end of a longer range or by a `*`.
+/// The days of the month from 29 on that the field lists singly, not as the end of a longer range or by a `*`.
 fn listed_late_days(calendar: &CalendarFields) -> Vec<u8> {
     let days = &calendar.days.month_field;
     if days.is_star {

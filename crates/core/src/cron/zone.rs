@@ -72,8 +72,8 @@ impl Zone {
         }
     }
 
-    /// The offset change that skips or repeats a local time. It is after the instant that the local time would have with
-    /// the larger of the two offsets.
+    /// The offset change that skips or repeats a local time. The search starts at the instant that the local time would
+    /// have with the larger of the two offsets.
     fn find_offset_change(&self, local: i64, before: Offset, after: Offset) -> OffsetChange {
         let (before, after) = (offset_seconds(before), offset_seconds(after));
         let earliest = local - before.max(after);
@@ -138,9 +138,9 @@ fn to_timestamp(instant: i64) -> Timestamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LocalTimeResolution {
     Once(i64),
-    /// The clock was set forward over it: it does not occur.
+    /// The clock was set forward over this local time: it does not occur.
     Gap(OffsetChange),
-    /// The clock was set back over it: it occurs twice.
+    /// The clock was set back over this local time: it occurs twice.
     Fold(OffsetChange),
 }
 
@@ -153,7 +153,7 @@ pub(super) struct OffsetChange {
 }
 
 impl OffsetChange {
-    /// The local times that are skipped or repeated: from the first to just before the second.
+    /// The range of local times that are skipped or repeated: its start, and its end, which is not affected.
     pub(super) fn affected_local_times(self) -> (i64, i64) {
         let (before, after) = (self.at + self.before, self.at + self.after);
         (before.min(after), before.max(after))
@@ -176,7 +176,7 @@ impl OffsetChange {
         direction.select(to, from - 1)
     }
 
-    /// The offsets of the two passes through a fold, in the order of this direction.
+    /// The offsets of the first and the second pass through the repeated local times, in the order of this direction.
     pub(super) fn pass_offsets(self, direction: Direction) -> (i64, i64) {
         match direction {
             Direction::Forward => (self.before, self.after),

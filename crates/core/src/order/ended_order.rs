@@ -9,11 +9,11 @@ use crate::{Tenant, Timestamp};
 /// How an order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderOutcome {
-    /// It reached an end node.
+    /// The order reached an end node.
     Finished,
-    /// It reached an end node after a failed step had moved it along an `on_error` link.
+    /// The order reached an end node after a failed step had moved it along an `on_error` link.
     Failed,
-    /// A person removed it.
+    /// A person removed the order.
     Removed,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for OrderOutcome {
     }
 }
 
-/// A text that is not the name of an outcome.
+/// The error for a text that is not the name of an [`OrderOutcome`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the outcome of an order")]
 pub struct BadOrderOutcome(String);
@@ -54,7 +54,7 @@ pub struct EndedOrder {
     pub key: OrderKey,
     pub tenant: Tenant,
     pub outcome: OrderOutcome,
-    /// The node at which it ended.
+    /// The node at which the order ended.
     pub node: ChainNodeId,
     pub ended_at: Timestamp,
 }

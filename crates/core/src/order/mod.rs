@@ -8,7 +8,7 @@
 //!            └ on_error┴─ failed for good ─▶ `on_error`, or suspended at its node
 //! ```
 //!
-//! [`Order::apply`] is the only place that decides. It is a pure function of the order, the input, its chain and the
+//! [`Order::apply`] alone decides how an order moves. It is a pure function of the order, the input, its chain and the
 //! chain's settings; it returns the changed order and the effects to carry out in the same transaction.
 //!
 //! A suspended order has no task except a running one. Where a chain or a node is stopped, the tasks of its steps wait
@@ -33,23 +33,23 @@ pub struct Order {
     pub node: ChainNodeId,
     pub value: Json,
     pub priority: Priority,
-    /// It does not start before this.
+    /// The order does not start before this time.
     pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The event that it was created for.
+    /// The event for which the order was created.
     pub origin: Option<OrderOrigin>,
     pub started_at: Option<Timestamp>,
     pub suspended: bool,
-    /// The task of the step at its node, waiting or running.
+    /// The task of the step at the order's node, waiting or running.
     pub task: Option<TaskSeq>,
     /// An attempt of the step is running.
     pub step_running: bool,
     /// The step at its node has succeeded, but the chain no longer has the node: the order moves on when the node is
     /// back.
     pub step_succeeded: bool,
-    /// The task whose failure or cancellation suspended it.
+    /// The task whose failure or cancellation suspended the order.
     pub suspended_by_task: Option<TaskSeq>,
-    /// A failed step moved it along an `on_error` link, and no person has moved it since.
+    /// A failed step moved the order along an `on_error` link, and no person has moved the order since.
     pub took_on_error: bool,
 }
 
@@ -61,22 +61,22 @@ pub struct OrderOrigin {
     pub depth: u16,
 }
 
-/// Something that happens to an order.
+/// Something that happens to an order: an input of [`Order::apply`].
 #[derive(Clone, Debug)]
 pub enum OrderInput {
-    /// It was added, and [`EngineEvent::OrderAdded`] was published.
+    /// The order was added, and [`EngineEvent::OrderAdded`] was published.
     Added,
-    /// An attempt of its step starts.
+    /// An attempt of the order's step starts.
     StepStarted {
         task: TaskId,
     },
-    /// An attempt of its step has ended.
+    /// An attempt of the order's step has ended.
     StepEnded(StepOutcome),
     Suspend,
     Resume,
-    /// Its chain, the chain's settings, or its planned time has changed.
+    /// The order's chain, the chain's settings, or the order's planned time has changed.
     Reevaluate,
-    /// A person moves it to another node. Not while a step runs.
+    /// A person moves the order to another node. Not allowed while a step runs.
     MoveTo {
         node: ChainNodeId,
     },
@@ -88,31 +88,31 @@ pub enum OrderInput {
 pub enum StepOutcome {
     /// `value`: the new value of the order, if the step returned one.
     Success { value: Option<Json> },
-    /// It failed for good.
+    /// The step failed for good.
     Error { return_code: i64 },
-    /// It failed and will be retried.
+    /// The step failed and will be retried.
     WillRetry,
-    /// It runs again without having failed: snoozed, released, or its node died.
+    /// The step runs again without having failed: it was snoozed or released, or the node that ran it died.
     Unfinished,
     /// A person cancelled the task.
     Canceled { running: bool },
 }
 
-/// A write that the store carries out in the same transaction.
+/// A write that [`Order::apply`] requires of the store, in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderEffect {
     Publish(EngineEvent),
-    /// Create the task of its step.
+    /// Create the task of the order's step.
     CreateTask {
         handler: HandlerName,
     },
-    /// Keep its waiting task; replace it if it is not this handler's.
+    /// Keep the order's waiting task, or replace it if it is a task of another handler.
     KeepTask {
         handler: HandlerName,
     },
-    /// Cancel the task that it had. The order no longer refers to it.
+    /// Cancel the order's previous task; the order no longer refers to it.
     CancelTask,
-    /// Delete it, and store its outcome.
+    /// Delete the order, and store its outcome.
     EndOrder(OrderOutcome),
 }
 

@@ -271,7 +271,7 @@ fn removing_an_order_cancels_its_task() {
     );
 }
 
-/// It counts as failed even if it was suspended in between; a move by a person resets that.
+/// The order counts as failed even if it was suspended in between; a move by a person resets that.
 #[test]
 fn an_order_that_followed_on_error_ends_as_failed() {
     let running = Order { step_running: true, suspended: true, ..with_task(order("b")) };

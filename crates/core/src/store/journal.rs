@@ -55,7 +55,7 @@ pub enum IdempotencyError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyRecord {
     pub response: String,
-    /// It was recorded by an earlier request.
+    /// The response was recorded by an earlier request.
     pub repeated: bool,
 }
 
@@ -90,13 +90,13 @@ pub const MAX_CAUSED_EVENTS: usize = 1000;
 /// The recent events of an object, and its lanes.
 #[derive(Clone, Debug)]
 pub struct ObjectView {
-    /// The id of its last event. It is kept after the event itself has expired.
+    /// The id of the object's last event. The store keeps it after the event itself has expired.
     pub last_event: EventId,
-    /// Its events that have not expired, newest first.
+    /// The object's events that have not expired, newest first.
     pub events: Vec<Arc<Event>>,
-    /// Its lanes that have tasks, by handler name: at most [`MAX_LISTED_LANES`].
+    /// The object's lanes that have tasks, by handler name: at most [`MAX_LISTED_LANES`].
     pub lanes: Vec<LaneView>,
-    /// It has more lanes than are listed.
+    /// The object has more lanes than are listed.
     pub has_more_lanes: bool,
     pub journal_range: JournalRange,
 }
@@ -104,7 +104,7 @@ pub struct ObjectView {
 /// A lane that has tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneView {
-    /// The first task, without its attempts: it runs, waits, or has failed for good and halts the lane.
+    /// The lane's first task, without its attempts: it runs, waits, or has failed for good and halts the lane.
     pub head: Task,
     /// The number of tasks behind the head: at most [`MAX_COUNTED_BEHIND`].
     pub tasks_behind: u64,
@@ -131,7 +131,7 @@ impl LaneView {
         }
     }
 
-    /// Whether its head has failed for good: no task behind it runs until a person retries or cancels it.
+    /// Whether the lane's head has failed for good: no task behind it runs until a person retries or cancels the head.
     pub fn is_halted(&self) -> bool {
         self.head.lifecycle.state.status() == TaskStatus::Error
     }
@@ -178,7 +178,7 @@ pub trait Journal: Send + Sync {
     /// Appends events of the engine itself.
     async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;
 
-    /// Reads which ids the journal holds.
+    /// Reads the range of event ids that observers can read.
     async fn read_journal_range(&self) -> Result<JournalRange>;
 
     /// Reads a page of events in one transaction. It may stop short of `limit` matches to bound the work; the page says

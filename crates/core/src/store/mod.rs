@@ -47,7 +47,7 @@ use crate::EventId;
 
 /// Everything that Pointsman needs of a store.
 pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
-    /// Notifies this listener of every commit from now on. It is called on the store's own threads and must not
+    /// Notifies this listener of every commit from now on. The store calls it on its own threads, so it must not
     /// block.
     fn add_listener(&self, listener: Arc<dyn StoreListener>);
 
@@ -83,17 +83,17 @@ pub trait StoreListener: Send + Sync {
 /// Why a store could not do what was requested. None of these is the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached or cannot write now; a later retry may succeed. Whether the write was committed is unknown:
+    /// The store is unreachable or cannot write; a later retry may succeed. Whether the write was committed is unknown:
     /// the reply to the commit may have been lost.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// It has no space for more, and nothing was changed. Stored tasks still run, and reads work.
+    /// The store has no space for more, and nothing was changed. Stored tasks still run, and reads work.
     #[error("the store is full: {0}")]
     Full(String),
-    /// Its contents cannot be decoded.
+    /// The store's contents cannot be decoded.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// It was closed.
+    /// The store was closed.
     #[error("the store is closed")]
     Closed,
 }

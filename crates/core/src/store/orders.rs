@@ -19,21 +19,21 @@ use crate::{EventId, Json, Priority, TaskId, TaskStatus, Tenant, Timestamp};
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewOrder {
     pub chain: ChainPath,
-    /// The store generates a number if not given.
+    /// The id of the order; if not given, the store generates a number.
     pub id: Option<OrderId>,
-    /// The chain's first node if not given.
+    /// The node at which the order starts; the chain's first node if not given.
     pub node: Option<ChainNodeId>,
     pub value: Json,
-    /// When it starts; at once if not given.
+    /// When the order starts; at once if not given.
     pub planned_at: Option<Timestamp>,
     pub priority: Priority,
     pub tenant: Tenant,
-    /// The event that it is created for.
+    /// The event for which the order is created.
     pub origin: Option<OrderOrigin>,
 }
 
 impl NewOrder {
-    /// An order with the default for everything else.
+    /// An order for this chain, with the default for everything else.
     pub fn new(chain: ChainPath) -> Self {
         Self {
             chain,
@@ -110,7 +110,7 @@ pub enum OrderBatchRefusal {
 pub struct AddedOrder {
     pub order: OrderKey,
     pub tenant: Tenant,
-    /// The engine event that announces it.
+    /// The engine event that announces the order.
     pub event: EventId,
 }
 
@@ -118,19 +118,19 @@ pub struct AddedOrder {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderView {
     pub order: Order,
-    /// The task of its step, the task's status, and when it is due.
+    /// The task of the order's step, the task's status, and when the task is due.
     pub task: Option<(TaskId, TaskStatus, Option<Timestamp>)>,
-    /// Its step failed and is retried at this time.
+    /// The order's step failed and is retried at this time.
     pub retry_at: Option<Timestamp>,
-    /// Its chain has no such node: it waits until the chain has the node again, or a person moves the order.
+    /// The chain no longer has the order's node: the order waits until the node is back, or a person moves the order.
     pub orphaned: bool,
-    /// Why its waiting task may not run: its chain or its node is stopped, or a rule pauses it.
+    /// Why the order's waiting task may not run: its chain or its node is stopped, or a rule pauses it.
     pub paused_because: Option<String>,
-    /// The task whose failure suspended it, and the error.
+    /// The task whose failure suspended the order, and the task's error.
     pub suspended_by: Option<(TaskId, String)>,
 }
 
-/// Orders by key, then by tenant, ascending.
+/// A page of orders, sorted by key, then by tenant.
 #[derive(Clone, Debug)]
 pub struct OrderPage {
     pub orders: Vec<OrderView>,
@@ -179,7 +179,7 @@ pub enum OrderCommand {
     Suspend,
     Resume,
     Remove,
-    /// Sets its value, moves it to another node, or changes its planned start. Refused while a step runs.
+    /// Sets the order's value, moves it to another node, or changes its planned start. Refused while a step runs.
     Change {
         value: Option<Json>,
         node: Option<ChainNodeId>,

@@ -30,7 +30,7 @@ impl ClaimRequest {
     }
 }
 
-/// The node or worker that claims tasks, and how long it holds the lease.
+/// The node or worker that claims tasks, and how long its lease lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimant {
     /// The lease lasts as long as the node sends heartbeats.
@@ -46,17 +46,17 @@ pub struct ClaimedTask {
     pub id: TaskId,
     pub handler: HandlerName,
     pub subject: TaskSubject,
-    /// The time that a schedule planned it for.
+    /// The time for which a schedule planned the task.
     pub planned_at: Option<Timestamp>,
-    /// 1 for the first run.
+    /// The number of this attempt: 1 for the first run.
     pub attempt: u32,
     pub retries: u32,
     pub fence: i64,
     /// When a worker's lease ends.
     pub lease_until: Option<Timestamp>,
-    /// The previous event of the object that this handler was sent.
+    /// The event of the same object that this handler was sent before this one.
     pub prev_sent: Option<EventId>,
-    /// It runs outside the order of its lane.
+    /// The task runs outside the order of its lane: it was retried by a person, adopted or replayed.
     pub late: bool,
 }
 
@@ -89,7 +89,7 @@ pub enum AttemptResult {
     Snoozed {
         until: Timestamp,
     },
-    /// Given back unfinished by a node that stops.
+    /// A node that stops gave the task back unfinished.
     Released,
 }
 
@@ -110,7 +110,7 @@ pub struct FinishedAttempt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishReceipt {
     pub status: TaskStatus,
-    /// When it will be retried.
+    /// When the task will be retried, if it will.
     pub due: Option<Timestamp>,
     pub emitted: Vec<SequencedEvent>,
 }
@@ -131,7 +131,7 @@ pub struct NewCollectionRun {
     pub priority: Option<Priority>,
 }
 
-/// The task of a collection that is queued or running now.
+/// The result of [`Queue::run_collection`]: the task of the collection that is queued or running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReceipt {
     pub task: TaskId,
@@ -164,7 +164,7 @@ pub struct RescueSweep {
     /// Workers whose leases have expired are dead, if they got the lease at or after this time. Earlier leases may have
     /// expired while no node ran that could have received a renewal.
     pub leased_since: Timestamp,
-    /// Parks tasks whose handler is not defined.
+    /// Whether tasks whose handler is not defined become `missing`.
     pub park_missing: bool,
 }
 
@@ -180,7 +180,7 @@ impl RescueSweep {
 pub struct RescueReport {
     /// Tasks taken from dead nodes and workers, and the status of each now.
     pub freed_tasks: Vec<(TaskId, TaskStatus)>,
-    /// The number of tasks parked as `missing` because their handler is no longer defined.
+    /// The number of tasks that became `missing` because their handler is no longer defined.
     pub parked_missing: u64,
 }
 
@@ -193,7 +193,7 @@ pub trait Queue: Send + Sync {
     /// Leases tasks, → `locked`: scheduled ones first, then ready ones, selected fairly.
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult>;
 
-    /// Ends attempts. Each with its effects is all or nothing; a stale fence is refused and changes nothing.
+    /// Ends attempts. Each is committed with all its effects or not at all; a stale fence is refused, changing nothing.
     async fn finish_attempts(
         &self,
         attempts: Vec<FinishedAttempt>,
@@ -212,8 +212,8 @@ pub trait Queue: Send + Sync {
         until: Timestamp,
     ) -> Result<std::result::Result<(), TaskRejection>>;
 
-    /// Returns the fences of those attempts, each a task and a fence, that no longer hold the lease of their task: it
-    /// was cancelled, or claimed again.
+    /// Returns the fences of the given attempts, each a task and a fence, that have lost their lease: the task was
+    /// cancelled, or claimed again.
     async fn find_lost_attempts(&self, attempts: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
     /// Creates a task for a collection, unless one is queued or running; then returns that one. Concurrent calls create
@@ -225,6 +225,6 @@ pub trait Queue: Send + Sync {
         now: Timestamp,
     ) -> Result<std::result::Result<RunReceipt, RunRefusal>>;
 
-    /// Frees tasks leased by dead nodes and workers, and parks tasks whose handler is no longer defined.
+    /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
     async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport>;
 }

@@ -53,14 +53,14 @@ impl Registration {
 /// The handlers and slots of a node, and the state of its clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCapabilities {
-    /// The registrant name under which it has registered its definitions; none if it has not.
+    /// The registrant name under which the node has registered its definitions; none if it has not.
     #[serde(default)]
     pub registrant: Option<String>,
-    /// The handlers that it can run.
+    /// The handlers that the node can run.
     pub handlers: BTreeSet<HandlerName>,
-    /// The number of tasks that it runs at a time.
+    /// The number of tasks that the node runs at a time.
     pub slots: usize,
-    /// Its clock, as it last reported it.
+    /// The node's clock, as the node last reported it.
     #[serde(default)]
     pub clock: ClockReport,
 }
@@ -83,7 +83,7 @@ pub struct ClockReport {
 /// A time of a node, and the uptime of its machine at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootReference {
-    /// Differs for each boot of each machine.
+    /// A number that differs for each boot of each machine.
     #[serde(rename = "boot")]
     pub boot_id: u64,
     pub uptime_ms: u64,
@@ -106,7 +106,7 @@ pub struct UnconfirmedTime {
 /// A change of a clock that was set, rather than having drifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockStep {
-    /// When it was noticed, in the store's time.
+    /// When the step was noticed, in the store's time.
     pub at: Timestamp,
     /// By how many milliseconds the clock was set forward; negative if it was set back.
     pub by_ms: i64,
@@ -119,10 +119,10 @@ pub struct NodeView {
     pub name: String,
     pub joined_at: Timestamp,
     pub last_heartbeat_at: Timestamp,
-    /// It has left, or was declared dead.
+    /// The node has left the cluster, or was declared dead.
     pub gone: bool,
     pub capabilities: NodeCapabilities,
-    /// The number of tasks that it has leased now.
+    /// The number of tasks that the node has leased now.
     pub running: u64,
 }
 
@@ -178,14 +178,14 @@ pub trait Registry: Send + Sync {
     /// Adds a node to the cluster and gives it its id.
     async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
-    /// Stores what a node can run.
+    /// Stores the capabilities of a node: its handlers, its slots and the state of its clock.
     async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
 
     /// Lists the live nodes and those that were last live, newest first.
     async fn list_nodes(&self) -> Result<Vec<NodeView>>;
 
-    /// Records that a node is live, and its time. `false`: it was declared dead, and other nodes have taken over its
-    /// tasks.
+    /// Records the heartbeat of a node and its time. `false`: the node was declared dead, and other nodes have
+    /// taken over its tasks.
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
 
     /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only node.

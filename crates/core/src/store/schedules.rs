@@ -11,8 +11,8 @@ use crate::{ScheduleName, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleDef {
     pub name: ScheduleName,
-    /// Its expression with everything that changes its planned times. If it differs from the stored one, the schedule
-    /// starts anew: times of another expression were never planned.
+    /// The expression, with everything else that changes the planned times. If it differs from the stored one, the
+    /// schedule starts anew: times of another expression were never planned.
     pub expression: String,
 }
 
@@ -21,13 +21,13 @@ pub struct ScheduleDef {
 pub struct ScheduleProgress {
     /// All planned times up to this one have a row in the ledger. For a new schedule, when it was first registered.
     pub processed_up_to: Timestamp,
-    /// A rule pauses or blocks it.
+    /// A rule pauses or blocks the schedule.
     pub paused: bool,
     /// The first planned time that was skipped because a rule paused the schedule, and not caught up since.
     pub first_skipped_while_paused: Option<Timestamp>,
 }
 
-/// A planned time that has come, and the decision about it.
+/// A planned time that has passed, and the decision whether it fires.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FireRequest {
     pub schedule: ScheduleName,

@@ -21,15 +21,15 @@ pub struct TaskFilter {
     pub event: Option<EventId>,
     pub tenant: Option<Tenant>,
     pub key: Option<ObjectKey>,
-    /// Created at or after this.
+    /// Only tasks created at or after this time.
     pub created_from: Option<Timestamp>,
     pub created_before: Option<Timestamp>,
 }
 
-/// Tasks, the newest first.
+/// A page of tasks, the newest first.
 #[derive(Clone, Debug)]
 pub struct TaskPage {
-    /// Without their attempts.
+    /// The tasks, without their attempts.
     pub tasks: Vec<Task>,
     /// The cursor of the next page, if there is one.
     pub next: Option<TaskSeq>,

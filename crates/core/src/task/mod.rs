@@ -57,7 +57,7 @@ impl TaskStatus {
     }
 }
 
-/// The sequence number of a task: dense, in the order of creation. Its uuid is made from it.
+/// The sequence number of a task: dense, in the order of creation. The task's uuid contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskSeq(pub i64);
@@ -103,7 +103,7 @@ impl TaskId {
         Self(format!("{source}_{collection}_{uuid}").into())
     }
 
-    /// An id from a request. Only the store can tell whether the task exists.
+    /// Wraps an id from a request, unchecked. Only the store knows whether the task exists.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
@@ -112,7 +112,7 @@ impl TaskId {
         &self.0
     }
 
-    /// The uuid at its end: names may contain `_` themselves, a uuid does not.
+    /// The uuid at the end of the id: the names before it may contain `_`, a uuid does not.
     pub fn uuid(&self) -> Option<uuid::Uuid> {
         let (_, uuid) = self.0.rsplit_once('_')?;
         uuid::Uuid::try_parse(uuid).ok()
@@ -132,19 +132,19 @@ pub enum TaskSubject {
     Event(Arc<Event>),
     /// A collection of a source is to be synchronised.
     CollectionRun(CollectionRun),
-    /// An order is at a node.
+    /// An order runs the step of a node.
     Step(StepRun),
 }
 
 /// The common subject of all tasks in one queue of a handler. A queue also has one tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueSubject {
-    /// They are for events.
+    /// The tasks are for events.
     #[default]
     Events,
-    /// They synchronise one collection of a source.
+    /// The tasks synchronise one collection of a source.
     Collection(CollectionName),
-    /// They are steps at one node of a chain.
+    /// The tasks are steps at one node of a chain.
     ChainNode { chain: ChainPath, node: ChainNodeId },
 }
 
@@ -223,7 +223,7 @@ impl TaskSubject {
         }
     }
 
-    /// The middle part of its tasks' ids: the event's type, the collection, or the node.
+    /// The middle part of the task's id: the event's type, the collection, or the node.
     pub fn collection(&self) -> &str {
         match self {
             Self::Event(event) => event.kind.as_str(),
@@ -232,7 +232,7 @@ impl TaskSubject {
         }
     }
 
-    /// The event that is the cause of the events its tasks emit.
+    /// The event that is recorded as the cause of the events that the task emits.
     pub fn cause_event(&self) -> Option<EventId> {
         match self {
             Self::Event(event) => Some(event.id),
@@ -241,7 +241,7 @@ impl TaskSubject {
         }
     }
 
-    /// The length of the chain of causes before it; 0 if nothing caused it.
+    /// The length of the chain of causes before the task; 0 if nothing caused it.
     pub fn cause_depth(&self) -> u16 {
         match self {
             Self::Event(event) => event.cause_depth(),
@@ -256,7 +256,7 @@ impl TaskSubject {
     }
 }
 
-/// The result of a step may be as large as a value, because it becomes the order's value.
+/// The maximum size of a task's JSON result. A step's may be as large as a value: it becomes the order's value.
 fn max_result_bytes_for(is_step: bool) -> usize {
     if is_step { MAX_VALUE_BYTES } else { MAX_RESULT_BYTES }
 }
@@ -299,11 +299,11 @@ pub struct Task {
     /// The type of its event, the collection of its source, or the node of its order.
     pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
-    /// None for a source's task and for an order's step.
+    /// The event that the task handles; None for a source's task and for an order's step.
     pub event: Option<EventId>,
     pub priority: Priority,
     pub lifecycle: TaskLifecycle,
-    /// The time that a schedule planned it for.
+    /// The time for which a schedule planned the task.
     pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
@@ -315,7 +315,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// The order whose step it is.
+    /// The key of the order whose step this task runs.
     pub fn order(&self) -> Option<OrderKey> {
         // A task of a source has no key, and a task of an event has the event.
         let key = self.key.as_ref().filter(|_| self.event.is_none())?;

@@ -30,7 +30,7 @@ const ZONES_AND_YEARS: [(&str, i16); 12] = [
     ("Africa/Cairo", 2045),
 ];
 
-/// One reading of the clock.
+/// One reading of the local clock: an instant and its local time.
 struct ClockReading {
     instant: i64,
     /// The local time in seconds, as if it were UTC.
@@ -264,7 +264,7 @@ fn clock_changes(readings: &[ClockReading], step: i64) -> Vec<i64> {
     pairs.map(|pair| pair[1].instant).collect()
 }
 
-/// An expression with more fires a year is compared around clock changes only.
+/// An expression with more fires in a year than this is compared around clock changes only.
 const MAX_FULLY_COMPARED: usize = 1_500;
 
 #[test]
@@ -311,7 +311,7 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
     }
 }
 
-/// The readings are a minute apart, so only second 0 can be checked.
+/// Changes the second field to `0`: the readings are a minute apart, so only second 0 can be checked.
 fn with_second_zero(expression: GeneratedExpression) -> GeneratedExpression {
     let rest = expression.text.split_once(' ').unwrap().1;
     let seconds = GeneratedField { text: "0".into(), values: vec![0], each_value_listed: true };

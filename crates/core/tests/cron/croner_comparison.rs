@@ -1,7 +1,7 @@
-//! Compares with the crate `croner`, where it has the same rules and is right.
+//! Compares planned times with those of the crate `croner`, where it has the same rules and is right.
 //!
 //! Left out, each for its reason:
-//! - What croner does not parse: ranges around the end of a field (`22-2`, `FRI-MON`) and `L-3`.
+//! - Expressions that croner does not parse: ranges around the end of a field (`22-2`, `FRI-MON`) and `L-3`.
 //! - `*/2` in one day field with a restricted other one: croner accepts either, cron has always required both.
 //! - `1/3` in a crontab's day of week: croner counts on to the Sunday that is 7, we stop at Saturday.
 //! - Lists of times (`0 1,2 * * *`) where clocks change: croner treats them as an interval, we as fixed times.
@@ -19,7 +19,7 @@ use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
 use crate::generator::{GeneratedExpression, Rng, generate_quartz, generate_vixie};
 
-/// How many times after each start are compared.
+/// The number of planned times that are compared after each start.
 const COMPARED_TIMES: usize = 20;
 
 fn parse_with_croner(expression: &GeneratedExpression) -> Option<Cron> {
@@ -27,7 +27,7 @@ fn parse_with_croner(expression: &GeneratedExpression) -> Option<Cron> {
     parser.parse(&expression.text).ok()
 }
 
-/// Whether both have the same rules for the days of this expression.
+/// Whether Pointsman and croner have the same rules for the days of this expression.
 fn has_same_day_rules(expression: &GeneratedExpression) -> bool {
     let fields: Vec<&str> = expression.text.split(' ').rev().collect();
     let (of_week, of_month) = (fields[0], fields[2]);
@@ -37,7 +37,7 @@ fn has_same_day_rules(expression: &GeneratedExpression) -> bool {
     !counted_on && (expression.is_quartz || !narrowed)
 }
 
-/// Whether both treat it as fixed times, or both as an interval.
+/// Whether Pointsman and croner treat clock changes alike: both as for fixed times, or both as for an interval.
 fn has_same_dst_handling(expression: &GeneratedExpression) -> bool {
     let single = [&expression.seconds, &expression.minutes, &expression.hours]
         .iter()

@@ -60,7 +60,7 @@ pub(crate) struct GeneratedExpression {
 }
 
 impl GeneratedExpression {
-    /// Every day at 00:00:00, in Quartz's dialect.
+    /// The expression for every day at 00:00:00, in Quartz's dialect.
     pub(crate) fn midnight() -> Self {
         Self {
             text: "0 0 0 ? * *".into(),
@@ -145,7 +145,7 @@ fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
     }
 }
 
-/// Hours are mostly those in which clocks change.
+/// Generates the field of the hour, mostly with hours in which clocks change.
 fn generate_hours(rng: &mut Rng) -> GeneratedField {
     if rng.happens_with_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
 }

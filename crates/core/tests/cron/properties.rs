@@ -13,7 +13,7 @@ fn dialects() -> impl Strategy<Value = Dialect> {
     prop_oneof![Just(Dialect::Auto), Just(Dialect::Vixie), Just(Dialect::Quartz)]
 }
 
-/// Text that looks enough like an expression to get far into the parser.
+/// Generates text that is enough like an expression to get far into the parser.
 fn almost_valid_expressions() -> impl Strategy<Value = String> {
     let piece = "[0-9*?/,#LWlw-]{1,6}|[A-Za-z]{3}|\\*/[0-9]{1,3}|[0-9]{1,2}-[0-9]{1,2}|@?(every|daily) ?[0-9]{0,3}[hms]?";
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.join(" "))

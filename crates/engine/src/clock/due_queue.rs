@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pointsman_core::Timestamp;
 
-/// The due times of numbered items, at most one for each. Checking costs only as much as is due, however many items are
+/// The due times of numbered items, at most one for each. Finding due items costs nothing for items that are
 /// due later.
 #[derive(Debug, Default)]
 pub struct DueQueue {

@@ -1,4 +1,4 @@
-//! Simulates nodes that die and whose clocks jump, over a day on a real store: every planned time is resolved once.
+//! Simulates nodes that die and whose clocks jump, over a day on a real store: every planned time is recorded once.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ struct SimulatedNode {
     clock: Clock,
     ahead: Duration,
     behind: Duration,
-    /// It is down for this many steps.
+    /// The number of steps for which the node is still down.
     steps_down: u64,
 }
 
@@ -101,7 +101,7 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
         time = time.plus(STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
             match rng.next_below(400) {
-                // It dies and restarts after a while, without its memory.
+                // The node dies and restarts after a while, without its memory.
                 0 => {
                     (*node, restarted[number]) = (
                         SimulatedNode { steps_down: rng.next_below(90), ..SimulatedNode::new(store, setup) },

@@ -14,7 +14,7 @@ struct RunBody<'a> {
     planned_at: String,
 }
 
-/// The same for commands and for HTTP targets.
+/// Encodes the body of a collection run, which is the same for commands and HTTP targets.
 pub(super) fn to_json(task: &ClaimedTask, run: &CollectionRun) -> String {
     let body = RunBody {
         task_id: task.id.as_str(),

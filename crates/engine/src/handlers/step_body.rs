@@ -17,7 +17,7 @@ struct StepBody<'a> {
     planned_at: String,
 }
 
-/// The same for commands and for HTTP targets.
+/// Encodes the body of a step, which is the same for commands and HTTP targets.
 pub(super) fn to_json(task: &ClaimedTask, step: &StepRun) -> String {
     let body = StepBody {
         task_id: task.id.as_str(),

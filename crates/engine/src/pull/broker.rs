@@ -130,7 +130,7 @@ pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
 /// Workers that wait with the same filter.
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
-    /// There may be tasks for them.
+    /// Whether the store may have tasks for the waiters.
     needs_claim: bool,
     /// The earliest time of the next claim.
     claim_not_before: Instant,
@@ -211,7 +211,7 @@ impl LongPollService {
         for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
             queue.needs_claim = true;
         }
-        // A signal may be lost, and workers may vanish.
+        // A signal may be lost, and workers may disconnect.
         if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
             self.last_sweep = at;
             self.node.lease_cache.drop_expired(now);

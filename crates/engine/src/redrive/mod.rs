@@ -69,7 +69,7 @@ pub enum RedriveState {
     /// The canaries have been retried, and the job waits for them to end.
     Canary,
     Done,
-    /// It ended early, for this reason.
+    /// The redrive ended early, for this reason.
     Stopped(String),
 }
 
@@ -97,7 +97,7 @@ impl RedriveState {
 pub enum RedriveRefused {
     #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
     TooMany,
-    /// It would retry the same tasks as that redrive.
+    /// The redrive with this id runs already and would retry the same tasks.
     #[error("redrive {0} has the same filter and is still running; wait for it to end, or stop it")]
     AlreadyRunning(String),
 }
@@ -123,7 +123,7 @@ impl PreparedRedrive {
         self.engine.node().redrive_jobs.lock_jobs().remove(&self.number);
     }
 
-    /// Reserves it again, unless too many redrives run by now, or one with the same filter.
+    /// Reserves the redrive again, unless too many redrives run by now, or one with the same filter.
     pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
         let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
@@ -135,7 +135,7 @@ impl PreparedRedrive {
         Ok(())
     }
 
-    /// Starts it; returns its id.
+    /// Starts the redrive; returns its id.
     pub fn start(mut self) -> String {
         self.is_started = true;
         let job = RedriveJob::new(self.engine.clone(), self.status.clone());

@@ -1,7 +1,7 @@
 //! Derives a node's time from readings of clocks alone.
 //!
 //! A node's time always advances with the monotonic clock from an *anchor*: a time, and the reading of the monotonic
-//! clock then. Between two anchors a step of the machine's clock cannot reach a verb of the store.
+//! clock then. Between two anchors a step of the machine's clock does not affect the store.
 //!
 //! | reference | the anchor is | a machine's clock that disagrees |
 //! |---|---|---|
@@ -15,7 +15,7 @@ use pointsman_core::store::{ClockReport, ClockStep};
 
 /// By how much a machine's clock may differ from the time that its node uses.
 pub(super) const TOLERANCE: Duration = Duration::from_secs(30);
-/// A leap ahead of more than this may expire or start what is not due for long.
+/// A leap ahead by more than this could delete rows, or start tasks, long before they are due.
 pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
 /// How long a step must last before an embedded store's node follows it.
 const SMALL_STEP_CONFIRMATION: Duration = Duration::from_secs(60);
@@ -44,9 +44,9 @@ pub(super) enum ClockChange {
     Stepped(i64),
     /// The machine's clock was set by this much, and is followed.
     StepFollowed(i64),
-    /// The machine's clock is back where it was.
+    /// The machine's clock was set back to where it was before the step.
     StepUndone,
-    /// The store was last written this long ago.
+    /// The store was last written this long ago, so pruning and firing are suspended.
     Suspended(i64),
     Resumed,
 }
@@ -69,7 +69,7 @@ struct PendingStep {
 /// The time is not confirmed: nothing is pruned and nothing planned fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspension {
-    /// When it ends, by the monotonic clock.
+    /// When the suspension ends, by the monotonic clock.
     pub(super) until: Duration,
     /// The last confirmed time at which the store was written.
     pub(super) last_seen: Timestamp,
@@ -86,7 +86,7 @@ pub(super) struct ClockDiscipline {
     last_step: Option<ClockStep>,
     is_out_of_service: bool,
     suspension: Option<Suspension>,
-    /// The node's time when it last began anew: at the start, or with a step that was followed.
+    /// The node's time when it was last reset: at the start, or by a step that was followed.
     restarted_at: Timestamp,
 }
 
@@ -120,8 +120,8 @@ impl ClockDiscipline {
         (self.time_at(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
     }
 
-    /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the
-    /// answer: it is at least that late, so that nothing starts early.
+    /// Applies a measurement: the server's clock showed `server` at some moment between the two readings. This time is
+    /// assigned to the second reading: the real time is at least that late, so nothing starts early.
     pub(super) fn apply_measurement(
         &mut self,
         asked: Duration,
@@ -137,7 +137,7 @@ impl ClockDiscipline {
         if let Some(known_bound) = known_bound {
             let apart = difference_micros(estimate, self.time_at(answered.monotonic));
             let agrees = apart.unsigned_abs() <= as_micros(bound + known_bound).unsigned_abs();
-            // However slow, it shows that the machine was paused or the server's clock was set.
+            // However slow, the measurement shows that the machine was paused or the server's clock was set.
             let is_far = apart.unsigned_abs() > as_micros(bound + known_bound + TOLERANCE).unsigned_abs();
             if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known_bound <= bound) {
                 return self.apply_reading(answered).1;
@@ -151,13 +151,13 @@ impl ClockDiscipline {
         self.anchor = ClockReading { wall: estimate, monotonic: answered.monotonic };
         self.reference = TimeReference::StoreClock { bound };
         self.pending_step = None;
-        // The offset is another because the reference is: the machine's clock was not set.
+        // The offset changes with the reference here, not because the machine's clock was set.
         self.offset_micros = difference_micros(answered.wall, estimate);
         self.apply_reading(answered).1
     }
 
-    /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was
-    /// set while no node ran, which is a step like any other.
+    /// Starts on an embedded store, where the uptime of the machine gives `expected` as the current time. A machine's
+    /// clock that differs was set while no node ran, and is treated like any other step.
     pub(super) fn start_from_uptime(
         &mut self,
         reading: ClockReading,
@@ -168,8 +168,8 @@ impl ClockDiscipline {
         self.apply_reading(reading).1
     }
 
-    /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed.
-    /// If that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
+    /// Starts on an embedded store that was last written at `last_seen`, where the elapsed time is not known otherwise.
+    /// If `last_seen` is in the future, the machine's clock is used as it is: an earlier time starts nothing early.
     pub(super) fn start_from_last_write(
         &mut self,
         reading: ClockReading,

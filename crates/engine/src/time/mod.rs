@@ -84,7 +84,7 @@ impl TimeSource {
         now
     }
 
-    /// Measures a server's clock. `read_clock` answers `None` where there is no server.
+    /// Measures a server's clock. `read_clock` returns `None` where there is no server.
     pub async fn measure_server_clock<E>(
         &self,
         read_clock: impl AsyncFnOnce() -> Result<Option<Timestamp>, E>,
@@ -170,7 +170,7 @@ impl TimeSource {
         })
     }
 
-    /// When the node's time last began anew: at its start, or with a step of the clock that was followed.
+    /// When the node's time was last reset: at its start, or by a step of the clock that was followed.
     pub(crate) fn restarted_at(&self) -> Timestamp {
         self.lock_discipline().restarted_at()
     }
@@ -242,7 +242,7 @@ fn micros_to_seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// How a clock relates to another: `31.0 s ahead of`.
+/// Formats how far a clock is ahead of another or behind it: `31.0 s ahead of`.
 fn format_offset(micros: i64) -> String {
     let direction = if micros < 0 { "behind" } else { "ahead of" };
     format!("{:.1} s {direction}", micros_to_seconds(micros).abs())

@@ -1,5 +1,5 @@
-//! The clock monitor: it reads the clocks every second and measures the store's every few seconds, so
-//! that a clock that is off or was set is noticed on an idle node as well, and it reports the clock with the node.
+//! The clock monitor: reads the machine's clocks every second, measures the store's clock every few seconds, and
+//! reports the result with the node, so that a clock that is wrong or was set is noticed on an idle node as well.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::node::Node;
 
 /// How often the machine's clocks are read.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the store's clock is measured while all is well.
+/// How often the store's clock is measured while the node is in service.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(3);
-/// A change of the offset by less is not worth a write.
+/// A smaller change of the offset is not reported.
 const MIN_REPORTED_CHANGE_MS: u64 = 1000;
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {

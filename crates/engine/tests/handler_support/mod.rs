@@ -1,4 +1,4 @@
-//! Runs an attempt without a worker: with a hand-made delivery, and collects its log lines.
+//! Runs attempts without a worker, from a delivery built here, and collects their log lines.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use pointsman_engine::{Delivery, HandlerOutcome, Runner};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A task for an event of a shop, with a previous one.
+/// A task for an event of the tenant `shop` that has a preceding event.
 pub(crate) fn claimed_task() -> ClaimedTask {
     let kind = HandlingKey::new("record.published").unwrap();
     ClaimedTask {
@@ -43,7 +43,7 @@ pub(crate) fn claimed_task() -> ClaimedTask {
     }
 }
 
-/// The same with nothing that can be left out.
+/// The same task without any optional value.
 pub(crate) fn bare_task() -> ClaimedTask {
     let full = claimed_task();
     let event = Event {
@@ -79,7 +79,7 @@ pub(crate) fn run_task() -> ClaimedTask {
     }
 }
 
-/// Runs one attempt and answers its outcome and what it logged on the way.
+/// Runs one attempt, and returns its outcome and its log lines.
 pub(crate) async fn run_attempt(runner: &dyn Runner, task: ClaimedTask) -> (HandlerOutcome, Vec<LogLine>) {
     let (delivery, mut lines, _cancel) = new_delivery(task);
     let collect = async {
@@ -92,14 +92,14 @@ pub(crate) async fn run_attempt(runner: &dyn Runner, task: ClaimedTask) -> (Hand
     tokio::join!(runner.run(delivery), collect)
 }
 
-/// A delivery with its ends in hand.
+/// A delivery, the receiver of its log lines, and the token that cancels it.
 pub(crate) fn new_delivery(task: ClaimedTask) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
     let (sender, lines) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
 }
 
-/// The error of a failed attempt, and whether it is the last attempt.
+/// Returns the error of a failed attempt, and whether the failure is permanent; panics if it did not fail.
 pub(crate) fn failure_of(outcome: &HandlerOutcome) -> (&str, bool) {
     assert!(outcome.emits.is_empty(), "a failure emits nothing");
     match &outcome.ended {

@@ -81,8 +81,8 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// A chain is stopped against a flood of orders, in each of the three ways, over and over: nothing begins between the
-/// answer and the start.
+/// Stops a busy chain many times, in each of the three ways: no step starts between the acknowledgement and the restart
+/// of the chain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_step_starts_after_a_chain_was_stopped() {
     let store = in_memory_store();

@@ -127,7 +127,7 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// Orders of one chain go side by side; the steps of one order never do.
+/// Orders of one chain run concurrently; the steps of one order never do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_orders_run_concurrently() {
     const ORDERS: usize = 200;

@@ -8,7 +8,7 @@ use pointsman_core::task::retry::{Backoff, RetryPolicy};
 use super::server::{build_response, http_handler, start_server};
 use super::*;
 
-/// A step that fails so often, with code 3, and then succeeds.
+/// A step that fails the given number of times, with return code 3, and then succeeds.
 fn failing_step(
     times: usize,
 ) -> impl Fn(Delivery) -> std::future::Ready<HandlerOutcome> + Send + Sync + 'static {
@@ -23,7 +23,7 @@ fn failing_step(
     }
 }
 
-/// A handler that is never tried again.
+/// Makes a handler that is never retried.
 fn without_retries(spec: &mut pointsman_engine::HandlerSpec) {
     spec.def.retry.max_retries = 0;
 }

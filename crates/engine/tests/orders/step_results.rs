@@ -16,7 +16,7 @@ fn json_text_of_size(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
 }
 
-/// A command that returns such a text.
+/// A command that returns a JSON string of this size.
 fn command_returning(bytes: usize) -> Arc<CommandHandler> {
     let letters = bytes - 2;
     shell_handler(&format!(
@@ -24,7 +24,7 @@ fn command_returning(bytes: usize) -> Arc<CommandHandler> {
     ))
 }
 
-/// A target that does.
+/// An HTTP target that returns a JSON string of this size.
 async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
     let body = format!(r#"{{"result":{}}}"#, json_text_of_size(bytes));
     let (url, _) =
@@ -32,7 +32,7 @@ async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
     Arc::new(http_handler(url))
 }
 
-/// Gives a worker its step.
+/// Leases the next step to a pull worker.
 async fn pull_step(engine: &Engine) -> ClaimedTask {
     let request = PullRequest {
         handlers: [handler_name("far")].into(),
@@ -44,7 +44,7 @@ async fn pull_step(engine: &Engine) -> ClaimedTask {
     engine.pull_tasks(request).await.unwrap().remove(0)
 }
 
-/// A worker elsewhere that does, once.
+/// Ends the next step as a pull worker, with a JSON string of this size.
 async fn end_pulled_step(engine: &Engine, bytes: usize) {
     let task = pull_step(engine).await;
     engine
@@ -137,7 +137,7 @@ async fn results_of_event_tasks_have_a_lower_limit() {
     }
 }
 
-/// A node that knows of a lease from the store alone takes the same from its worker.
+/// A node that reads the lease from the store accepts the same result from the worker.
 #[tokio::test]
 async fn a_leased_step_can_be_ended_at_another_node() {
     let store = in_memory_store();

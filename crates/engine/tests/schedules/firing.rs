@@ -1,4 +1,4 @@
-//! What schedules create, and manual runs.
+//! The events, tasks and orders that schedules create, and manual runs.
 
 use pointsman_core::store::{NewCollectionRun, RunReceipt, Tasks};
 use pointsman_core::{CollectionName, HandlerDef, SourceDef, TaskStatus};
@@ -12,7 +12,7 @@ pub(crate) fn make_orders_source(def: &mut HandlerDef) {
     def.source = Some(SourceDef { collections: [(orders, Default::default())].into(), ..Default::default() });
 }
 
-/// A schedule of a pair.
+/// A schedule that runs a collection of a source.
 pub(crate) fn collection_schedule(pair: &str, when: &str) -> ScheduleSpec {
     let pair = pair.parse().unwrap();
     schedule_with_action(
@@ -32,7 +32,7 @@ async fn a_removed_source_is_recorded_in_the_ledger() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// A source whose task waits for a worker, and there is none.
+/// A source whose tasks wait for a pull worker that never connects.
 fn pulled_source() -> TestEngineBuilder {
     let pulled = |spec: &mut HandlerSpec| {
         make_orders_source(&mut spec.def);

@@ -58,7 +58,7 @@ pub enum GateDecision<T> {
     Ready(IncomingEvent<T>),
     /// The preceding event is not handled yet. The gate buffers this one.
     Wait,
-    /// It was handled or skipped, is in progress, or waits already.
+    /// The event was handled or skipped, is in progress, or waits already.
     Duplicate,
     /// The order of the object has a hole before it, and the gate does not buffer it.
     Hole(Hole<T>),
@@ -77,7 +77,7 @@ pub struct Hole<T> {
 pub enum HoleReason {
     /// The buffer of the gate or of the object is full. Pass the event again when there is room.
     Full,
-    /// It is newer than the last handled event, but its predecessor is neither that one nor a newer one.
+    /// The event is newer than the last handled one, but its predecessor is neither that one nor a newer one.
     Fork,
 }
 

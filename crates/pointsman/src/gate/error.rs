@@ -5,7 +5,7 @@ use pointsman_core::EventId;
 /// Why a call on a gate failed. Nothing has changed, and the call may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError<E> {
-    /// It was never ready, is done already, or was ready in another gate.
+    /// The event was never ready, is done already, or was ready in another gate.
     #[error("event {id} is not in progress: only an event that was ready can be done or released")]
     NotInProgress { id: EventId },
     #[error("cannot skip while event {id} of the object is in progress: call `mark_done` or `release` first")]

@@ -101,9 +101,9 @@ use positions::SequenceStatus;
 /// Limits of the events that wait in a gate. They count events, whatever their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateLimits {
-    /// The maximal number of waiting events of all objects.
+    /// The maximum number of waiting events of all objects.
     pub max_waiting: usize,
-    /// The maximal number of waiting events of one object.
+    /// The maximum number of waiting events of one object.
     pub max_waiting_per_object: usize,
     /// A missing event is overdue when others have waited for it this long.
     pub overdue_after: Duration,

@@ -75,7 +75,7 @@ async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
     for id in 0..5 {
         emitted.push(first.emit(RecordPublished::new(id)).await.unwrap());
     }
-    // As good as killed: nothing is drained, and the store is closed under it.
+    // Simulates a kill: nothing is drained, and the store is closed while the bus runs.
     first.engine().stop(std::time::Duration::ZERO).await;
     first.engine().store().close();
 

@@ -130,7 +130,7 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     bus.stop().await;
 }
 
-/// By its context and by the bus.
+/// A step emits one event by its context and one by the bus; both name the same cause.
 #[tokio::test]
 async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order() {
     async fn emit_twice(_: RawEvent, ctx: Ctx, bus: Bus) -> Result<(), HandlerError> {

@@ -50,7 +50,7 @@ pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
     ] {
         counters::write_meta(conn, name, number)?;
     }
-    // The journal may still contain expired_up_to events, even without visible ones.
+    // The journal may still contain expired events, even if it has no visible ones.
     conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_journal_sparse_index")?;
     if expired_count > 0 {
         conn.execute(

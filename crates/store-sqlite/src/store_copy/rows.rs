@@ -17,7 +17,7 @@ struct TableSource {
     condition: &'static str,
 }
 
-/// Selects events that are visible or have unfinished tasks. Others only wait for their deletion.
+/// Selects events that are visible or have unfinished tasks. The other events only wait for their deletion.
 const NEEDED_EVENTS: &str =
     "id > (SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0))
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
@@ -52,7 +52,7 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::History => all("pointsman_history", &["seq"]),
         TableKind::Attempts => all("pointsman_attempt", &["task", "number"]),
         TableKind::Logs => all("pointsman_log", &["task", "n"]),
-        // In the order of time, by which retention finds the oldest.
+        // In the order of writing, so that retention finds the oldest rows.
         TableKind::IdempotencyRecords => all("pointsman_idempotency_record", &["n"]),
         TableKind::Fires => all("pointsman_fire", &["n"]),
         TableKind::AuditEntries => all("pointsman_audit_entry", &["n"]),
@@ -128,7 +128,7 @@ pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyR
     Ok(())
 }
 
-/// Inserts events, and marks every thousandth, so that events are found by their numbers.
+/// Inserts events, and adds every thousandth to the sparse index, by which an event is found by its number.
 pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
     let (expired_up_to, mut journaled) =
         (read_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);

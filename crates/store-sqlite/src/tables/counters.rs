@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::error::{Fault, Result};
 
 /// The size of a block of reserved numbers. Numbers that no row records are reserved in blocks: after a start they
-/// continue behind the reserved block, and few commits have to write the counter.
+/// continue after the reserved block, and few commits have to write the counter.
 const RESERVATION_SIZE: i64 = 100_000;
 
 /// The counters as stored in the file.
@@ -83,7 +83,7 @@ fn read_max(conn: &Connection, sql: &str) -> Result<i64> {
     Ok(conn.query_row(sql, [], |r| r.get::<_, Option<i64>>(0))?.unwrap_or(0))
 }
 
-/// Counts all events that were ever journaled: a mark has the number of events up to it.
+/// Counts all events ever journaled: the number in the last row of the sparse index, plus the events after that row.
 pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
     let last = "SELECT number, id FROM pointsman_journal_sparse_index ORDER BY number DESC LIMIT 1";
     let last = conn.query_row(last, [], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::row::{event_columns, event_from_row, query_all, query_first};
 use crate::error::Result;
 
-/// The interval of marked events, by which events are found by their number.
+/// One in this many events is added to the sparse index, by which an event is found by its number.
 const MARK_EVERY: i64 = 1000;
 
 pub(super) fn read_idempotency_record(

@@ -12,7 +12,7 @@ pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Resu
     query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
-/// Reads the columns last, sent and number, from column `at` on.
+/// Reads the columns last_event, last_sent and number, from column `at` on.
 fn object_from_row(row: &Row<'_>, at: usize) -> Result<ObjectRow> {
     let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
     let last = EventId::from_i64(row.get(at)?);

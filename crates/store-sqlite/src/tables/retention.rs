@@ -29,7 +29,7 @@ pub(super) fn delete_events(
     for (id, _) in rows.iter().filter(|(_, needed)| !needed) {
         deleted += delete.execute([id])? as u64;
     }
-    // One mark is kept: it has the number of events before it.
+    // One row of the sparse index is kept: it has the number of events before it.
     let sql = "DELETE FROM pointsman_journal_sparse_index
                WHERE number < (SELECT max(number) FROM pointsman_journal_sparse_index WHERE id <= ?1)";
     conn.prepare_cached(sql)?.execute([expired_up_to.as_i64()])?;

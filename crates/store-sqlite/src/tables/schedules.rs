@@ -87,8 +87,8 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
     Ok(())
 }
 
-/// Clears the unmet fires up to a time. A rule that was set meanwhile may have skipped later fires; the first of them
-/// becomes the next unmet one.
+/// Ends the catch-up of planned times up to `up_to`. A rule that was set meanwhile may have skipped later ones; the
+/// first of them becomes the next to catch up.
 pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
     let sql = "UPDATE pointsman_schedule SET next_catch_up =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)

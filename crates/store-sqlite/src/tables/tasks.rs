@@ -61,7 +61,7 @@ pub(super) fn insert_active_task(conn: &Connection, live: &ActiveTaskRow) -> Res
     Ok(())
 }
 
-/// Returns the columns node, fence and until of a lease.
+/// Returns the columns node, fence and leased_until of a lease.
 fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i64>) {
     match lease {
         Some(lease) => (Some(lease.node), Some(lease.fence), lease.until.map(Timestamp::micros)),
@@ -145,8 +145,8 @@ pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -
 }
 
 pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<LaneHead>> {
-    // The index yields a lane's tasks by lane_position. ORDER BY or min() would make SQLite prepare the statement again for
-    // every lane, which took an eighth of the writer's time.
+    // The index yields a lane's tasks by lane_position. ORDER BY or min() would make SQLite prepare the statement again
+    // for every lane, which took an eighth of the writer's time.
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase
                FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND lane_position IS NOT NULL LIMIT 1";

@@ -48,7 +48,7 @@ impl WriterState {
     }
 
     /// Returns whether a new task of this queue would be selected next. Tasks that are already scheduled have been
-    /// served and hold nobody up.
+    /// served and delay no other task.
     pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;

@@ -244,6 +244,7 @@ pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
     }
 }
 
+/// How far the creation times of tasks from different nodes may be out of order.
 const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether a task matches a filter.

@@ -44,7 +44,7 @@ pub(in crate::cron) fn find_pattern(set: NumberSet, low: u8, high: u8) -> ValueP
     }
 }
 
-/// A range that wraps around the end of the field.
+/// Finds a range that wraps around the end of the field (`58, 59, 0, 1`); otherwise the set is irregular.
 fn wrapping_range(members: &[u8], low: u8, high: u8) -> ValuePattern {
     let (Some(first), Some(last)) = (members.first(), members.last()) else { return ValuePattern::Irregular };
     let holes: Vec<_> = members.windows(2).filter(|pair| pair[1] - pair[0] > 1).collect();
@@ -54,7 +54,7 @@ fn wrapping_range(members: &[u8], low: u8, high: u8) -> ValuePattern {
     }
 }
 
-/// A longer list is cut.
+/// The maximum number of items that [`join_with_and`] writes; a longer list is cut.
 const MAX_LISTED_ITEMS: usize = 8;
 
 /// Describes the members, each formatted by `name`: `5`, `5 to 10`, `1, 7 and 9`.
@@ -77,7 +77,7 @@ pub(in crate::cron) fn describe_members(
     }
 }
 
-/// `a`, `a and b`, `a, b and c`; a long list is cut and ends in the number of missing items.
+/// Joins items in English: `a and b`, `a, b and c`. A long list is cut and ends with the number of omitted items.
 pub(in crate::cron) fn join_with_and(mut items: Vec<String>) -> String {
     if items.len() > MAX_LISTED_ITEMS {
         let rest = items.len() - MAX_LISTED_ITEMS + 1;

@@ -12,9 +12,9 @@ const MAX_LISTED_TIMES: u32 = 6;
 /// The description of the times of a day.
 pub(super) struct TimesDescription {
     pub(super) text: String,
-    /// Whether they recur throughout the day, so that `every day` is superfluous.
+    /// Whether the times recur throughout the day, so that the words `every day` are superfluous.
     pub(super) covers_whole_day: bool,
-    /// Whether it lists clock times, after which the days follow without a comma.
+    /// Whether the text lists clock times; the days then follow without a comma.
     pub(super) lists_clock_times: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn describe_times(times: &TimesOfDay, with_seconds: bool) -> TimesDes
     TimesDescription { text, covers_whole_day, lists_clock_times: false }
 }
 
-/// Lists every time of the day.
+/// Formats every time of the day: `03:00 and 15:00`.
 fn list_clock_times(times: &TimesOfDay) -> String {
     let seconds_matter = times.seconds != NumberSet::from_members([0]);
     let mut parts = Vec::new();
@@ -86,7 +86,7 @@ fn describe_by_minutes(times: &TimesOfDay) -> String {
     }
 }
 
-/// Describes expressions that fire once an hour.
+/// Describes the hours of an expression that fires once in each of them: `every 2 hours`.
 fn describe_by_hours(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::EvenSteps { first: 0, step } => {

@@ -127,7 +127,7 @@ fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestam
     (found, more)
 }
 
-/// The action of a firing. An event gets the names of the schedule and the planned time in its context.
+/// The action of a schedule at a planned time. The context of an event names the schedule and the planned time.
 pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> FireAction {
     match &schedule.action {
         FireAction::RunCollection(run) => FireAction::RunCollection(run.clone()),

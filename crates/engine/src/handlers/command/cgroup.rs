@@ -31,7 +31,7 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// A new group; none where the system does not let this process create one.
+    /// Creates a group; `None` where the system does not let this process create one.
     pub(super) fn create() -> Option<Self> {
         let parent = PARENT_GROUP.get_or_init(|| {
             let found = find_parent();
@@ -90,7 +90,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Removes the groups whose processes have ended since.
+/// Removes the groups that could not be removed earlier, if their processes have ended since.
 fn remove_pending_groups() {
     let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
@@ -110,7 +110,7 @@ fn find_parent() -> io::Result<PathBuf> {
     }
 }
 
-/// The folder of a process's group in version 2, from its `mountinfo` and `cgroup` files.
+/// The folder of a process's cgroup v2 group, from its `mountinfo` and `cgroup` files.
 fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {

@@ -25,13 +25,13 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
-/// The processes below this one that were there before it adopted orphans: they are no commands.
+/// The processes below this one that existed before it adopted orphans: they are not commands.
 static PREEXISTING: OnceLock<Vec<Process>> = OnceLock::new();
 
 static CHILDREN: Mutex<ChildRegistry> =
     Mutex::new(ChildRegistry { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
 
-/// The children that are not reaped here.
+/// The children that must not be reaped as orphans.
 #[derive(Debug)]
 struct ChildRegistry {
     /// Children that an attempt waits for.
@@ -48,8 +48,8 @@ fn lock_children() -> MutexGuard<'static, ChildRegistry> {
 
 /// Makes this process the parent of every process below it whose own parent has ended.
 ///
-/// For programs that start no child processes from then on but the commands of handlers: any other child would be taken
-/// for an orphan, and reaped when it ends. Children that this process has already, of a script that became this program
+/// For programs whose only child processes from then on are the commands of handlers: any other child would be treated
+/// as an orphan, and reaped when it ends. Children that this process has already, of a script that became this program
 /// by `exec`, are left alone with everything below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
@@ -101,7 +101,7 @@ pub fn kill_orphans() {
     }
 }
 
-/// A child that is not taken for an orphan as long as this value lives, nor later if the runtime has yet to reap it.
+/// A child that does not count as an orphan while this value lives, nor later if the runtime has yet to reap it.
 #[derive(Debug)]
 pub(super) struct AwaitedChild(Process);
 
@@ -115,7 +115,7 @@ impl Drop for AwaitedChild {
     }
 }
 
-/// While this value lives, unknown children are not reaped.
+/// Guards the start of a command: while it lives, unknown children are not reaped.
 struct StartingGuard;
 
 impl StartingGuard {
@@ -133,7 +133,7 @@ impl Drop for StartingGuard {
 
 /// Starts a command as a child that its attempt waits for.
 pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
-    // Nothing is locked meanwhile: it takes until the program is loaded, which on a hanging file system is for ever.
+    // Spawning lasts until the program is loaded, forever on a hanging file system, so nothing is locked meanwhile.
     let starting = StartingGuard::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -144,8 +144,8 @@ pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process
     Ok((child, process, AwaitedChild(process)))
 }
 
-/// The adopted processes that still run. Those that have ended are reaped, unless a command is being started, which
-/// could be one of them.
+/// Lists the adopted processes that still run. Those that have ended are reaped, unless a command is being started,
+/// which could be one of them.
 pub(super) fn list_orphans() -> Vec<Pid> {
     if !adopts_orphans() {
         return Vec::new();
@@ -168,7 +168,7 @@ pub(super) fn list_orphans() -> Vec<Pid> {
     found
 }
 
-/// Takes the exit status of a child that has ended. False for one that runs, and for a process that is no child.
+/// Reaps a child that has ended. Returns false for a child that runs, and for a process that is not a child.
 fn try_reap(pid: Pid) -> bool {
     matches!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)))
 }

@@ -44,7 +44,7 @@ pub(super) fn list_children_of_main_thread(pid: Pid) -> Vec<Pid> {
     parse_pids(&fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default())
 }
 
-/// The pids in a list of the kernel, without those that no process of a command can have.
+/// Parses a list of pids from the kernel, without those that no process of a command can have.
 pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
     let pids = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid::from_raw);
     pids.filter(|pid| is_command_pid(*pid)).collect()
@@ -55,7 +55,7 @@ pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
 pub(super) enum VariablePresence {
     Yes,
     No,
-    /// It has neither arguments nor an environment: it is about to become another program, or is just ending.
+    /// The process has neither arguments nor an environment: it is about to become another program, or is just ending.
     Unknown,
 }
 

@@ -13,13 +13,13 @@ use super::{RunAs, process_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
-    /// Removed with all that is in it when this is dropped.
+    /// The folder of the file; deleted with its contents when this is dropped.
     _dir: TempDir,
 }
 
 impl EffectsFile {
-    /// A file that only the command's user can open. Where that is not this process's user, the folder stays this
-    /// process's, so that the command cannot replace the file.
+    /// Creates a file that only the command's user can open. If that is not this process's user, the folder still
+    /// belongs to this process, so that the command cannot replace the file.
     pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new()

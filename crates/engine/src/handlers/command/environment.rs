@@ -12,10 +12,10 @@ use pointsman_core::task::TaskSubject;
 use super::CommandSpec;
 
 const EFFECTS_VARIABLE: &str = "POINTSMAN_EFFECTS";
-/// Passed on from this process.
+/// Variables of this process that are passed on to every command.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// The whole environment of one attempt.
+/// Builds the whole environment of one attempt.
 pub(super) fn build_environment(
     spec: &CommandSpec,
     task: &ClaimedTask,
@@ -40,7 +40,7 @@ pub(super) fn build_environment(
     all
 }
 
-/// The `NAME=value` in the environment of one attempt that no other attempt has.
+/// The `NAME=value` in the environment of one attempt by which its processes are found: no other attempt has it.
 pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
     [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }

@@ -9,7 +9,7 @@ use nix::unistd::{Pid, getpid};
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessStat {
-    /// Whether its main thread has ended. Other threads of it may still run.
+    /// Whether the main thread of the process has ended. Its other threads may still run.
     pub(super) is_zombie: bool,
     pub(super) group_id: Pid,
     /// When it was started, in clock ticks since the system's start.
@@ -23,7 +23,7 @@ impl ProcessStat {
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {
-        // The second field is the program's name in parentheses, and may hold anything.
+        // The second field is the program's name in parentheses, and may contain anything.
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         let fields: Vec<&str> = str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
         Some(Self {
@@ -60,7 +60,7 @@ pub(super) fn is_command_pid(pid: Pid) -> bool {
     pid.as_raw() > 1 && pid != getpid()
 }
 
-/// Kills a process. One that has ended is no error.
+/// Kills a process. A process that has ended is not an error.
 pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
     match is_command_pid(pid) {
         true => ignore_ended(kill(pid, Signal::SIGKILL)),
@@ -68,7 +68,7 @@ pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
     }
 }
 
-/// Signals a process group. One without processes is no error.
+/// Signals a process group. A group without processes is not an error.
 pub(super) fn signal_group(group: Pid, signal: Signal) -> Result<(), Errno> {
     match is_command_pid(group) {
         true => ignore_ended(killpg(group, signal)),

@@ -1,4 +1,4 @@
-//! Everything that the command of one attempt has started, and its end.
+//! All processes that the command of one attempt has started, and how they are killed.
 //!
 //! Processes of the command are found in three ways, each of which sees what the others may miss:
 //!
@@ -69,14 +69,14 @@ impl ProcessScope {
         }
     }
 
-    /// Says that the leader was waited for.
+    /// Records that the leader was reaped.
     pub(super) fn set_reaped(&mut self) {
         if let Some(processes) = &mut self.0 {
             processes.is_reaped = true;
         }
     }
 
-    /// Kills every process until none is left. Answers how many there were.
+    /// Kills every process until none is left. Returns how many there were.
     pub(super) async fn kill_until_gone(mut self) -> usize {
         match self.0.take() {
             Some(processes) => processes.kill_until_gone().await,
@@ -237,7 +237,7 @@ impl ScopeProcesses {
     }
 }
 
-/// A process that has ended is nowhere.
+/// Treats a process that has ended as success: it cannot be moved, and need not be.
 fn ignore_ended(error: std::io::Error) -> std::io::Result<()> {
     match error.raw_os_error() {
         Some(nix::libc::ESRCH) => Ok(()),
@@ -255,7 +255,7 @@ mod tests {
     use super::super::children::{adopt_orphans, spawn_awaited};
     use super::*;
 
-    /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were
+    /// Runs a script to its end in the scope of a test, and returns the pid it printed and how many processes were
     /// killed.
     async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
