@@ -16,9 +16,9 @@ pub(crate) async fn measure(
     environment: &RunEnvironment,
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
-    let small = open_filled_node(&stores, "few", SMALL_BACKLOG + CLAIM_SIZE * ROUNDS, 0).await?;
+    let small = open_node_with_backlog(&stores, "few", SMALL_BACKLOG + CLAIM_SIZE * ROUNDS, 0).await?;
     let (waiting, archived) = (options.backlog, options.archived_task_count());
-    let large = open_filled_node(&stores, "many", waiting, archived).await?;
+    let large = open_node_with_backlog(&stores, "many", waiting, archived).await?;
     let resident = memory::own_resident_mb();
     // In alternating rounds, so that both have the same disk and the same noise.
     let (mut small_timings, mut large_timings) = (ClaimTimings::default(), ClaimTimings::default());
@@ -47,14 +47,18 @@ pub(crate) async fn measure(
 }
 
 /// Opens a store with this many waiting and archived tasks, and joins it as a node.
-async fn open_filled_node(
+async fn open_node_with_backlog(
     stores: &StoreFactory,
     name: &str,
     waiting: usize,
     archived: usize,
 ) -> anyhow::Result<ClaimingNode> {
-    let contents =
-        StoreContents { handler: fixtures::HANDLER_NAME, tenant: &Tenant::default(), waiting, archived };
+    let contents = StoreContents {
+        handler: fixtures::HANDLER_NAME,
+        tenant: &Tenant::default(),
+        waiting_tasks: waiting,
+        archived_tasks: archived,
+    };
     let store = filled_store::open_filled_store(stores, name, contents).await?.store;
     ClaimingNode::new(store, vec![HandlerDef::new(HandlerName::new(fixtures::HANDLER_NAME)?)]).await
 }

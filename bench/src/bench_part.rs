@@ -5,8 +5,8 @@ use std::str::FromStr;
 use crate::report::BenchReport;
 use crate::stores::{RunEnvironment, StoreTarget};
 use crate::{
-    BenchOptions, backlog, emit, end_to_end, flood, full_load, idle_queues, latency, limits, memory, nodes,
-    orders, readers, schedules, waiting_memory,
+    BenchOptions, backlog, emit, end_to_end, flood, full_load, idle_queues, latency, limits, memory, orders,
+    readers, schedules, two_nodes, waiting_task_memory,
 };
 
 /// A part of a run: one measurement, or a few that belong together.
@@ -16,15 +16,15 @@ pub enum BenchPart {
     Latency,
     Emits,
     EndToEnd,
-    Nodes,
+    TwoNodes,
     Backlog,
-    Flood,
+    TenantFlood,
     IdleQueues,
-    Limits,
+    ConcurrencyLimit,
     Schedules,
-    Readers,
+    JournalReaders,
     Orders,
-    FullLoad,
+    TableSizeUnderLoad,
     WaitingTaskMemory,
 }
 
@@ -41,15 +41,15 @@ impl BenchPart {
         Self::Latency,
         Self::Emits,
         Self::EndToEnd,
-        Self::Nodes,
+        Self::TwoNodes,
         Self::Backlog,
-        Self::Flood,
+        Self::TenantFlood,
         Self::IdleQueues,
-        Self::Limits,
+        Self::ConcurrencyLimit,
         Self::Schedules,
-        Self::Readers,
+        Self::JournalReaders,
         Self::Orders,
-        Self::FullLoad,
+        Self::TableSizeUnderLoad,
         Self::WaitingTaskMemory,
     ];
 
@@ -59,15 +59,15 @@ impl BenchPart {
             Self::Latency => "latency",
             Self::Emits => "emits",
             Self::EndToEnd => "end-to-end",
-            Self::Nodes => "nodes",
+            Self::TwoNodes => "nodes",
             Self::Backlog => "backlog",
-            Self::Flood => "flood",
+            Self::TenantFlood => "flood",
             Self::IdleQueues => "idle-queues",
-            Self::Limits => "limits",
+            Self::ConcurrencyLimit => "limits",
             Self::Schedules => "schedules",
-            Self::Readers => "readers",
+            Self::JournalReaders => "readers",
             Self::Orders => "orders",
-            Self::FullLoad => "load",
+            Self::TableSizeUnderLoad => "load",
             Self::WaitingTaskMemory => "waiting",
         }
     }
@@ -80,30 +80,37 @@ impl BenchPart {
             StoreTarget::Redis { .. } => stores[2],
         };
         match self {
-            Self::Latency | Self::Emits | Self::EndToEnd | Self::Backlog | Self::Flood | Self::Orders => true,
-            Self::IdleServerMemory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => {
-                is_supported([true, false, false])
-            }
-            Self::Nodes => is_supported([false, true, true]),
-            Self::FullLoad => is_supported([false, true, false]),
+            Self::Latency
+            | Self::Emits
+            | Self::EndToEnd
+            | Self::Backlog
+            | Self::TenantFlood
+            | Self::Orders => true,
+            Self::IdleServerMemory
+            | Self::IdleQueues
+            | Self::ConcurrencyLimit
+            | Self::Schedules
+            | Self::JournalReaders => is_supported([true, false, false]),
+            Self::TwoNodes => is_supported([false, true, true]),
+            Self::TableSizeUnderLoad => is_supported([false, true, false]),
             Self::WaitingTaskMemory => is_supported([false, false, true]),
         }
     }
 
-    pub(crate) fn count_steps(self, options: &BenchOptions) -> u64 {
+    pub(crate) fn count_progress_steps(self, options: &BenchOptions) -> u64 {
         match self {
-            Self::IdleServerMemory => u64::from(options.program.is_some()),
+            Self::IdleServerMemory => u64::from(options.server_program.is_some()),
             Self::Emits => emit::producer_loads(&options.target).len() as u64,
             Self::EndToEnd | Self::Orders => SLOT_COUNTS.len() as u64,
-            Self::Readers => readers::STEP_COUNT,
+            Self::JournalReaders => readers::PROGRESS_STEP_COUNT,
             Self::Latency
-            | Self::Nodes
+            | Self::TwoNodes
             | Self::Backlog
-            | Self::Flood
+            | Self::TenantFlood
             | Self::IdleQueues
-            | Self::Limits
+            | Self::ConcurrencyLimit
             | Self::Schedules
-            | Self::FullLoad
+            | Self::TableSizeUnderLoad
             | Self::WaitingTaskMemory => 1,
         }
     }
@@ -118,7 +125,7 @@ impl BenchPart {
         let mut figures = Vec::new();
         match self {
             Self::IdleServerMemory => {
-                if let Some(program) = &options.program {
+                if let Some(program) = &options.server_program {
                     begin("idle memory of a server");
                     figures.extend(memory::measure_idle_server(program, &options.dir)?);
                 }
@@ -141,15 +148,15 @@ impl BenchPart {
                     figures.extend(end_to_end::measure(options, environment, slots).await?);
                 }
             }
-            Self::Nodes => {
+            Self::TwoNodes => {
                 begin("end to end with two nodes on one database, and with one");
-                figures.extend(nodes::measure(options, environment).await?);
+                figures.extend(two_nodes::measure(options, environment).await?);
             }
             Self::Backlog => {
                 begin("claims with few and with many tasks waiting");
                 figures.extend(backlog::measure(options, environment).await?);
             }
-            Self::Flood => {
+            Self::TenantFlood => {
                 begin("waits of a thousand tenants with the flood of one, and without it");
                 figures.extend(flood::measure(options, environment).await?);
             }
@@ -157,7 +164,7 @@ impl BenchPart {
                 begin("claims with many idle queues, and without them");
                 figures.extend(idle_queues::measure(options).await?);
             }
-            Self::Limits => {
+            Self::ConcurrencyLimit => {
                 begin("claims of a handler with a limit, and without one");
                 figures.extend(limits::measure(options).await?);
             }
@@ -165,20 +172,20 @@ impl BenchPart {
                 begin("due checks of many schedules over a day");
                 figures.extend(schedules::measure(options, environment).await?);
             }
-            Self::Readers => figures.extend(readers::measure(options, begin).await?),
+            Self::JournalReaders => figures.extend(readers::measure(options, begin).await?),
             Self::Orders => {
                 for slots in SLOT_COUNTS {
                     begin(&format!("orders through a chain in {slots} slots, and tasks for comparison"));
                     figures.extend(orders::measure(options, environment, slots).await?);
                 }
             }
-            Self::FullLoad => {
+            Self::TableSizeUnderLoad => {
                 begin("size of the tables at full load");
                 return full_load::measure(options, environment).await;
             }
             Self::WaitingTaskMemory => {
                 begin("memory used by waiting tasks");
-                figures.extend(waiting_memory::measure(options, environment).await?);
+                figures.extend(waiting_task_memory::measure(options, environment).await?);
             }
         }
         Ok(figures.into())

@@ -20,7 +20,7 @@ pub(crate) const CLAIM_SIZE: usize = 16;
 const EVENTS_PER_APPEND: usize = 5_000;
 
 /// Returns the n-th event, with its own object, for the handler of this name.
-pub(crate) fn new_event(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<NewEvent> {
+pub(crate) fn new_event_for_handler(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<NewEvent> {
     let mut event = NewEvent::new(HandlingKey::new(handler)?);
     event.tenant = tenant.clone();
     event.key = Some(ObjectKey::new(format!("waiting:{n}"))?);
@@ -62,7 +62,7 @@ impl ClaimTimings {
 /// A node that claims tasks from a store and finishes them at once.
 pub(crate) struct ClaimingNode {
     store: Arc<dyn Store>,
-    node: NodeId,
+    node_id: NodeId,
     handlers: Arc<BTreeSet<HandlerName>>,
 }
 
@@ -74,7 +74,7 @@ impl ClaimingNode {
         let registration = Registration { handlers, routes, ..Registration::default() };
         store.register(registration, pointsman_engine::now()).await?;
         let node = store.join_node("bench", pointsman_engine::now()).await?;
-        Ok(Self { store, node, handlers: names })
+        Ok(Self { store, node_id: node, handlers: names })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -83,14 +83,14 @@ impl ClaimingNode {
 
     /// Leaves the store and closes it.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
-        self.store.leave_node(self.node, pointsman_engine::now()).await?;
+        self.store.remove_node(self.node_id, pointsman_engine::now()).await?;
         self.store.close();
         Ok(())
     }
 
     async fn claim_tasks(&self, max: usize) -> anyhow::Result<ClaimResult> {
         let claim = ClaimRequest {
-            claimant: Claimant::Node(self.node),
+            claimant: Claimant::Node(self.node_id),
             handlers: self.handlers.clone(),
             max_tasks: max,
         };
@@ -114,7 +114,7 @@ impl ClaimingNode {
     }
 
     /// Claims and finishes tasks until none is ready.
-    pub(crate) async fn drain(&self) -> anyhow::Result<()> {
+    pub(crate) async fn finish_all_ready(&self) -> anyhow::Result<()> {
         loop {
             let claims = self.claim_tasks(1_000).await?;
             if claims.tasks.is_empty() {

@@ -14,22 +14,22 @@ use crate::{BenchOptions, fixtures};
 /// A number of producers, each of which emits batches and waits for each acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProducerLoad {
-    pub(crate) producers: usize,
-    pub(crate) batch: usize,
+    pub(crate) producer_count: usize,
+    pub(crate) batch_size: usize,
 }
 
 const SQLITE_LOADS: [ProducerLoad; 4] = [
-    ProducerLoad { producers: 1, batch: 1 },
-    ProducerLoad { producers: 64, batch: 1 },
-    ProducerLoad { producers: 1, batch: 100 },
-    ProducerLoad { producers: 64, batch: 100 },
+    ProducerLoad { producer_count: 1, batch_size: 1 },
+    ProducerLoad { producer_count: 64, batch_size: 1 },
+    ProducerLoad { producer_count: 1, batch_size: 100 },
+    ProducerLoad { producer_count: 64, batch_size: 100 },
 ];
 
 const SERVER_LOADS: [ProducerLoad; 4] = [
-    ProducerLoad { producers: 1, batch: 1 },
-    ProducerLoad { producers: 16, batch: 1 },
-    ProducerLoad { producers: 1, batch: 100 },
-    ProducerLoad { producers: 16, batch: 100 },
+    ProducerLoad { producer_count: 1, batch_size: 1 },
+    ProducerLoad { producer_count: 16, batch_size: 1 },
+    ProducerLoad { producer_count: 1, batch_size: 100 },
+    ProducerLoad { producer_count: 16, batch_size: 100 },
 ];
 
 /// Returns the loads that are measured on a store.
@@ -42,9 +42,12 @@ pub(crate) fn producer_loads(target: &StoreTarget) -> [ProducerLoad; 4] {
 
 impl fmt::Display for ProducerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let producers =
-            if self.producers == 1 { "1 producer".into() } else { format!("{} producers", self.producers) };
-        match self.batch {
+        let producers = if self.producer_count == 1 {
+            "1 producer".into()
+        } else {
+            format!("{} producers", self.producer_count)
+        };
+        match self.batch_size {
             1 => write!(f, "{producers}, 1 event at a time"),
             batch => write!(f, "{producers}, {batch} events at a time"),
         }
@@ -57,22 +60,23 @@ pub(crate) async fn measure(
     load: ProducerLoad,
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
-    let OpenedStore { store, work } = stores.open_store("emit").await?;
+    let OpenedStore { store, writer_status: work } = stores.open_store("emit").await?;
     // One producer that waits for each commit is slow: measure fewer events.
-    let events = if load.producers == 1 && load.batch == 1 { options.events / 20 } else { options.events };
-    let events = events.max(load.producers * load.batch);
+    let events =
+        if load.producer_count == 1 && load.batch_size == 1 { options.events / 20 } else { options.events };
+    let events = events.max(load.producer_count * load.batch_size);
     let rooms = EnabledServices { scheduler: false, worker: false, ..EnabledServices::default() };
     let settings = Settings { slots: 1, services: rooms, ..Settings::default() };
     let engine = Arc::new(fixtures::start_engine(store.clone(), settings, |_| {}).await?);
     let commits = work.commit_count();
     let start = Instant::now();
-    let per_producer = events / load.producers / load.batch;
-    let producers = (0..load.producers).map(|producer| {
+    let per_producer = events / load.producer_count / load.batch_size;
+    let producers = (0..load.producer_count).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
-                let from = (producer * per_producer + round) * load.batch;
-                engine.emit(fixtures::new_emission(from, load.batch)?).await?;
+                let from = (producer * per_producer + round) * load.batch_size;
+                engine.emit(fixtures::new_emit_batch(from, load.batch_size)?).await?;
             }
             anyhow::Ok(())
         })
@@ -80,13 +84,13 @@ pub(crate) async fn measure(
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    let emitted = per_producer * load.producers * load.batch;
+    let emitted = per_producer * load.producer_count * load.batch_size;
     let rate = emitted as f64 / start.elapsed().as_secs_f64();
     let events_per_commit = (emitted as u64 / (work.commit_count() - commits).max(1)).max(1) as usize;
     engine.stop(std::time::Duration::ZERO).await;
     store.close();
 
-    let run = MeasuredRun { events: emitted, rate, events_per_commit, rows_per_event: 0.0 };
+    let run = MeasuredRun { event_count: emitted, rate, events_per_commit, rows_per_event: 0.0 };
     let baseline_result = stores.open_baseline().await?.measure_emits(run).await?;
     let figure = Figure::new(format!("emits acknowledged, {load}"), rate, MeasurementUnit::PerSecond);
     Ok(vec![figure.compared_with(baseline_result.description, baseline_result.rate)])

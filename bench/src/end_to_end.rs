@@ -24,13 +24,13 @@ pub(crate) const MANY_SLOTS: usize = 2048;
 /// A number of nodes on one database, and the slots of each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeSetup {
-    pub(crate) count: usize,
-    pub(crate) slots: usize,
+    pub(crate) node_count: usize,
+    pub(crate) slots_per_node: usize,
 }
 
 impl NodeSetup {
-    pub(crate) fn single(slots: usize) -> Self {
-        Self { count: 1, slots }
+    pub(crate) fn single(slots_per_node: usize) -> Self {
+        Self { node_count: 1, slots_per_node }
     }
 }
 
@@ -64,11 +64,12 @@ pub(crate) async fn measure(
         (ThroughputTotal::default(), ThroughputTotal::default(), String::new());
     for _ in 0..ROUNDS {
         let stores = environment.new_store_factory()?;
-        let run = run_events(&stores, "end", event_count / ROUNDS, NodeSetup::single(slots)).await?;
+        let run =
+            measure_event_lifecycle(&stores, "end", event_count / ROUNDS, NodeSetup::single(slots)).await?;
         stores.flush_to_disk("end").await?;
         let baseline_result = stores.open_baseline().await?.measure_full_lifecycle(run).await?;
-        measured.add(run.events, run.rate);
-        baseline.add(run.events, baseline_result.rate);
+        measured.add(run.event_count, run.rate);
+        baseline.add(run.event_count, baseline_result.rate);
         description = baseline_result.description;
     }
     let name =
@@ -79,7 +80,7 @@ pub(crate) async fn measure(
 }
 
 /// Runs about `event_count` events through their full lifecycle.
-pub(crate) async fn run_events(
+pub(crate) async fn measure_event_lifecycle(
     factory: &StoreFactory,
     name: &str,
     event_count: usize,
@@ -87,9 +88,9 @@ pub(crate) async fn run_events(
 ) -> anyhow::Result<MeasuredRun> {
     let handled = Arc::new(EventCounter::default());
     let (mut opened_stores, mut engines) = (Vec::new(), Vec::new());
-    for _ in 0..nodes.count {
+    for _ in 0..nodes.node_count {
         let opened = factory.open_store(name).await?;
-        engines.push(start_counting_engine(&opened, nodes.slots, &handled).await?);
+        engines.push(start_counting_engine(&opened, nodes.slots_per_node, &handled).await?);
         opened_stores.push(opened);
     }
     let per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
@@ -102,7 +103,7 @@ pub(crate) async fn run_events(
             for round in 0..per_producer {
                 // Objects alternate among all producers, as with independent producers.
                 engine
-                    .emit(fixtures::new_emission(
+                    .emit(fixtures::new_emit_batch(
                         (round * PRODUCER_COUNT + producer) * BATCH_SIZE,
                         BATCH_SIZE,
                     )?)
@@ -124,7 +125,12 @@ pub(crate) async fn run_events(
         opened.store.close();
     }
     let events_per_commit = (events as u64 / commits.max(1)).max(1) as usize;
-    Ok(MeasuredRun { events, rate, events_per_commit, rows_per_event: rows as f64 / events as f64 })
+    Ok(MeasuredRun {
+        event_count: events,
+        rate,
+        events_per_commit,
+        rows_per_event: rows as f64 / events as f64,
+    })
 }
 
 /// Starts an engine that counts the events that it handles.
@@ -140,6 +146,8 @@ async fn start_counting_engine(
 
 /// Returns the number of commits and of written rows of all stores.
 fn count_commits_and_rows(stores: &[OpenedStore]) -> (u64, u64) {
-    let both = stores.iter().map(|opened| (opened.work.commit_count(), opened.work.rows_written()));
+    let both = stores
+        .iter()
+        .map(|opened| (opened.writer_status.commit_count(), opened.writer_status.rows_written()));
     both.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
 }

@@ -15,9 +15,9 @@ use crate::stores::{OpenedStore, StoreFactory};
 pub(crate) struct StoreContents<'a> {
     pub(crate) handler: &'a str,
     pub(crate) tenant: &'a Tenant,
-    pub(crate) waiting: usize,
+    pub(crate) waiting_tasks: usize,
     /// The number of ended tasks in the history. Only PostgreSQL is filled with them.
-    pub(crate) archived: usize,
+    pub(crate) archived_tasks: usize,
 }
 
 /// Inserts copies of the ended task, numbered after all existing ones. All of them belong to its object.
@@ -99,10 +99,10 @@ pub(crate) async fn open_filled_store(
     name: &str,
     contents: StoreContents<'_>,
 ) -> anyhow::Result<OpenedStore> {
-    let StoreContents { handler, tenant, waiting, archived } = contents;
+    let StoreContents { handler, tenant, waiting_tasks: waiting, archived_tasks: archived } = contents;
     let opened = stores.open_store(name).await?;
     let node = ClaimingNode::new(opened.store, vec![HandlerDef::new(HandlerName::new(handler)?)]).await?;
-    let event = |n: usize| claiming_node::new_event(handler, tenant, n);
+    let event = |n: usize| claiming_node::new_event_for_handler(handler, tenant, n);
     match stores {
         StoreFactory::Sqlite(_) | StoreFactory::Redis(_) => {
             claiming_node::append_events(node.store(), (0..waiting).map(event)).await?;
@@ -110,7 +110,7 @@ pub(crate) async fn open_filled_store(
         }
         StoreFactory::Postgres(databases) => {
             claiming_node::append_events(node.store(), [event(0)]).await?;
-            node.drain().await?;
+            node.finish_all_ready().await?;
             claiming_node::append_events(node.store(), [event(1)]).await?;
             node.close().await?;
             copy_tasks(&databases.connect(name).await?, archived as i64, waiting.saturating_sub(1) as i64)

@@ -32,7 +32,7 @@ pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
     Ok(event)
 }
 
-pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<EmitBatch> {
+pub(crate) fn new_emit_batch(from: usize, count: usize) -> anyhow::Result<EmitBatch> {
     let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
     Ok(EmitBatch { events, idempotency: None })
 }
@@ -41,13 +41,13 @@ pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<EmitBatc
 #[derive(Default)]
 pub(crate) struct EventCounter {
     count: AtomicU64,
-    changed: Notify,
+    count_changed: Notify,
 }
 
 impl EventCounter {
     pub(crate) fn increment(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.changed.notify_waiters();
+        self.count_changed.notify_waiters();
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -56,7 +56,7 @@ impl EventCounter {
 
     pub(crate) async fn wait_until_reached(&self, count: u64) {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.count_changed.notified();
             if self.count() >= count {
                 return;
             }
@@ -71,7 +71,7 @@ pub(crate) fn routes_by_handler_name<'a>(
 ) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
     for def in handlers {
-        routes.bind(HandlingKey::new(def.name.as_str())?, HandlerBinding::queued(def.name.clone()));
+        routes.bind(HandlingKey::new(def.name.as_str())?, HandlerBinding::new_queued(def.name.clone()));
     }
     Ok(routes)
 }
@@ -119,7 +119,7 @@ where
 {
     let handler = in_process_handler(HANDLER_NAME, move |delivery| {
         run(&delivery);
-        async { HandlerOutcome::done() }
+        async { HandlerOutcome::succeeded() }
     })?;
     start_engine_with_handlers(store, settings, vec![handler]).await
 }

@@ -30,7 +30,7 @@ use crate::fixtures::{self, EventCounter};
 use crate::report::{Figure, MeasurementUnit, percentile};
 use crate::stores::{RunEnvironment, StoreFactory};
 
-const TENANT_COUNT: usize = 1_000;
+const OTHER_TENANT_COUNT: usize = 1_000;
 /// The time between two events of all other tenants together.
 const EMIT_INTERVAL: Duration = Duration::from_millis(1);
 const TASK_DURATION: Duration = Duration::from_millis(1);
@@ -55,10 +55,10 @@ pub(crate) async fn measure(
         if round == 1 {
             [&mut without, &mut shared, &mut own].into_iter().for_each(Vec::clear);
         }
-        without.extend(calm.emit_for_other_tenants(SHARED_HANDLER, round_duration).await?);
+        without.extend(calm.measure_other_tenants(SHARED_HANDLER, round_duration).await?);
         flooded.resume_flood().await?;
-        shared.extend(flooded.emit_for_other_tenants(SHARED_HANDLER, round_duration).await?);
-        own.extend(flooded.emit_for_other_tenants(SEPARATE_HANDLER, round_duration).await?);
+        shared.extend(flooded.measure_other_tenants(SHARED_HANDLER, round_duration).await?);
+        own.extend(flooded.measure_other_tenants(SEPARATE_HANDLER, round_duration).await?);
         flooded.pause_flood().await?;
     }
     let run = flooded.flood_counter.count();
@@ -73,7 +73,7 @@ pub(crate) async fn measure(
     for (whose, mut waits_ms) in [("for the same handler", shared), ("for a separate handler", own)] {
         for (quantile, name) in [(0.5, "p50"), (0.99, "p99")] {
             let what = format!(
-                "wait of {TENANT_COUNT} tenants' tasks {whose}, {name}, 1/s each, while one tenant has {waiting} waiting"
+                "wait of {OTHER_TENANT_COUNT} tenants' tasks {whose}, {name}, 1/s each, while one tenant has {waiting} waiting"
             );
             let figure =
                 Figure::new(what, percentile(&mut waits_ms, quantile), MeasurementUnit::Milliseconds)
@@ -95,33 +95,33 @@ fn min_flood_size(time: Duration) -> usize {
 struct FloodEngine {
     engine: Engine,
     store: Arc<dyn Store>,
-    other_tenants: Arc<OtherTenants>,
+    other_tenant_timings: Arc<OtherTenantTimings>,
     flood_counter: Arc<EventCounter>,
 }
 
 /// The times at which the other tenants emitted, and how long each task waited.
 #[derive(Default)]
-struct OtherTenants {
+struct OtherTenantTimings {
     sent_times: Mutex<Vec<Instant>>,
     /// The waiting times of tasks, in milliseconds.
-    waits_ms: Mutex<Vec<f64>>,
+    wait_times_ms: Mutex<Vec<f64>>,
     handled_counter: EventCounter,
 }
 
-impl OtherTenants {
+impl OtherTenantTimings {
     fn lock_sent_times(&self) -> MutexGuard<'_, Vec<Instant>> {
         self.sent_times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_waits(&self) -> MutexGuard<'_, Vec<f64>> {
-        self.waits_ms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_wait_times(&self) -> MutexGuard<'_, Vec<f64>> {
+        self.wait_times_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the n-th task of the other tenants has started.
-    fn record_start(&self, n: usize) {
+    fn record_task_start(&self, n: usize) {
         let now = Instant::now();
         let sent_times = self.lock_sent_times().get(n).copied();
-        self.lock_waits().extend(sent_times.map(|sent_times| (now - sent_times).as_secs_f64() * 1000.0));
+        self.lock_wait_times().extend(sent_times.map(|sent_times| (now - sent_times).as_secs_f64() * 1000.0));
         self.handled_counter.increment();
     }
 }
@@ -134,21 +134,22 @@ impl FloodEngine {
                 let contents = StoreContents {
                     handler: SHARED_HANDLER,
                     tenant: &Tenant::new(FLOODING_TENANT)?,
-                    waiting,
-                    archived: 0,
+                    waiting_tasks: waiting,
+                    archived_tasks: 0,
                 };
                 let store = filled_store::open_filled_store(stores, name, contents).await?.store;
                 store.set_rule(flood_pause_rule()?).await?;
                 store
             }
         };
-        let (other_tenants, flood) = (Arc::new(OtherTenants::default()), Arc::new(EventCounter::default()));
+        let (other_tenants, flood) =
+            (Arc::new(OtherTenantTimings::default()), Arc::new(EventCounter::default()));
         let handlers =
-            [SHARED_HANDLER, SEPARATE_HANDLER].map(|name| new_handler(name, &other_tenants, &flood));
+            [SHARED_HANDLER, SEPARATE_HANDLER].map(|name| new_sleeping_handler(name, &other_tenants, &flood));
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
         let settings = Settings { slots: DEFAULT_SLOTS, ..Settings::default() };
         let engine = fixtures::start_engine_with_handlers(store.clone(), settings, handlers).await?;
-        Ok(Self { engine, store, other_tenants, flood_counter: flood })
+        Ok(Self { engine, store, other_tenant_timings: other_tenants, flood_counter: flood })
     }
 
     async fn pause_flood(&self) -> anyhow::Result<()> {
@@ -165,7 +166,7 @@ impl FloodEngine {
     }
 
     /// Emits events of the other tenants for one round; returns how long each task waited.
-    async fn emit_for_other_tenants(
+    async fn measure_other_tenants(
         &self,
         handler: &str,
         round_duration: Duration,
@@ -175,40 +176,40 @@ impl FloodEngine {
         for _ in 0..round_duration.as_millis() / EMIT_INTERVAL.as_millis() {
             ticker.tick().await;
             let engine = self.engine.clone();
-            let n = self.other_tenants.lock_sent_times().len();
+            let n = self.other_tenant_timings.lock_sent_times().len();
             let emission = EmitBatch { events: vec![other_tenant_event(handler, n)?], idempotency: None };
-            self.other_tenants.lock_sent_times().push(Instant::now());
+            self.other_tenant_timings.lock_sent_times().push(Instant::now());
             emits.spawn(async move { engine.emit(emission).await });
         }
         while let Some(emitted) = emits.join_next().await {
             emitted.context("an emit panicked")??;
         }
-        let sent_times = self.other_tenants.lock_sent_times().len() as u64;
-        self.other_tenants.handled_counter.wait_until_reached(sent_times).await;
-        Ok(std::mem::take(&mut *self.other_tenants.lock_waits()))
+        let sent_times = self.other_tenant_timings.lock_sent_times().len() as u64;
+        self.other_tenant_timings.handled_counter.wait_until_reached(sent_times).await;
+        Ok(std::mem::take(&mut *self.other_tenant_timings.lock_wait_times()))
     }
 }
 
-fn new_handler(
+fn new_sleeping_handler(
     name: &str,
-    other_tenants: &Arc<OtherTenants>,
+    other_tenants: &Arc<OtherTenantTimings>,
     flood: &Arc<EventCounter>,
 ) -> anyhow::Result<HandlerSpec> {
     let (other_tenants, flood) = (other_tenants.clone(), flood.clone());
     fixtures::in_process_handler(name, move |delivery: Delivery| {
-        match other_task_number(&delivery) {
-            Some(n) => other_tenants.record_start(n),
+        match other_tenant_task_number(&delivery) {
+            Some(n) => other_tenants.record_task_start(n),
             None => flood.increment(),
         }
         async {
             sleep(TASK_DURATION).await;
-            HandlerOutcome::done()
+            HandlerOutcome::succeeded()
         }
     })
 }
 
 /// Returns the number of a task of the other tenants; None for a task of the flood.
-fn other_task_number(delivery: &Delivery) -> Option<usize> {
+fn other_tenant_task_number(delivery: &Delivery) -> Option<usize> {
     match &delivery.task.subject {
         TaskSubject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
         TaskSubject::CollectionRun(_) | TaskSubject::Step(_) => None,
@@ -218,7 +219,7 @@ fn other_task_number(delivery: &Delivery) -> Option<usize> {
 /// Returns the n-th event of the other tenants, which alternate.
 fn other_tenant_event(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
     let mut event = NewEvent::new(HandlingKey::new(handler)?);
-    event.tenant = Tenant::new(format!("tenant-{}", n % TENANT_COUNT))?;
+    event.tenant = Tenant::new(format!("tenant-{}", n % OTHER_TENANT_COUNT))?;
     event.key = Some(ObjectKey::new(format!("other:{n}"))?);
     event.value = pointsman_core::Json::parse(&fixtures::event_payload(n))?;
     Ok(event)

@@ -80,32 +80,32 @@ pub(crate) async fn measure(
 
 /// Producers that emit at full speed, and pause while too many tasks wait.
 struct LoadProducers {
-    stopped: Arc<AtomicBool>,
-    producer_tasks: JoinSet<anyhow::Result<()>>,
+    stop_requested: Arc<AtomicBool>,
+    spawned_producers: JoinSet<anyhow::Result<()>>,
 }
 
 impl LoadProducers {
     fn start(engine: &Engine, handled: &Arc<EventCounter>) -> Self {
-        let (stopped, emitted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let mut producer_tasks = JoinSet::new();
+        let (stop_requested, emitted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let mut spawned_producers = JoinSet::new();
         for _ in 0..PRODUCER_COUNT {
             let (engine, handled) = (engine.clone(), handled.clone());
-            let (stopped, emitted) = (stopped.clone(), emitted.clone());
-            producer_tasks.spawn(async move {
+            let (stopped, emitted) = (stop_requested.clone(), emitted.clone());
+            spawned_producers.spawn(async move {
                 while !stopped.load(Ordering::Relaxed) {
                     let from = emitted.fetch_add(BATCH_SIZE, Ordering::Relaxed);
                     handled.wait_until_reached(from.saturating_sub(MAX_WAITING_TASKS) as u64).await;
-                    engine.emit(fixtures::new_emission(from, BATCH_SIZE)?).await?;
+                    engine.emit(fixtures::new_emit_batch(from, BATCH_SIZE)?).await?;
                 }
                 Ok(())
             });
         }
-        Self { stopped, producer_tasks }
+        Self { stop_requested, spawned_producers }
     }
 
     /// Waits until a producer fails.
     async fn wait_for_failure(&mut self) -> anyhow::Error {
-        match self.producer_tasks.join_next().await {
+        match self.spawned_producers.join_next().await {
             Some(Ok(Err(error))) => error,
             Some(Err(error)) => error.into(),
             Some(Ok(Ok(()))) | None => anyhow::anyhow!("a producer ended before it was stopped"),
@@ -113,8 +113,8 @@ impl LoadProducers {
     }
 
     async fn stop(mut self) -> anyhow::Result<()> {
-        self.stopped.store(true, Ordering::Relaxed);
-        while let Some(ended) = self.producer_tasks.join_next().await {
+        self.stop_requested.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.spawned_producers.join_next().await {
             ended.context("a producer panicked")??;
         }
         Ok(())
@@ -126,11 +126,11 @@ struct LoadSample {
     /// Seconds since the start.
     elapsed_seconds: f64,
     /// Events handled so far.
-    handled: u64,
+    handled_events: u64,
     /// Events handled per second since the previous sample.
     rate: f64,
     /// The size in megabytes and the number of dead rows of each table.
-    tables: Vec<(f64, f64)>,
+    table_stats: Vec<(f64, f64)>,
 }
 
 async fn collect_samples(
@@ -153,7 +153,7 @@ async fn collect_samples(
             let (bytes, dead): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
             tables.push((bytes as f64 / 1e6, dead as f64));
         }
-        samples.push(LoadSample { elapsed_seconds, handled, rate, tables });
+        samples.push(LoadSample { elapsed_seconds, handled_events: handled, rate, table_stats: tables });
     }
     Ok(samples)
 }
@@ -174,22 +174,22 @@ fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
     let mut time_series = TimeSeries::new(format!("{seconds} s at full load"));
     time_series.add_line("handled", MeasurementUnit::PerSecond, samples.iter().map(|sample| sample.rate));
     for (i, table) in WATCHED_TABLES.iter().enumerate() {
-        let size = |sample: &LoadSample| sample.tables[i].0;
-        let dead = |sample: &LoadSample| sample.tables[i].1;
+        let size = |sample: &LoadSample| sample.table_stats[i].0;
+        let dead = |sample: &LoadSample| sample.table_stats[i].1;
         let name = format!("pointsman.{table}, maximum size in the last third of {seconds} s at full load");
         let figure = Figure::new(name, max_of(last_third, &size), MeasurementUnit::Megabytes)
             .compared_with("in the second third", max_of(second_third, &size));
         // The journal may grow until its first partition has been dropped.
         let grows = *table == JOURNAL_TABLE
-            && second_third.first().is_none_or(|sample| sample.handled < EVENTS_UNTIL_STEADY);
-        figures.push(if grows { figure } else { figure.with_max_ratio_plus(1.2, 1.0) });
+            && second_third.first().is_none_or(|sample| sample.handled_events < EVENTS_UNTIL_STEADY);
+        figures.push(if grows { figure } else { figure.with_max_ratio_and_offset(1.2, 1.0) });
         let name =
             format!("dead rows of pointsman.{table}, maximum in the last third of {seconds} s at full load");
         let figure = Figure::new(name, max_of(last_third, &dead), MeasurementUnit::Rows);
         figures.push(
             figure
                 .compared_with("in the second third", max_of(second_third, &dead))
-                .with_max_ratio_plus(1.2, 10_000.0),
+                .with_max_ratio_and_offset(1.2, 10_000.0),
         );
         time_series.add_line(*table, MeasurementUnit::Megabytes, samples.iter().map(size));
         time_series.add_line(format!("dead in {table}"), MeasurementUnit::Rows, samples.iter().map(dead));
@@ -202,14 +202,14 @@ fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
 mod tests {
     use super::*;
 
-    fn samples(size: impl Fn(u32) -> f64) -> Vec<LoadSample> {
+    fn samples_with_sizes(size: impl Fn(u32) -> f64) -> Vec<LoadSample> {
         let tables = |n| vec![(size(n), 0.0); WATCHED_TABLES.len()];
         (0..SAMPLE_COUNT)
             .map(|n| LoadSample {
                 elapsed_seconds: f64::from(n),
-                handled: EVENTS_UNTIL_STEADY,
+                handled_events: EVENTS_UNTIL_STEADY,
                 rate: 1.0,
-                tables: tables(n),
+                table_stats: tables(n),
             })
             .collect()
     }
@@ -220,23 +220,23 @@ mod tests {
 
     #[test]
     fn tables_that_stop_growing_count_as_flat() {
-        assert!(is_flat(&samples(|n| f64::from(n.min(8)) * 100.0)));
-        assert!(is_flat(&samples(|n| 500.0 + f64::from(n % 4) * 100.0)), "a sawtooth");
-        assert!(is_flat(&samples(|n| 0.01 * f64::from(n))), "a few more pages do not count");
+        assert!(is_flat(&samples_with_sizes(|n| f64::from(n.min(8)) * 100.0)));
+        assert!(is_flat(&samples_with_sizes(|n| 500.0 + f64::from(n % 4) * 100.0)), "a sawtooth");
+        assert!(is_flat(&samples_with_sizes(|n| 0.01 * f64::from(n))), "a few more pages do not count");
     }
 
     #[test]
     fn tables_that_keep_growing_do_not_count_as_flat() {
-        assert!(!is_flat(&samples(|n| f64::from(n) * 100.0)));
+        assert!(!is_flat(&samples_with_sizes(|n| f64::from(n) * 100.0)));
     }
     #[test]
     fn the_journal_may_grow_until_its_first_partition_is_dropped() {
-        let mut samples = samples(|_| 100.0);
+        let mut samples = samples_with_sizes(|_| 100.0);
         for (n, sample) in samples.iter_mut().enumerate() {
-            (sample.handled, sample.tables[3].0) = (n as u64, 100.0 * n as f64);
+            (sample.handled_events, sample.table_stats[3].0) = (n as u64, 100.0 * n as f64);
         }
         assert!(is_flat(&samples));
-        samples.iter_mut().for_each(|sample| sample.handled += EVENTS_UNTIL_STEADY);
+        samples.iter_mut().for_each(|sample| sample.handled_events += EVENTS_UNTIL_STEADY);
         assert!(!is_flat(&samples));
     }
 }

@@ -19,19 +19,19 @@ const ROUNDS: usize = 1_000;
 
 /// The state of the other queues.
 #[derive(Clone, Copy, PartialEq)]
-enum OtherQueues {
+enum OtherQueueState {
     /// There are none. As many tasks have run before, so that only the queues make the difference.
-    None,
+    Absent,
     /// They had tasks, and are empty now.
     Idle,
     /// The tasks of every second queue are due tomorrow; the other queues are paused by rules.
-    Waiting,
+    PausedOrNotDue,
 }
 
 pub(crate) async fn measure(options: &BenchOptions) -> anyhow::Result<Vec<Figure>> {
-    let alone = new_claiming_node(OtherQueues::None, options.queues).await?;
-    let idle = new_claiming_node(OtherQueues::Idle, options.queues).await?;
-    let waiting = new_claiming_node(OtherQueues::Waiting, options.queues).await?;
+    let alone = new_claiming_node(OtherQueueState::Absent, options.queues).await?;
+    let idle = new_claiming_node(OtherQueueState::Idle, options.queues).await?;
+    let waiting = new_claiming_node(OtherQueueState::PausedOrNotDue, options.queues).await?;
     let mut times_ms = [vec![], vec![], vec![]];
     for round in 0..ROUNDS {
         // The order alternates, so that each is first equally often.
@@ -55,23 +55,24 @@ pub(crate) async fn measure(options: &BenchOptions) -> anyhow::Result<Vec<Figure
 }
 
 /// Creates a store with one busy queue and these other queues, and joins it as a node.
-async fn new_claiming_node(others: OtherQueues, queues: usize) -> anyhow::Result<ClaimingNode> {
-    let handlers = if others == OtherQueues::None { 0 } else { OTHER_HANDLER_COUNT };
+async fn new_claiming_node(others: OtherQueueState, queues: usize) -> anyhow::Result<ClaimingNode> {
+    let handlers = if others == OtherQueueState::Absent { 0 } else { OTHER_HANDLER_COUNT };
     let names = (0..handlers).map(|n| format!("other.{n}")).chain([BUSY_HANDLER.to_owned()]);
     let defs = names.map(|name| Ok(HandlerDef::new(HandlerName::new(name)?)));
     let store = Arc::new(Sqlite::in_memory(pointsman_engine::now())?);
     let node = ClaimingNode::new(store, defs.collect::<anyhow::Result<_>>()?).await?;
     match others {
-        OtherQueues::None => {
-            let events = (0..queues).map(|n| claiming_node::new_event(BUSY_HANDLER, &Tenant::default(), n));
+        OtherQueueState::Absent => {
+            let events = (0..queues)
+                .map(|n| claiming_node::new_event_for_handler(BUSY_HANDLER, &Tenant::default(), n));
             claiming_node::append_events(node.store(), events).await?;
-            node.drain().await?;
+            node.finish_all_ready().await?;
         }
-        OtherQueues::Idle => {
+        OtherQueueState::Idle => {
             claiming_node::append_events(node.store(), (0..queues).map(other_queue_event)).await?;
-            node.drain().await?;
+            node.finish_all_ready().await?;
         }
-        OtherQueues::Waiting => {
+        OtherQueueState::PausedOrNotDue => {
             for n in (1..OTHER_HANDLER_COUNT).step_by(2) {
                 node.store().set_rule(pause_rule(n)?).await?;
             }
@@ -83,8 +84,8 @@ async fn new_claiming_node(others: OtherQueues, queues: usize) -> anyhow::Result
             claiming_node::append_events(node.store(), events).await?;
         }
     }
-    let work =
-        (0..ROUNDS * CLAIM_SIZE).map(|n| claiming_node::new_event(BUSY_HANDLER, &Tenant::default(), n));
+    let work = (0..ROUNDS * CLAIM_SIZE)
+        .map(|n| claiming_node::new_event_for_handler(BUSY_HANDLER, &Tenant::default(), n));
     claiming_node::append_events(node.store(), work).await?;
     Ok(node)
 }
@@ -92,7 +93,7 @@ async fn new_claiming_node(others: OtherQueues, queues: usize) -> anyhow::Result
 /// Returns the event that creates the n-th of the other queues.
 fn other_queue_event(n: usize) -> anyhow::Result<NewEvent> {
     let tenant = Tenant::new(format!("tenant-{}", n / OTHER_HANDLER_COUNT))?;
-    claiming_node::new_event(&format!("other.{}", n % OTHER_HANDLER_COUNT), &tenant, n)
+    claiming_node::new_event_for_handler(&format!("other.{}", n % OTHER_HANDLER_COUNT), &tenant, n)
 }
 
 fn pause_rule(handler: usize) -> anyhow::Result<Rule> {

@@ -35,7 +35,7 @@ pub(crate) async fn measure(
         commits.push(baseline.measure_commit_ms(round as i64).await?);
         ticker.tick().await;
         let emitted_at = Instant::now();
-        let emitting = engine.emit(fixtures::new_emission(round as usize, 1)?);
+        let emitting = engine.emit(fixtures::new_emit_batch(round as usize, 1)?);
         let (receipt, ()) = tokio::join!(emitting, handled.wait_until_reached(round + 1));
         receipt?;
         if let Some(start) = started.lock().unwrap_or_else(|e| e.into_inner()).take() {

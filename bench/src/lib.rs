@@ -24,13 +24,13 @@ mod idle_queues;
 mod latency;
 mod limits;
 mod memory;
-mod nodes;
 mod orders;
 mod readers;
 mod report;
 mod schedules;
 mod stores;
-mod waiting_memory;
+mod two_nodes;
+mod waiting_task_memory;
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -66,13 +66,13 @@ pub struct BenchOptions {
     /// The number of orders that run through the chain.
     pub orders: usize,
     /// The program of the server whose idle memory is measured, if it is known.
-    pub program: Option<PathBuf>,
+    pub server_program: Option<PathBuf>,
     /// The parts to measure; all if empty.
     pub selected_parts: Vec<BenchPart>,
 }
 
 impl BenchOptions {
-    fn parts(&self) -> impl Iterator<Item = BenchPart> {
+    fn parts_to_measure(&self) -> impl Iterator<Item = BenchPart> {
         let is_selected =
             |part: &BenchPart| self.selected_parts.is_empty() || self.selected_parts.contains(part);
         BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.target)).filter(is_selected)
@@ -88,8 +88,8 @@ impl BenchOptions {
 }
 
 /// Returns the number of steps of a run, for progress reports.
-pub fn count_steps(options: &BenchOptions) -> u64 {
-    options.parts().map(|part| part.count_steps(options)).sum()
+pub fn count_progress_steps(options: &BenchOptions) -> u64 {
+    options.parts_to_measure().map(|part| part.count_progress_steps(options)).sum()
 }
 
 /// Runs every measurement, and calls `progress` with the index and the name of each step that begins.
@@ -137,7 +137,7 @@ async fn measure_parts(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> 
         progress(step, what);
         step += 1;
     };
-    for part in options.parts() {
+    for part in options.parts_to_measure() {
         report.extend(part.measure(options, &environment, &mut begin).await?);
     }
     Ok(report)

@@ -51,8 +51,8 @@ async fn new_claiming_node(queues: usize, concurrency: Option<u32>) -> anyhow::R
     let node = ClaimingNode::new(Arc::new(Sqlite::in_memory(pointsman_engine::now())?), vec![def]).await?;
     let tenants = (0..queues).map(|n| Tenant::new(format!("tenant-{n}"))).collect::<Result<Vec<_>, _>>()?;
     let each = (ROUNDS * CLAIM_SIZE).div_ceil(queues) + 2;
-    let events =
-        (0..each * queues).map(|n| claiming_node::new_event(LIMITED_HANDLER, &tenants[n % queues], n));
+    let events = (0..each * queues)
+        .map(|n| claiming_node::new_event_for_handler(LIMITED_HANDLER, &tenants[n % queues], n));
     claiming_node::append_events(node.store(), events).await?;
     Ok(node)
 }

@@ -20,7 +20,7 @@ use crate::fixtures::{self, EventCounter};
 use crate::report::{Figure, MeasurementUnit};
 use crate::stores::{RunEnvironment, StoreFactory};
 
-const STEP_COUNT: usize = 5;
+const STEPS_PER_ORDER: usize = 5;
 const CHAIN_PATH: &str = "/bench/chain";
 const STEP_HANDLER: &str = "bench.step";
 
@@ -32,17 +32,22 @@ pub(crate) async fn measure(
     let stores = environment.new_store_factory()?;
     // A commit for every sixteen tasks is slow: measure fewer orders.
     let order_count = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
-    let tasks = end_to_end::run_events(&stores, "tasks", order_count * STEP_COUNT, NodeSetup::single(slots))
-        .await?
-        .rate;
+    let tasks = end_to_end::measure_event_lifecycle(
+        &stores,
+        "tasks",
+        order_count * STEPS_PER_ORDER,
+        NodeSetup::single(slots),
+    )
+    .await?
+    .rate;
     let (orders, rate) = run_orders(&stores, order_count, slots).await?;
     let against = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
-        format!("steps of {orders} orders through {STEP_COUNT} nodes, {slots} slots"),
-        rate * STEP_COUNT as f64,
+        format!("steps of {orders} orders through {STEPS_PER_ORDER} nodes, {slots} slots"),
+        rate * STEPS_PER_ORDER as f64,
         MeasurementUnit::PerSecond,
     );
-    let whole = format!("orders through {STEP_COUNT} nodes, {slots} slots");
+    let whole = format!("orders through {STEPS_PER_ORDER} nodes, {slots} slots");
     Ok(vec![
         Figure::new(whole, rate, MeasurementUnit::PerSecond).compared_with(against.clone(), tasks),
         steps.compared_with(against, tasks).with_min_ratio(0.4),
@@ -56,7 +61,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     let counter = step_counter.clone();
     let handler = fixtures::in_process_handler(STEP_HANDLER, move |_| {
         counter.increment();
-        async { HandlerOutcome::done() }
+        async { HandlerOutcome::succeeded() }
     })?;
     let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
@@ -78,14 +83,14 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    step_counter.wait_until_reached((orders * STEP_COUNT) as u64).await;
+    step_counter.wait_until_reached((orders * STEPS_PER_ORDER) as u64).await;
     fixtures::wait_until_no_tasks(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
     let left = engine.list_orders(&PathFilter::Everything, None, None, 1).await?.orders;
     let steps = step_counter.count();
     engine.stop(Duration::from_secs(10)).await;
     ensure!(left.is_empty(), "an order has not finished: {:?}", left.first());
-    ensure!(steps == (orders * STEP_COUNT) as u64, "{orders} orders ran {steps} steps");
+    ensure!(steps == (orders * STEPS_PER_ORDER) as u64, "{orders} orders ran {steps} steps");
     Ok((orders, rate))
 }
 
@@ -93,12 +98,12 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
 fn new_chain() -> anyhow::Result<Chain> {
     let name = |n: usize| ChainNodeId::new(format!("node-{n}"));
     let mut nodes = Vec::new();
-    for n in 0..STEP_COUNT {
+    for n in 0..STEPS_PER_ORDER {
         let handler = HandlerName::new(STEP_HANDLER)?;
         let step = ChainStep { handler, next: name(n + 1)?, on_error: None, retry: None };
         nodes.push(ChainNode { id: name(n)?, role: ChainNodeRole::Step(step) });
     }
-    nodes.push(ChainNode { id: name(STEP_COUNT)?, role: ChainNodeRole::End });
+    nodes.push(ChainNode { id: name(STEPS_PER_ORDER)?, role: ChainNodeRole::End });
     Ok(Chain { path: ChainPath::new(CHAIN_PATH)?, nodes })
 }
 

@@ -78,7 +78,7 @@ impl Figure {
 
     /// Sets the goal that the value is at most this ratio of the other side plus `more`, because small values may
     /// double.
-    pub fn with_max_ratio_plus(mut self, ratio: f64, more: f64) -> Self {
+    pub fn with_max_ratio_and_offset(mut self, ratio: f64, more: f64) -> Self {
         self.goal = Some(format!("≤ {ratio:.2} × + {more}{}", self.unit.suffix()));
         self.goal_reached = self.compared_with.as_ref().map(|(_, other)| self.value <= other * ratio + more);
         self
@@ -178,7 +178,7 @@ mod tests {
         let reached = |value, other| {
             Figure::new("x", value, MeasurementUnit::Megabytes)
                 .compared_with("before", other)
-                .with_max_ratio_plus(1.2, 1.0)
+                .with_max_ratio_and_offset(1.2, 1.0)
                 .goal_reached
         };
         assert_eq!((reached(0.2, 0.1), reached(200.0, 100.0)), (Some(true), Some(false)));

@@ -34,7 +34,7 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let schedules = (0..options.schedules).map(nth_schedule).collect::<anyhow::Result<Vec<_>>>()?;
     let mut figures = measure_due_checks(&schedules);
-    figures.push(measure_plan(environment, &schedules).await?);
+    figures.push(measure_registration(environment, &schedules).await?);
     Ok(figures)
 }
 
@@ -99,7 +99,10 @@ fn reschedule_due(agenda: &mut DueQueue, schedules: &[Schedule], now: Timestamp)
 }
 
 /// Measures the query of a starting node: the state of each schedule.
-async fn measure_plan(environment: &RunEnvironment, schedules: &[Schedule]) -> anyhow::Result<Figure> {
+async fn measure_registration(
+    environment: &RunEnvironment,
+    schedules: &[Schedule],
+) -> anyhow::Result<Figure> {
     let stores = environment.new_store_factory()?;
     let store = stores.open_store("schedules").await?.store;
     let plans = schedules.iter().enumerate().map(|(n, schedule)| {

@@ -1,6 +1,8 @@
 //! Every part of a run measures something, even with small sizes. The values are not checked here.
 
-use pointsman_bench::{BenchOptions, BenchPart, MeasurementUnit, StoreTarget, count_steps, run_benchmarks};
+use pointsman_bench::{
+    BenchOptions, BenchPart, MeasurementUnit, StoreTarget, count_progress_steps, run_benchmarks,
+};
 
 fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
@@ -16,12 +18,12 @@ fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyh
         schedules: 1_000,
         readers: 20,
         orders: 200,
-        program: None,
+        server_program: None,
         selected_parts: vec![part],
     };
     let reported_steps = std::cell::Cell::new(0);
     let report = run_benchmarks(&options, &|step, _| reported_steps.set(step + 1))?;
-    assert_eq!(reported_steps.get(), count_steps(&options), "{}", part.name());
+    assert_eq!(reported_steps.get(), count_progress_steps(&options), "{}", part.name());
     assert!(!report.figures.is_empty(), "{}", part.name());
     for figure in report.figures {
         let least = if figure.unit == MeasurementUnit::Rows { 0.0 } else { f64::MIN_POSITIVE };
@@ -80,12 +82,12 @@ fn each_store_has_its_own_parts() {
             && !BenchPart::WaitingTaskMemory.is_supported_on(&postgres)
     );
     assert!(
-        BenchPart::FullLoad.is_supported_on(&postgres)
-            && !BenchPart::FullLoad.is_supported_on(&StoreTarget::Sqlite)
+        BenchPart::TableSizeUnderLoad.is_supported_on(&postgres)
+            && !BenchPart::TableSizeUnderLoad.is_supported_on(&StoreTarget::Sqlite)
     );
     assert!(
-        BenchPart::Readers.is_supported_on(&StoreTarget::Sqlite)
-            && !BenchPart::Readers.is_supported_on(&postgres)
+        BenchPart::JournalReaders.is_supported_on(&StoreTarget::Sqlite)
+            && !BenchPart::JournalReaders.is_supported_on(&postgres)
     );
     assert!(
         BenchPart::ALL

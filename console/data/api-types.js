@@ -1,6 +1,13 @@
 // Types of the API responses that the screens use; openapi.json describes all of them. Nothing here is run.
 
-/** @typedef {import("./filter.js").JournalEvent} JournalEvent */
+/** An event of the stream. Engine events have their own fields instead of `value`.
+ * @typedef {{eventId: number, TYPE: string, key?: unknown, prev?: number | null, sub?: string, value?: unknown,
+ *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} JournalEvent */
+
+/** A task change, streamed when it happens.
+ * @typedef {{id: string, handler: string, tenant: string, key: string | null, collection: string,
+ *   event_id: number | null, status: string, state: string, attempt: number, error: string | null,
+ *   delay_until: string, time: string}} TaskChange */
 
 /** @typedef {{id: string, source: string, collection: string, priority: number, created_at: string, started_at: string,
  *   finished_at: string, status: string, state: string, handler: string, tenant: string, key: string | null,
@@ -23,14 +30,14 @@
 /** @typedef {{handler: string | null, collection: string | null, tenant: string | null, key: string | null, status: string,
  *   start: string | null, end: string | null}} RedriveFilter */
 
-/** @typedef {{id: string, state: string, why: string | null, by: string, filter: RedriveFilter, rate: string | null,
+/** @typedef {{id: string, state: string, stop_reason: string | null, by: string, filter: RedriveFilter, rate: string | null,
  *   canary: number | null, started_at: string, ended_at: string, matched: number, retried: number, refused: number}} Redrive */
 
 /** @typedef {{event: JournalEvent, task: string | null, caused: CausedEvent[]}} CausedEvent */
 
 /** @typedef {{eventId: number | null, task: string | null, depth: number}} EventCause */
 
-/** @typedef {{eventId: number, event: JournalEvent, cause: EventCause | null, tasks: Task[], caused: CausedEvent[], causedCut: boolean}} EventDetail */
+/** @typedef {{eventId: number, event: JournalEvent, cause: EventCause | null, tasks: Task[], caused: CausedEvent[], causedTruncated: boolean}} EventDetail */
 
 /** @typedef {{handler: string, head: Task, halted: boolean, waiting: number, more: boolean}} ObjectLane */
 
@@ -56,13 +63,13 @@
  *   source: {tenant: string, collections: {name: string, priority: number}[]} | null,
  *   routes: {type: string, sync: boolean}[]}} Handler */
 
-/** @typedef {{planned_at: string, settled_at: string, outcome: "fired" | "late" | "caught_up" | "skipped",
+/** @typedef {{planned_at: string, decided_at: string, outcome: "fired" | "late" | "caught_up" | "skipped",
  *   reason: string | null, event_id: number | null, task_id: string | null}} Fire */
 
 /** @typedef {{event?: {type: string, key: string | null, tenant: string}, run?: {source: string, collection: string},
  *   order?: {chain: string, id: string | null, node: string | null, tenant: string}}} ScheduleAction */
 
-/** @typedef {{name: string, defined: boolean, expression: string, words: string, timezone: string, makes: ScheduleAction | null,
+/** @typedef {{name: string, defined: boolean, expression: string, description: string, timezone: string, action: ScheduleAction | null,
  *   catch_up: string | null, catch_up_within_seconds: number, overlap: string | null, jitter_seconds: number,
  *   warnings: string[], next: string[], last: Fire | null, held: boolean, rules: Rule[]}} Schedule */
 
@@ -79,18 +86,18 @@
 
 /** @typedef {{path: string, chain: string, id: string, node: string, value: unknown, tenant: string, priority: number,
  *   planned_at: string, created_at: string, started_at: string, suspended: boolean,
- *   task: {id: string, status: string, due: string} | null, setback_until: string, stranded: boolean, held?: string,
+ *   task: {id: string, status: string, due: string} | null, setback_until: string, stranded: boolean, blocked_by?: string,
  *   failed?: {task: string, error: string}}} Order */
 
-/** @typedef {{number: number, time: string, by: string, action: string, what: string, detail: string}} AuditEntry */
+/** @typedef {{number: number, time: string, by: string, action: string, target: string, detail: string}} AuditEntry */
 
 /** @typedef {{at: string, applied: boolean, error: string | null,
- *   faults: {place: string, message: string, excerpt: string | null}[], more_faults: number}} ConfigurationReload */
+ *   faults: {location: string, message: string, excerpt: string | null}[], more_faults: number}} ConfigurationReload */
 
 /** @typedef {{node: string, files: string[], loaded_at: string, watched: boolean, settings: string, warnings: string[],
  *   reloads: ConfigurationReload[]}} ConfigurationReport */
 
-/** @typedef {{id: number, name: string, alive: boolean, joined_at: string, heard_at: string, handlers: string[],
+/** @typedef {{id: number, name: string, alive: boolean, joined_at: string, last_heartbeat_at: string, handlers: string[],
  *   slots: number, running: number, clock: {offset_ms: number, out_of_service: boolean, last_step: {at: string, by_ms: number} | null}}} Node */
 
 /** @typedef {{status: string, version: string, store: {kind: string, reachable: boolean, writable: boolean} | null, warnings?: string[]}} Health */

@@ -1,16 +1,16 @@
 // Client of the public API. Every read and every action of the console uses it.
 
 import { Problem } from "./problem.js";
-import { signOutRefused, token } from "./session.js";
+import { signOutRefusedToken, token } from "./session.js";
 
 /** @typedef {Record<string, string | number | boolean | null | undefined>} UrlQuery */
-/** @typedef {{query?: UrlQuery, signal?: AbortSignal, exact?: boolean, as?: string, body?: unknown}} RequestOptions */
+/** @typedef {{query?: UrlQuery, signal?: AbortSignal, exactNumbers?: boolean, tokenOverride?: string, body?: unknown}} RequestOptions */
 
-/** Builds a URL of the API. Null and empty values are left out of the query.
+/** Adds a query to a path of the API or the address of a screen. Null and empty values are left out.
  * @param {string} path @param {UrlQuery} [query] */
-export function buildUrl(path, query = {}) {
-  const present = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(present.map(([name, value]) => [name, String(value)])).toString();
+export function addQuery(path, query = {}) {
+  const presentEntries = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(presentEntries.map(([name, value]) => [name, String(value)])).toString();
   return text ? `${path}?${text}` : path;
 }
 
@@ -26,34 +26,34 @@ export function encodePath(path) {
   return path.replace(/^\//, "").split("/").map(encodeURIComponent).join("/").replaceAll("%2C", ",");
 }
 
-/** Rejects with a Problem when the server cannot be reached. An abort by the caller is passed on as it is.
- * @template T @param {AbortSignal | undefined} signal @param {Promise<T>} awaited */
-const rejectWithProblem = (signal, awaited) => awaited.catch((error) => {
+/** Rejects with a Problem when the server cannot be reached. An abort by the caller is rethrown unchanged.
+ * @template T @param {AbortSignal | undefined} signal @param {Promise<T>} promise */
+const rejectWithProblem = (signal, promise) => promise.catch((error) => {
   throw signal?.aborted ? error : new Problem({ status: 0 });
 });
 
-/** The response is not the JSON of the server: a proxy may have sent it. */
-export const invalidResponse = () => new Problem({ status: 502, detail: "The server sent an invalid response" });
+/** The problem of a response that is not JSON of the server: a proxy may have sent it. */
+export const invalidResponseProblem = () => new Problem({ status: 502, detail: "The server sent an invalid response" });
 
 /** Sends a request with the token. Resolves to the response, or throws a Problem if there is none. A 401 signs out,
  * unless another token was signed in meanwhile.
  * @param {string} method @param {string} path
- * @param {{headers?: Record<string, string>, body?: unknown, signal?: AbortSignal, as?: string}} [more]
- *   `as` is the token; without it, the one that is signed in */
-export async function sendRequest(method, path, { headers = {}, body, signal, as } = {}) {
+ * @param {{headers?: Record<string, string>, body?: unknown, signal?: AbortSignal, tokenOverride?: string}} [options]
+ *   without `tokenOverride`, the signed-in token is sent */
+export async function sendRequest(method, path, { headers = {}, body, signal, tokenOverride } = {}) {
   /** @type {Record<string, string>} */
-  const json = body === undefined ? {} : { "content-type": "application/json" };
-  const used = as ?? token.value;
+  const contentType = body === undefined ? {} : { "content-type": "application/json" };
+  const sentToken = tokenOverride ?? token.value;
   const response = await rejectWithProblem(signal, fetch(path, {
     method,
-    headers: { authorization: `Bearer ${used}`, accept: "application/json", ...json, ...headers },
+    headers: { authorization: `Bearer ${sentToken}`, accept: "application/json", ...contentType, ...headers },
     body: body === undefined ? undefined : body instanceof RawJson ? body.text : JSON.stringify(body),
     signal,
     credentials: "omit",
     cache: "no-store",
     redirect: "error",
   }));
-  if (response.status === 401 && used === token.value) signOutRefused();
+  if (response.status === 401 && sentToken === token.value) signOutRefusedToken();
   return response;
 }
 
@@ -65,15 +65,15 @@ export async function readProblem(response) {
 
 /** @param {string} method @param {string} path @param {unknown} body @param {RequestOptions} options
  * @returns {Promise<any>} */
-async function requestJson(method, path, body, { query, signal, exact = false, as }) {
-  const response = await sendRequest(method, buildUrl(path, query), { body, signal, as });
+async function requestJson(method, path, body, { query, signal, exactNumbers = false, tokenOverride }) {
+  const response = await sendRequest(method, addQuery(path, query), { body, signal, tokenOverride });
   if (!response.ok) throw await readProblem(response);
   const text = await rejectWithProblem(signal, response.text());
   if (!/json/.test(response.headers.get("content-type") ?? "")) return text;
   try {
-    return exact ? parseExactJson(text) : JSON.parse(text);
+    return exactNumbers ? parseExactJson(text) : JSON.parse(text);
   } catch {
-    throw invalidResponse();
+    throw invalidResponseProblem();
   }
 }
 

@@ -2,27 +2,27 @@
 //
 //   subscribe ─▶ read the snapshot, buffering batches meanwhile ─▶ apply newer events ─▶ apply each batch
 //                  ▲                                                                                │
-//                  └─────────────── torn, behind, back after a break: read anew ◀──────────────────┘
+//                  └──────────────────── torn, behind, reconnected: read again ◀────────────────────┘
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { useSignal } from "../vendor/signals.js";
 import { subscribe } from "./stream.js";
 
-/** @typedef {import("./filter.js").StreamFilter} StreamFilter */
-/** @typedef {import("./filter.js").JournalEvent} JournalEvent */
-/** @typedef {import("./filter.js").TaskChange} TaskChange */
+/** @typedef {import("./stream-filter.js").StreamFilter} StreamFilter */
+/** @typedef {import("./api-types.js").JournalEvent} JournalEvent */
+/** @typedef {import("./api-types.js").TaskChange} TaskChange */
 /** @typedef {{events: JournalEvent[], tasks: TaskChange[]}} StreamBatch */
 
 /** `error` and `data` are both set while a refresh fails and the previous data stays visible.
  * @template T
  * @typedef {{data: T | null, error: unknown, loading: boolean, reload: () => void}} LiveData */
 
-/** Says how data is read and kept current.
+/** Describes how data is read and kept current.
  * @template T
  * @typedef {object} LiveQuery
  * @property {(signal: AbortSignal) => Promise<T>} read reads the snapshot; its `eventId`, if any, is the newest event
  * that it contains
- * @property {StreamFilter} [filter] what to subscribe to; without it there are no live updates
+ * @property {StreamFilter} [filter] the events to subscribe to; without it there are no live updates
  * @property {(data: T, batch: StreamBatch) => T | null} [apply] the data after the batch; null if it has to be read
  * again. Without it every batch causes a read
  * @property {number} [minInterval] minimum milliseconds between two reads; 1000 by default
@@ -36,13 +36,13 @@ import { subscribe } from "./stream.js";
  * @returns {LiveData<T>} */
 export function useLiveData(query, deps) {
   const state = useSignal(/** @type {LiveData<T>} */ ({ data: null, error: null, loading: true, reload: () => {} }));
-  const current = useRef(query);
-  current.current = query;
+  const latestQuery = useRef(query);
+  latestQuery.current = query;
   useEffect(() => {
-    const followed = followQuery(() => current.current, (next) => {
+    const follower = followQuery(() => latestQuery.current, (next) => {
       state.value = next;
     });
-    return followed.stop;
+    return follower.stop;
   }, deps);
   return state.value;
 }
@@ -50,10 +50,10 @@ export function useLiveData(query, deps) {
 /** How long to wait for the stream before data is read without it. */
 const STREAM_WAIT_MS = 1000;
 
-/** The same outside of a component.
+/** Reads and follows a query outside of a component.
  * @template T
- * @param {() => LiveQuery<T>} getQuery @param {(state: LiveData<T>) => void} show */
-export function followQuery(getQuery, show) {
+ * @param {() => LiveQuery<T>} getQuery @param {(state: LiveData<T>) => void} onState */
+export function followQuery(getQuery, onState) {
   /** @type {LiveData<T>} */
   let state = { data: null, error: null, loading: true, reload: () => scheduleRead(0) };
   /** Batch that arrived while a snapshot was being read. @type {StreamBatch | null} */
@@ -61,58 +61,58 @@ export function followQuery(getQuery, show) {
   /** @type {AbortController | null} */
   let readAbort = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  let readAt = 0;
-  let due = Infinity;
-  let tries = 0;
+  let readTimer;
+  let lastReadAt = 0;
+  let nextReadAt = Infinity;
+  let failedReads = 0;
   /** The newest event of the snapshot. The stream may deliver it again. */
   let snapshotEventId = 0;
 
   /** @param {Partial<LiveData<T>>} change */
-  const set = (change) => {
+  const updateState = (change) => {
     state = { ...state, ...change };
-    show(state);
+    onState(state);
   };
 
-  /** @param {number} wait */
-  function scheduleRead(wait) {
-    const at = Math.max(Date.now() + wait, wait === 0 ? 0 : readAt + (getQuery().minInterval ?? 1000));
-    if (at >= due) return;
-    due = at;
-    clearTimeout(timer);
-    timer = setTimeout(read, at - Date.now());
+  /** @param {number} delayMs */
+  function scheduleRead(delayMs) {
+    const at = Math.max(Date.now() + delayMs, delayMs === 0 ? 0 : lastReadAt + (getQuery().minInterval ?? 1000));
+    if (at >= nextReadAt) return;
+    nextReadAt = at;
+    clearTimeout(readTimer);
+    readTimer = setTimeout(read, at - Date.now());
   }
 
   async function read() {
-    due = Infinity;
+    nextReadAt = Infinity;
     readAbort?.abort();
     const thisRead = new AbortController();
     readAbort = thisRead;
     buffered = { events: [], tasks: [] };
-    readAt = Date.now();
-    if (!state.loading) set({ loading: state.data === null });
+    lastReadAt = Date.now();
+    if (!state.loading) updateState({ loading: state.data === null });
     try {
       const data = await getQuery().read(thisRead.signal);
       if (thisRead.signal.aborted) return;
       const arrived = /** @type {StreamBatch} */ (buffered);
       buffered = null;
       snapshotEventId = Number(/** @type {{eventId?: number} | null} */ (data)?.eventId ?? 0);
-      tries = 0;
-      set({ data, error: null, loading: false });
+      failedReads = 0;
+      updateState({ data, error: null, loading: false });
       applyBatch(arrived);
     } catch (error) {
       if (thisRead.signal.aborted) return;
       buffered = null;
-      tries += 1;
-      set({ error, loading: false });
+      failedReads += 1;
+      updateState({ error, loading: false });
       // A refused request is not repeated; a transient failure is.
-      if (/** @type {{isTransient?: boolean}} */ (error).isTransient) scheduleRead(Math.min(15_000, 500 * 2 ** tries));
+      if (/** @type {{isTransient?: boolean}} */ (error).isTransient) scheduleRead(Math.min(15_000, 500 * 2 ** failedReads));
     }
     const { pollInterval } = getQuery();
     if (pollInterval) scheduleRead(pollInterval);
   }
 
-  /** @param {StreamBatch} news */
+  /** @param {StreamBatch} batch */
   function applyBatch({ events: all, tasks }) {
     const events = all.filter((event) => event.eventId > snapshotEventId);
     if (events.length + tasks.length === 0) return;
@@ -123,7 +123,7 @@ export function followQuery(getQuery, show) {
     } else if (apply && state.data !== null) {
       const next = apply(state.data, { events, tasks });
       if (next === null) scheduleRead(1);
-      else if (next !== state.data) set({ data: next });
+      else if (next !== state.data) updateState({ data: next });
     } else {
       scheduleRead(1);
     }
@@ -131,28 +131,28 @@ export function followQuery(getQuery, show) {
 
   // Without the stream the data is read anyway, and again when the stream opens.
   const streamTimeout = setTimeout(read, STREAM_WAIT_MS);
-  const begin = () => {
+  const startReading = () => {
     clearTimeout(streamTimeout);
-    if (readAt === 0) read();
+    if (lastReadAt === 0) read();
     else scheduleRead(1);
   };
   const { filter } = getQuery();
   const unsubscribe = filter && subscribe(filter, {
-    events: (events) => applyBatch({ events, tasks: [] }),
-    tasks: (tasks) => applyBatch({ events: [], tasks }),
-    gap: (reason) => {
-      if (reason !== "behind") scheduleRead(1);
+    onEvents: (events) => applyBatch({ events, tasks: [] }),
+    onTaskChanges: (tasks) => applyBatch({ events: [], tasks }),
+    onGap: (gap) => {
+      if (gap !== "behind") scheduleRead(1);
     },
-    open: begin,
+    onOpen: startReading,
   });
-  show(state);
-  if (!filter) begin();
+  onState(state);
+  if (!filter) startReading();
 
   return {
     stop: () => {
       unsubscribe?.();
       readAbort?.abort();
-      clearTimeout(timer);
+      clearTimeout(readTimer);
       clearTimeout(streamTimeout);
     },
   };

@@ -6,19 +6,19 @@
  * @returns {Metrics} */
 export function parseMetrics(text) {
   /** @type {Metrics} */
-  const found = new Map();
+  const metrics = new Map();
   for (const line of text.split("\n")) {
     const parts = /^(\w+)(?:\{(.*)\})? (\S+)/.exec(line);
     if (!parts) continue;
-    const [, name, inner = "", number] = parts;
+    const [, name, labelText = "", number] = parts;
     /** @type {Record<string, string>} */
     const labels = {};
-    for (const [, label, value] of inner.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[label] = value;
-    let list = found.get(name);
-    if (!list) found.set(name, (list = []));
-    list.push({ labels, value: Number(number) });
+    for (const [, label, value] of labelText.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[label] = value;
+    let seriesList = metrics.get(name);
+    if (!seriesList) metrics.set(name, (seriesList = []));
+    seriesList.push({ labels, value: Number(number) });
   }
-  return found;
+  return metrics;
 }
 
 /** Sums the values with these labels.
@@ -26,8 +26,8 @@ export function parseMetrics(text) {
 export function sumMetric(metrics, name, labels = {}) {
   const required = Object.entries(labels);
   let total = 0;
-  for (const one of metrics.get(name) ?? []) {
-    if (required.every(([label, value]) => one.labels[label] === value)) total += one.value;
+  for (const series of metrics.get(name) ?? []) {
+    if (required.every(([label, value]) => series.labels[label] === value)) total += series.value;
   }
   return total;
 }
@@ -36,20 +36,20 @@ export function sumMetric(metrics, name, labels = {}) {
  * @param {Metrics} metrics @param {string} name */
 function histogramBuckets(metrics, name) {
   /** @type {Map<number, number>} */
-  const found = new Map();
+  const counts = new Map();
   for (const { labels, value } of metrics.get(`${name}_bucket`) ?? []) {
     const bound = labels.le === "+Inf" ? Infinity : Number(labels.le);
-    found.set(bound, (found.get(bound) ?? 0) + value);
+    counts.set(bound, (counts.get(bound) ?? 0) + value);
   }
-  return [...found].sort(([a], [b]) => a - b);
+  return [...counts].sort(([a], [b]) => a - b);
 }
 
 /** Quantiles of the values measured between two samples, in milliseconds; null if there were none.
  * @param {Metrics} before @param {Metrics} after @param {string} name @param {number[]} quantiles
  * @returns {(number | null)[]} */
 export function quantilesBetween(before, after, name, quantiles) {
-  const old = new Map(histogramBuckets(before, name));
-  const increase = histogramBuckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
+  const countsBefore = new Map(histogramBuckets(before, name));
+  const increase = histogramBuckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (countsBefore.get(bound) ?? 0)]));
   const total = increase.at(-1)?.[1] ?? 0;
   if (total <= 0) return quantiles.map(() => null);
   return quantiles.map((quantile) => {

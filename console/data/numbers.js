@@ -11,10 +11,10 @@ export function formatCount(number) {
 /** `12.3k`: for narrow columns.
  * @param {number} number */
 export function formatCompact(number) {
-  const size = Math.abs(number);
-  if (size < 10 && !Number.isInteger(number)) return number.toFixed(1);
-  if (size < 10_000) return wholeNumberFormat.format(number);
-  if (size < 1_000_000) return `${(number / 1000).toFixed(size < 100_000 ? 1 : 0)}k`;
+  const magnitude = Math.abs(number);
+  if (magnitude < 10 && !Number.isInteger(number)) return number.toFixed(1);
+  if (magnitude < 10_000) return wholeNumberFormat.format(number);
+  if (magnitude < 1_000_000) return `${(number / 1000).toFixed(magnitude < 100_000 ? 1 : 0)}k`;
   return `${(number / 1_000_000).toFixed(1)}M`;
 }
 

@@ -12,14 +12,14 @@ import { api, encodeSegment } from "./api.js";
 /** Converts a task filter. Null if a redrive cannot express it: a redrive cannot be limited to one event.
  * @param {TaskFilter} filter
  * @returns {RedriveScope | null} */
-export function redriveScope({ status = "FAILED", handler, source, collection, tenant, key, event, start, end }) {
+export function redriveScopeFromFilter({ status = "FAILED", handler, source, collection, tenant, key, event, start, end }) {
   if (event || !["FAILED", "CANCELED", "error"].includes(status)) return null;
   return { status, handler: handler ?? source, collection, tenant, key, start, end };
 }
 
 /** The request body. The API wants an explicit `all` when there is no condition.
  * @param {RedriveScope} scope @param {{dry_run?: boolean, rate?: string, canary?: number}} [options] */
-export function redriveBody(scope, options = {}) {
+export function buildRedriveBody(scope, options = {}) {
   const { status, ...rest } = scope;
   const conditions = Object.fromEntries(Object.entries(rest).filter(([, value]) => value));
   return { ...(Object.keys(conditions).length ? conditions : { all: true }), status, ...options };
@@ -27,14 +27,14 @@ export function redriveBody(scope, options = {}) {
 
 /** @param {RedriveScope} scope @param {AbortSignal} [signal]
  * @returns {Promise<{matched: number, more: boolean, sample: string[]}>} */
-export function countRedrive(scope, signal) {
-  return api.post("/api/v1/tasks/redrive", redriveBody(scope, { dry_run: true }), { signal });
+export function countRedriveTasks(scope, signal) {
+  return api.post("/api/v1/tasks/redrive", buildRedriveBody(scope, { dry_run: true }), { signal });
 }
 
 /** @param {RedriveScope} scope @param {{rate?: string, canary?: number}} options
  * @returns {Promise<Redrive>} */
 export function startRedrive(scope, options) {
-  return api.post("/api/v1/tasks/redrive", redriveBody(scope, options));
+  return api.post("/api/v1/tasks/redrive", buildRedriveBody(scope, options));
 }
 
 /** @param {string} id */
@@ -45,7 +45,7 @@ export function stopRedrive(id) {
 /** Describes a scope: `failed tasks of flaky, tenant shop`.
  * @param {{handler?: string | null, collection?: string | null, tenant?: string | null, key?: string | null,
  *   status: string, start?: string | null, end?: string | null}} scope */
-export function describeScope({ handler, collection, tenant, key, status, start, end }) {
+export function describeRedriveScope({ handler, collection, tenant, key, status, start, end }) {
   const kind = { CANCELED: "cancelled tasks", error: "failed and cancelled tasks" }[status] ?? "failed tasks";
   return [
     kind + (handler ? ` of ${handler}` : ""),

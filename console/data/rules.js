@@ -4,11 +4,11 @@ import { api, encodePath, encodeSegment } from "./api.js";
 import { boundTenant, hasRole } from "./session.js";
 
 /** @typedef {import("./api-types.js").Rule} Rule */
-/** What can be paused or blocked: a handler or source, `source/collection`, a schedule, a chain by its path.
+/** An object that can be paused or blocked: a handler or source, `source/collection`, a schedule, a chain by its path.
  * @typedef {Pick<Rule, "space" | "name">} RuleTarget */
 
 /** The URL that sets (PUT) or removes (DELETE) a rule.
- * @param {RuleTarget} place @param {Rule["kind"]} kind */
+ * @param {RuleTarget} target @param {Rule["kind"]} kind */
 export function ruleUrl({ space, name }, kind) {
   if (space === "chain") return `/api/v1/chains/${encodePath(name)}/${kind}`;
   return `/api/v1/${space === "schedule" ? "schedules" : "handlers"}/${encodeSegment(name)}/${kind}`;
@@ -26,7 +26,7 @@ export function mayRemoveRule(rule) {
   return hasRole(requiredRole(rule.kind)) && (boundTenant.value === null || rule.space === "schedule" || rule.tenant === boundTenant.value);
 }
 
-/** @param {Rule["kind"]} kind @param {RuleTarget} target @param {{tenant?: string, reason?: string}} said */
+/** @param {Rule["kind"]} kind @param {RuleTarget} target @param {{tenant?: string, reason?: string}} options */
 export function setRule(kind, target, { tenant, reason }) {
   return api.put(ruleUrl(target, kind), { tenant: tenant?.trim() || undefined, reason: reason?.trim() || undefined });
 }

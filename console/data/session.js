@@ -12,7 +12,7 @@ const STORAGE_KEY = "pointsman.token";
 export const linkToken = signal("");
 
 /** Whether the token came with a link: until it is confirmed it may never have been valid. */
-let isFromLink = false;
+let isTokenFromLink = false;
 
 /** The token; empty when signed out. */
 export const token = signal(initialToken());
@@ -26,29 +26,29 @@ export const signOutReason = signal("");
 
 /** The first token: the stored one, or that of a link if none is stored. */
 function initialToken() {
-  const linked = takeTokenFromAddress();
+  const tokenInLink = takeTokenFromAddress();
   const storedToken = readStoredToken();
-  if (linked === "" || linked === storedToken) return storedToken;
+  if (tokenInLink === "" || tokenInLink === storedToken) return storedToken;
   if (storedToken !== "") {
-    linkToken.value = linked;
+    linkToken.value = tokenInLink;
     return storedToken;
   }
-  storeToken(linked, false);
-  isFromLink = true;
-  return linked;
+  storeToken(tokenInLink, false);
+  isTokenFromLink = true;
+  return tokenInLink;
 }
 
 /** Takes a token from `#token=…` and removes it from the address bar and the history. Empty if there is none. */
 function takeTokenFromAddress() {
   const found = /^#token=([^&]+)(?:&to=(.*))?$/.exec(location.hash);
   if (!found) return "";
-  const [token, to] = found.slice(1).map(decodeOrKeep);
+  const [token, to] = found.slice(1).map(decodeIfEncoded);
   history.replaceState(null, "", `${location.pathname}#${to.startsWith("/") ? to : "/"}`);
   return token;
 }
 
 /** Decodes a part of an address, or returns it unchanged if it is not encoded. */
-function decodeOrKeep(text = "") {
+function decodeIfEncoded(text = "") {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -77,7 +77,7 @@ function storeToken(token, persist) {
   (persist ? browser : tab)?.setItem(STORAGE_KEY, token);
 }
 
-/** Storage may be forbidden; then the token is lost with the page. */
+/** Empty if the browser forbids storage: the token is then lost when the page is closed. */
 function listStorages() {
   try {
     return [sessionStorage, localStorage];
@@ -100,7 +100,7 @@ export function signOut(reason = "") {
   const nextToken = linkToken.value;
   linkToken.value = "";
   storeToken(nextToken, false);
-  isFromLink = true;
+  isTokenFromLink = true;
   if (nextToken === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
   signOutReason.value = nextToken === "" ? reason : "";
   tokenOwner.value = null;
@@ -108,8 +108,8 @@ export function signOut(reason = "") {
 }
 
 /** Ends the session because the server refused the token. */
-export function signOutRefused() {
-  signOut(isFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
+export function signOutRefusedToken() {
+  signOut(isTokenFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
 }
 
 /** @type {Record<Role, Role[]>} */
@@ -121,7 +121,7 @@ const INCLUDED_ROLES = {
   admin: ["admin", "operator", "worker", "producer", "viewer"],
 };
 
-/** Whether the token includes a role. The server decides; the console only hides what it would refuse.
+/** Whether the token includes a role. The server decides; the console only hides actions that it would refuse.
  * @param {Role} role */
 export function hasRole(role) {
   return tokenOwner.value !== null && INCLUDED_ROLES[tokenOwner.value.role]?.includes(role) === true;

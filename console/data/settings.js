@@ -8,8 +8,8 @@ import { effect, signal } from "../vendor/signals.js";
  * @param {readonly T[]} choices the first is the default */
 function persistedSetting(name, choices) {
   const key = `pointsman.${name}`;
-  const found = /** @type {T | null} */ (readStorage(key));
-  const setting = signal(found !== null && choices.includes(found) ? found : choices[0]);
+  const stored = /** @type {T | null} */ (readStorage(key));
+  const setting = signal(stored !== null && choices.includes(stored) ? stored : choices[0]);
   effect(() => writeStorage(key, setting.value));
   return setting;
 }

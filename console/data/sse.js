@@ -8,18 +8,18 @@
 export async function* readFrames(response) {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let incomplete = "";
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      const text = rest + value;
+      const text = incomplete + value;
       const end = text.lastIndexOf("\n\n");
       if (end < 0) {
-        rest = text;
+        incomplete = text;
         continue;
       }
-      rest = text.slice(end + 2);
+      incomplete = text.slice(end + 2);
       yield text.slice(0, end).split("\n\n").map(parseFrame);
     }
   } finally {

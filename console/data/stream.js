@@ -5,38 +5,40 @@
 //                 └─ not read while too much is pending, so that memory stays bounded
 //
 // It is open while there are subscriptions and the page is visible. After a break it reconnects with `Last-Event-ID`,
-// so that no event is missed; changes of tasks can be missed, and subscriptions are notified to read again.
+// so that no event is missed; task changes can be missed, and subscriptions are notified to read again.
 
 import { signal } from "../vendor/signals.js";
-import { buildUrl, parseExactJson, readProblem, sendRequest } from "./api.js";
-import { sharedParameters, matchesTaskChange, matchesEvent } from "./filter.js";
+import { addQuery, parseExactJson, readProblem, sendRequest } from "./api.js";
+import { sharedStreamParameters, matchesTaskChange, matchesEvent } from "./stream-filter.js";
 import { Problem, errorText } from "./problem.js";
 import { token } from "./session.js";
 import { readFrames } from "./sse.js";
 
-/** @typedef {import("./filter.js").StreamFilter} StreamFilter */
-/** @typedef {import("./filter.js").JournalEvent} JournalEvent */
-/** @typedef {import("./filter.js").TaskChange} TaskChange */
+/** @typedef {import("./stream-filter.js").StreamFilter} StreamFilter */
+/** @typedef {import("./api-types.js").JournalEvent} JournalEvent */
+/** @typedef {import("./api-types.js").TaskChange} TaskChange */
 
-/** Why a subscriber has to read again: events are missing (torn, behind), or changes of tasks may be (back).
- * @typedef {"torn" | "behind" | "back"} StreamGap */
+/** Why a subscriber has to read again: events are missing (torn, behind), or task changes may be
+ * (reconnected).
+ * @typedef {"torn" | "behind" | "reconnected"} StreamGap */
 
-/** `open` is called when the stream is complete from then on: a snapshot read after it has no gap to the stream. It
+/** `onOpen` is called when the stream is complete from then on: a snapshot read after it has no gap to the stream. It
  * is called again after `behind`.
- * @typedef {{events?: (list: JournalEvent[]) => void, tasks?: (list: TaskChange[]) => void, gap?: (why: StreamGap) => void, open?: () => void}} StreamCallbacks */
-/** @typedef {{filter: StreamFilter, callbacks: StreamCallbacks, events: JournalEvent[], tasks: TaskChange[], open: boolean}} Subscription */
+ * @typedef {{onEvents?: (events: JournalEvent[]) => void, onTaskChanges?: (changes: TaskChange[]) => void,
+ *   onGap?: (gap: StreamGap) => void, onOpen?: () => void}} StreamCallbacks */
+/** @typedef {{filter: StreamFilter, callbacks: StreamCallbacks, events: JournalEvent[], taskChanges: TaskChange[], isOpen: boolean}} Subscription */
 
 /** `open` once the server has responded; `waiting` until the next try; `refused` if a retry would not help. */
 export const connection = signal(
-  /** @type {{phase: "off" | "connecting" | "open" | "waiting" | "refused", why: string, tries: number, retryAt: number}} */ (
-    { phase: "off", why: "", tries: 0, retryAt: 0 }),
+  /** @type {{phase: "off" | "connecting" | "open" | "waiting" | "refused", reason: string, tries: number, retryAt: number}} */ (
+    { phase: "off", reason: "", tries: 0, retryAt: 0 }),
 );
 
 /** Recent events per second. */
 export const eventRate = signal(0);
 
 /** How many frames, and characters, may be pending before reading pauses. */
-const MAX_PENDING = 5000;
+const MAX_PENDING_FRAMES = 5000;
 const MAX_PENDING_CHARS = 20_000_000;
 /** How far the page may fall behind before it skips events. */
 const MAX_LAG_MS = 10_000;
@@ -51,7 +53,7 @@ let connectionAbort = null;
 /** The id of the last event read. @type {string | null} */
 let lastEventId = null;
 let connectedUrl = "";
-let pending = 0;
+let pendingFrames = 0;
 /** Pending characters: events may be large. */
 let pendingChars = 0;
 let deliveryScheduled = false;
@@ -68,12 +70,12 @@ let retryNow = null;
  * @param {StreamFilter} filter @param {StreamCallbacks} callbacks */
 export function subscribe(filter, callbacks) {
   /** @type {Subscription} */
-  const subscription = { filter, callbacks, events: [], tasks: [], open: false };
+  const subscription = { filter, callbacks, events: [], taskChanges: [], isOpen: false };
   subscriptions.add(subscription);
   updateConnection();
   return () => {
     subscriptions.delete(subscription);
-    pending -= subscription.events.length + subscription.tasks.length;
+    pendingFrames -= subscription.events.length + subscription.taskChanges.length;
     updateConnection();
   };
 }
@@ -88,48 +90,48 @@ export function reconnect() {
 function updateConnection() {
   queueMicrotask(() => {
     const isNeeded = subscriptions.size > 0 && token.value !== "" && !disconnectedWhileHidden;
-    const query = isNeeded ? buildUrl("/api/v1/stream", sharedParameters([...subscriptions].map((subscription) => subscription.filter))) : "";
-    if (query === connectedUrl) {
+    const url = isNeeded ? addQuery("/api/v1/stream", sharedStreamParameters([...subscriptions].map((subscription) => subscription.filter))) : "";
+    if (url === connectedUrl) {
       if (connection.value.phase === "open") notifyOpen(false);
       return;
     }
-    connectedUrl = query;
+    connectedUrl = url;
     connectionAbort?.abort();
     connectionAbort = null;
     if (!isNeeded) {
       lastEventId = null;
-      connection.value = { phase: "off", why: "", tries: 0, retryAt: 0 };
+      connection.value = { phase: "off", reason: "", tries: 0, retryAt: 0 };
       return;
     }
     connectionAbort = new AbortController();
-    keepConnected(query, connectionAbort.signal);
+    keepConnected(url, connectionAbort.signal);
   });
 }
 
 /** Keeps a connection until it is aborted.
- * @param {string} query @param {AbortSignal} signal */
-async function keepConnected(query, signal) {
+ * @param {string} url @param {AbortSignal} signal */
+async function keepConnected(url, signal) {
   for (let tries = 0; !signal.aborted; tries += 1) {
     connection.value = { ...connection.value, phase: "connecting", tries };
-    let why;
+    let reason;
     try {
-      await readConnection(query, signal, () => {
+      await readConnection(url, signal, () => {
         tries = 0;
       });
-      why = "The server ended the stream.";
+      reason = "The server ended the stream.";
     } catch (error) {
-      why = errorText(error);
+      reason = errorText(error);
       if (error instanceof Problem && !error.isTransient && !signal.aborted) {
-        connection.value = { phase: "refused", why, tries, retryAt: 0 };
+        connection.value = { phase: "refused", reason, tries, retryAt: 0 };
         return;
       }
     }
     if (signal.aborted) return;
-    const wait = tries === 0 ? 250 : Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** tries) * (0.75 + Math.random() / 2);
-    connection.value = { phase: "waiting", why, tries, retryAt: Date.now() + wait };
+    const delayMs = tries === 0 ? 250 : Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** tries) * (0.75 + Math.random() / 2);
+    connection.value = { phase: "waiting", reason, tries, retryAt: Date.now() + delayMs };
     await /** @type {Promise<void>} */ (new Promise((resolve) => {
       retryNow = resolve;
-      setTimeout(resolve, wait);
+      setTimeout(resolve, delayMs);
       signal.addEventListener("abort", () => resolve(), { once: true });
     }));
     retryNow = null;
@@ -137,19 +139,19 @@ async function keepConnected(query, signal) {
 }
 
 /** Reads one connection to its end.
- * @param {string} query @param {AbortSignal} signal @param {() => void} opened */
-async function readConnection(query, signal, opened) {
+ * @param {string} url @param {AbortSignal} signal @param {() => void} onResponse */
+async function readConnection(url, signal, onResponse) {
   /** @type {Record<string, string>} */
   const headers = lastEventId === null ? {} : { "last-event-id": lastEventId };
-  const response = await sendRequest("GET", query, { headers: { ...headers, accept: "text/event-stream" }, signal });
+  const response = await sendRequest("GET", url, { headers: { ...headers, accept: "text/event-stream" }, signal });
   if (!response.ok) throw await readProblem(response);
-  opened();
-  connection.value = { phase: "open", why: "", tries: 0, retryAt: 0 };
+  onResponse();
+  connection.value = { phase: "open", reason: "", tries: 0, retryAt: 0 };
   notifyOpen(true);
   let minLag = Infinity;
-  for await (const list of readFrames(response)) {
+  for await (const frames of readFrames(response)) {
     if (signal.aborted) return;
-    for (const { id, event, data } of list) {
+    for (const { id, event, data } of frames) {
       // Events have an id, and their types are chosen by users; frames of the stream itself have no id.
       if (event === "Torn" && id === null) {
         lastEventId = String(JSON.parse(data).eventId);
@@ -162,7 +164,7 @@ async function readConnection(query, signal, opened) {
     const lag = lastEventId === null ? 0 : Date.now() - Number(lastEventId) / 1000;
     // Clocks differ: the lag is compared with the smallest lag seen.
     minLag = Math.min(minLag, lag);
-    if (pending <= MAX_PENDING && pendingChars <= MAX_PENDING_CHARS) continue;
+    if (pendingFrames <= MAX_PENDING_FRAMES && pendingChars <= MAX_PENDING_CHARS) continue;
     if (lag - minLag > MAX_LAG_MS) {
       lastEventId = null;
       notifyGap("behind");
@@ -172,22 +174,22 @@ async function readConnection(query, signal, opened) {
   }
 }
 
-/** @param {boolean} change whether it is one of a task @param {string} data */
-function queueFrame(change, data) {
+/** @param {boolean} isTaskChange otherwise it is an event @param {string} data */
+function queueFrame(isTaskChange, data) {
   const body = parseExactJson(data);
   eventsThisSecond += 1;
   for (const subscription of subscriptions) {
-    if (change) {
-      if (!subscription.callbacks.tasks || !matchesTaskChange(subscription.filter, body)) continue;
-      subscription.tasks.push(body);
+    if (isTaskChange) {
+      if (!subscription.callbacks.onTaskChanges || !matchesTaskChange(subscription.filter, body)) continue;
+      subscription.taskChanges.push(body);
     } else {
-      if (!subscription.callbacks.events || !matchesEvent(subscription.filter, body)) continue;
+      if (!subscription.callbacks.onEvents || !matchesEvent(subscription.filter, body)) continue;
       subscription.events.push(body);
     }
-    pending += 1;
+    pendingFrames += 1;
     pendingChars += data.length;
   }
-  if (deliveryScheduled || pending === 0) return;
+  if (deliveryScheduled || pendingFrames === 0) return;
   deliveryScheduled = true;
   // A hidden page has no animation frames.
   if (document.hidden) setTimeout(deliverPending, 200);
@@ -197,33 +199,33 @@ function queueFrame(change, data) {
 function deliverPending() {
   deliveryScheduled = false;
   for (const subscription of [...subscriptions]) {
-    const { events, tasks, callbacks } = subscription;
+    const { events, taskChanges, callbacks } = subscription;
     subscription.events = [];
-    subscription.tasks = [];
+    subscription.taskChanges = [];
     try {
-      if (events.length) callbacks.events?.(events);
-      if (tasks.length) callbacks.tasks?.(tasks);
+      if (events.length) callbacks.onEvents?.(events);
+      if (taskChanges.length) callbacks.onTaskChanges?.(taskChanges);
     } catch (error) {
       // A failing callback must not stop the others.
       reportError(error);
     }
   }
-  pending = 0;
+  pendingFrames = 0;
   pendingChars = 0;
-  const waiting = drainWaiters;
+  const waiters = drainWaiters;
   drainWaiters = [];
-  for (const resume of waiting) resume();
+  for (const resume of waiters) resume();
 }
 
-/** Notifies new subscriptions that the connection is open, and older ones of a gap: changes of tasks during the break
- * are not sent again.
+/** Notifies new subscriptions that the connection is open, and older ones of a gap: task changes during the break are
+ * not sent again.
  * @param {boolean} isNewConnection */
 function notifyOpen(isNewConnection) {
   for (const subscription of [...subscriptions]) {
-    if (subscription.open && isNewConnection) subscription.callbacks.gap?.("back");
-    if (subscription.open) continue;
-    subscription.open = true;
-    subscription.callbacks.open?.();
+    if (subscription.isOpen && isNewConnection) subscription.callbacks.onGap?.("reconnected");
+    if (subscription.isOpen) continue;
+    subscription.isOpen = true;
+    subscription.callbacks.onOpen?.();
   }
 }
 
@@ -231,8 +233,8 @@ function notifyOpen(isNewConnection) {
 function notifyGap(gap) {
   deliverPending();
   for (const subscription of [...subscriptions]) {
-    if (gap === "behind") subscription.open = false;
-    subscription.callbacks.gap?.(gap);
+    if (gap === "behind") subscription.isOpen = false;
+    subscription.callbacks.onGap?.(gap);
   }
 }
 

@@ -3,7 +3,7 @@
 import { api, encodeSegment } from "./api.js";
 
 /** @typedef {import("./api-types.js").Task} Task */
-/** @typedef {import("./filter.js").TaskChange} TaskChange */
+/** @typedef {import("./api-types.js").TaskChange} TaskChange */
 
 /** Fields of a task filter, named as in the API and in addresses. */
 export const TASK_FILTER_FIELDS = /** @type {const} */ (["status", "handler", "source", "collection", "tenant", "key", "event", "start", "end"]);
@@ -30,21 +30,21 @@ export function matchesTaskFilter({ status, handler, source, collection, tenant,
     && (!event || event === String(change.event_id));
 }
 
-/** The task after a change of the stream.
+/** Returns the task with a streamed change applied.
  * @param {Task} task @param {TaskChange} change
  * @returns {Task} */
 export function applyTaskChange(task, { status, state, attempt, error, delay_until, time }) {
-  const begins = status === "RUNNING" && (task.status !== "RUNNING" || task.attempt !== attempt);
-  const ended = status === "SUCCESS" || status === "FAILED" || status === "CANCELED";
+  const startsAttempt = status === "RUNNING" && (task.status !== "RUNNING" || task.attempt !== attempt);
+  const isEnded = status === "SUCCESS" || status === "FAILED" || status === "CANCELED";
   return {
     ...task, status, state, attempt, delay_until,
     error: error ?? (status === "SUCCESS" ? null : task.error),
-    started_at: begins ? time : task.started_at,
-    finished_at: ended ? time : "",
+    started_at: startsAttempt ? time : task.started_at,
+    finished_at: isEnded ? time : "",
   };
 }
 
-/** Whether the task is a step of an order. An ended step is not run again: its order moves on.
+/** Whether the task is a step of an order. An ended step cannot be run again: its order has moved on or can be resumed.
  * @param {{key: string | null, event_id: number | null}} task */
 export function isOrderStep({ key, event_id }) {
   return event_id === null && key !== null && key.startsWith("/");
@@ -55,7 +55,7 @@ export function canRetry(task) {
   return task.state === "error" && !isOrderStep(task);
 }
 
-/** Whether a cancel may succeed. Of the failed tasks, the server cancels those that halt their lane.
+/** Whether a cancel may succeed. The server cancels failed tasks only if they halt their lane.
  * @param {Task} task */
 export function canCancel(task) {
   return task.state !== "done" && task.status !== "CANCELED";
@@ -81,7 +81,7 @@ const MAX_PAGES = 100;
 
 /** Collects ids of matching tasks, newest first, up to `maxIds`.
  * @param {TaskFilter} filter @param {number} maxIds @param {(task: Task) => boolean} isIncluded
- * @returns {Promise<{ids: string[], more: boolean}>} */
+ * @returns {Promise<{ids: string[], hasMore: boolean}>} */
 export async function collectTaskIds(filter, maxIds, isIncluded) {
   /** @type {string[]} */
   const ids = [];
@@ -95,5 +95,5 @@ export async function collectTaskIds(filter, maxIds, isIncluded) {
     cursor = page.next;
     pages += 1;
   } while (cursor !== null && ids.length < maxIds && pages < MAX_PAGES);
-  return { ids: ids.slice(0, maxIds), more: cursor !== null || ids.length > maxIds };
+  return { ids: ids.slice(0, maxIds), hasMore: cursor !== null || ids.length > maxIds };
 }

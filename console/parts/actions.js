@@ -9,29 +9,29 @@ addEventListener("beforeunload", (event) => {
   if (pendingActions.size) event.preventDefault();
 });
 
-/** Runs an action after a few seconds, unless the user undoes it. Resolves to whether it was done.
- * @param {{text: string, run: () => Promise<unknown>, done?: string, ms?: number}} pending */
-export function runWithUndo({ text, run, done, ms = 5000 }) {
+/** Runs an action after a few seconds, unless the user undoes it. Resolves to whether it succeeded.
+ * @param {{text: string, run: () => Promise<unknown>, doneText?: string, delayMs?: number}} action */
+export function runWithUndo({ text, run, doneText, delayMs = 5000 }) {
   return /** @type {Promise<boolean>} */ (new Promise((resolve) => {
-    const pending = {};
-    const startedBy = token.value;
-    pendingActions.add(pending);
+    const action = {};
+    const startToken = token.value;
+    pendingActions.add(action);
     const timer = setTimeout(async () => {
-      pendingActions.delete(pending);
-      // A token that signed in meanwhile must not run it.
-      if (token.value !== startedBy) return resolve(false);
+      pendingActions.delete(action);
+      // If another token was signed in meanwhile, the action must not run with it.
+      if (token.value !== startToken) return resolve(false);
       try {
         await run();
-        if (done) showToast({ text: done });
+        if (doneText) showToast({ text: doneText });
         resolve(true);
       } catch (error) {
         showError(error, `${text}: failed`);
         resolve(false);
       }
-    }, ms);
-    const close = showToast({ text, ms, bar: true, undo: () => {
+    }, delayMs);
+    const close = showToast({ text, durationMs: delayMs, countdown: true, undo: () => {
       clearTimeout(timer);
-      pendingActions.delete(pending);
+      pendingActions.delete(action);
       close();
       showToast({ text: "Undone: nothing was changed" });
       resolve(false);
@@ -40,14 +40,14 @@ export function runWithUndo({ text, run, done, ms = 5000 }) {
 }
 
 /** Runs an action and shows its result. Resolves to whether it succeeded.
- * @param {() => Promise<unknown>} run @param {string} done @param {string} [failed] */
-export async function runWithToast(run, done, failed) {
+ * @param {() => Promise<unknown>} run @param {string} doneText @param {string} [failedTitle] */
+export async function runWithToast(run, doneText, failedTitle) {
   try {
     await run();
-    showToast({ text: done });
+    showToast({ text: doneText });
     return true;
   } catch (error) {
-    showError(error, failed);
+    showError(error, failedTitle);
     return false;
   }
 }

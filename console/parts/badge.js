@@ -37,11 +37,11 @@ const STATUS_LABELS = {
 };
 
 /** The status of a task. `state` adds detail: the handler is missing, or the task is retried.
- * @param {{status: string, state?: string, attempt?: number, short?: boolean}} props */
-export function TaskStatus({ status, state, attempt = 0, short = false }) {
+ * @param {{status: string, state?: string, attempt?: number}} props */
+export function TaskStatus({ status, state, attempt = 0 }) {
   if (state === "missing") return html`<${Badge} tone="warn" title="Its handler is no longer defined">Missing<//>`;
   const [tone, label] = STATUS_LABELS[status] ?? ["idle", status];
-  const isRetrying = !short && status === "SCHEDULED" && attempt > 0;
+  const isRetrying = status === "SCHEDULED" && attempt > 0;
   return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${isRetrying ? "Retrying" : label}<//>`;
 }
 

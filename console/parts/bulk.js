@@ -1,8 +1,8 @@
-// Runs one call for each of many ids and shows the progress. It continues on other screens, and ends with the page.
+// Runs one call for each of many ids and shows the progress. It continues on other screens, and stops when the page is closed.
 
 import { errorText } from "../data/problem.js";
 import { token } from "../data/session.js";
-import { Progress } from "./progress.js";
+import { ProgressRow } from "./progress.js";
 import { html, signal } from "./ui.js";
 
 /** `reasons` counts the refused calls by the error text of the server.
@@ -12,7 +12,7 @@ import { html, signal } from "./ui.js";
 /** How many calls run in parallel. */
 const PARALLEL_CALLS = 4;
 /** Finished jobs that stay visible, and error texts kept per job. */
-const MAX_FINISHED_SHOWN = 4;
+const MAX_FINISHED_JOBS = 4;
 const MAX_REASONS = 20;
 
 /** @type {import("../vendor/signals.js").Signal<BulkJob[]>} */
@@ -20,12 +20,12 @@ const bulkJobs = signal([]);
 let lastKey = 0;
 
 addEventListener("beforeunload", (event) => {
-  if (bulkJobs.value.some((work) => work.state === "running")) event.preventDefault();
+  if (bulkJobs.value.some((job) => job.state === "running")) event.preventDefault();
 });
 
-/** @param {number} key @param {(work: BulkJob) => Partial<BulkJob>} change */
+/** @param {number} key @param {(job: BulkJob) => Partial<BulkJob>} change */
 function updateJob(key, change) {
-  bulkJobs.value = bulkJobs.value.map((work) => (work.key === key ? { ...work, ...change(work) } : work));
+  bulkJobs.value = bulkJobs.value.map((job) => (job.key === key ? { ...job, ...change(job) } : job));
 }
 
 /** Runs a call for each id. Resolves when all have ended.
@@ -33,13 +33,13 @@ function updateJob(key, change) {
 export async function runBulk({ title, ids, run }) {
   lastKey += 1;
   const key = lastKey;
-  const expired = bulkJobs.value.filter((work) => work.state !== "running").slice(0, -MAX_FINISHED_SHOWN);
-  bulkJobs.value = [...bulkJobs.value.filter((work) => !expired.includes(work)),
+  const expired = bulkJobs.value.filter((job) => job.state !== "running").slice(0, -MAX_FINISHED_JOBS);
+  bulkJobs.value = [...bulkJobs.value.filter((job) => !expired.includes(job)),
     { key, title, total: ids.length, done: 0, refused: 0, reasons: new Map(), state: /** @type {const} */ ("running") }];
   const remainingIds = ids.values();
-  const startedBy = token.value;
-  // A token that signs in later must not continue this job.
-  const mayContinue = () => token.value === startedBy && bulkJobs.value.find((work) => work.key === key)?.state === "running";
+  const startToken = token.value;
+  // If another token is signed in meanwhile, the job must not continue with it.
+  const mayContinue = () => token.value === startToken && bulkJobs.value.find((job) => job.key === key)?.state === "running";
   const runNext = async () => {
     for (const id of remainingIds) {
       if (!mayContinue()) return;
@@ -48,10 +48,10 @@ export async function runBulk({ title, ids, run }) {
       await run(id).catch((problem) => {
         error = problem;
       });
-      updateJob(key, (work) => ({
-        done: work.done + 1,
-        refused: work.refused + (error ? 1 : 0),
-        reasons: error ? countReason(work.reasons, errorText(error)) : work.reasons,
+      updateJob(key, (job) => ({
+        done: job.done + 1,
+        refused: job.refused + (error ? 1 : 0),
+        reasons: error ? countReason(job.reasons, errorText(error)) : job.reasons,
       }));
     }
   };
@@ -59,9 +59,9 @@ export async function runBulk({ title, ids, run }) {
   updateJob(key, ({ state, done, total }) => ({ state: state === "running" ? (done < total ? "stopped" : "done") : state }));
 }
 
-/** @param {Map<string, number>} reasons @param {string} sentence */
-function countReason(reasons, sentence) {
-  if (reasons.has(sentence) || reasons.size < MAX_REASONS) return new Map(reasons).set(sentence, (reasons.get(sentence) ?? 0) + 1);
+/** @param {Map<string, number>} reasons @param {string} reason */
+function countReason(reasons, reason) {
+  if (reasons.has(reason) || reasons.size < MAX_REASONS) return new Map(reasons).set(reason, (reasons.get(reason) ?? 0) + 1);
   return reasons;
 }
 
@@ -69,11 +69,11 @@ function countReason(reasons, sentence) {
 export function BulkProgress() {
   if (bulkJobs.value.length === 0) return null;
   return html`<section class="progress-list" aria-label="In progress">
-    ${bulkJobs.value.map(({ key, title, total, done, refused, reasons, state }) => html`<${Progress} key=${key} title=${title} label=${title}
+    ${bulkJobs.value.map(({ key, title, total, done, refused, reasons, state }) => html`<${ProgressRow} key=${key} title=${title} label=${title}
       tone=${state === "running" ? "busy" : refused || state === "stopped" ? "warn" : "good"} done=${done} total=${total}
       note=${progressNote(refused, reasons, state)}
       onStop=${state === "running" ? () => updateJob(key, () => ({ state: "stopped" })) : undefined}
-      onClose=${state === "running" ? undefined : () => { bulkJobs.value = bulkJobs.value.filter((work) => work.key !== key); }} />`)}
+      onClose=${state === "running" ? undefined : () => { bulkJobs.value = bulkJobs.value.filter((job) => job.key !== key); }} />`)}
   </section>`;
 }
 
@@ -81,6 +81,6 @@ export function BulkProgress() {
 function progressNote(refused, reasons, state) {
   const stopped = state === "stopped" ? "Stopped. " : "";
   if (refused === 0) return stopped;
-  const [[sentence] = [""]] = [...reasons].sort(([, a], [, b]) => b - a);
-  return `${stopped}${refused} refused: ${sentence}`;
+  const [[commonestReason] = [""]] = [...reasons].sort(([, a], [, b]) => b - a);
+  return `${stopped}${refused} refused: ${commonestReason}`;
 }

@@ -36,47 +36,47 @@ function themeColour(name) {
 }
 
 /** `data` has the times in milliseconds, then the numbers of each line; null is a gap. `label` is the text alternative.
- * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
-export function Chart({ lines, data, label, height = 180, unit = formatCompact }) {
+ * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, formatValue?: (value: number) => string}} props */
+export function Chart({ lines, data, label, height = 180, formatValue = formatCompact }) {
   const container = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
-  const latest = useRef(data);
-  latest.current = data;
+  const latestData = useRef(data);
+  latestData.current = data;
   const names = lines.map((line) => line.name).join("|");
-  const themeKey = `${isDark.value} ${zoneSetting.value}`;
+  const themeAndZone = `${isDark.value} ${zoneSetting.value}`;
 
   useEffect(() => {
     const element = container.current;
     if (!element) return undefined;
     let isUnmounted = false;
     /** @type {ResizeObserver | undefined} */
-    let watch;
+    let resizeObserver;
     loadUPlot().then((uPlot) => {
       if (isUnmounted) return;
-      chart.current = new uPlot(chartOptions(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
-      watch = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
-      watch.observe(element);
+      chart.current = new uPlot(chartOptions(uPlot, lines, element.clientWidth, height, formatValue), latestData.current, element);
+      resizeObserver = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
+      resizeObserver.observe(element);
     }).catch(() => {});
     return () => {
       isUnmounted = true;
-      watch?.disconnect();
+      resizeObserver?.disconnect();
       chart.current?.destroy();
       chart.current = null;
     };
-  }, [names, themeKey, height]);
+  }, [names, themeAndZone, height]);
 
   useEffect(() => {
     chart.current?.setData(data);
   }, [data]);
 
   return html`<figure class="chart">
-    <figcaption class="legend">${lines.map((line) => html`<span key=${line.name} class=${`key ${line.tone}`}>${line.name}</span>`)}</figcaption>
+    <figcaption class="legend">${lines.map((line) => html`<span key=${line.name} class=${`legend-key ${line.tone}`}>${line.name}</span>`)}</figcaption>
     <div class="plot" role="img" aria-label=${label} ref=${container} style=${{ minHeight: `${height}px` }}></div>
   </figure>`;
 }
 
-/** @param {any} uPlot @param {ChartLine[]} lines @param {number} width @param {number} height @param {(value: number) => string} unit */
-function chartOptions(uPlot, lines, width, height, unit) {
+/** @param {any} uPlot @param {ChartLine[]} lines @param {number} width @param {number} height @param {(value: number) => string} formatValue */
+function chartOptions(uPlot, lines, width, height, formatValue) {
   const axis = { stroke: themeColour("text-faint"), grid: { stroke: themeColour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width,
@@ -96,7 +96,7 @@ function chartOptions(uPlot, lines, width, height, unit) {
     },
     axes: [
       { ...axis, space: 90, size: 26, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map(formatTimeOfDay) },
-      { ...axis, size: 48, incrs: AXIS_STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(unit) },
+      { ...axis, size: 48, incrs: AXIS_STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ values) => values.map(formatValue) },
     ],
     series: [
       {},

@@ -1,6 +1,6 @@
 // The items of the "Copy as" menu: curl, CLI and link. Loaded when the menu is first opened.
 
-import { buildUrl } from "../data/api.js";
+import { addQuery } from "../data/api.js";
 import { copyToClipboard, shellQuote } from "./copy.js";
 import { html } from "./ui.js";
 
@@ -9,10 +9,10 @@ import { html } from "./ui.js";
 /** @param {ApiCall} call */
 function curlCommand({ method = "GET", path, query, body }) {
   const words = ["curl", '-H "Authorization: Bearer $POINTSMAN_TOKEN"'];
-  const json = body !== undefined;
-  if (method !== (json ? "POST" : "GET")) words.push("-X", method);
-  words.push(shellQuote(location.origin + buildUrl(path, query)));
-  if (json) words.push("--json", shellQuote(JSON.stringify(body)));
+  const hasBody = body !== undefined;
+  if (method !== (hasBody ? "POST" : "GET")) words.push("-X", method);
+  words.push(shellQuote(location.origin + addQuery(path, query)));
+  if (hasBody) words.push("--json", shellQuote(JSON.stringify(body)));
   return words.join(" ");
 }
 

@@ -2,7 +2,7 @@
 
 import { showToast } from "./toast.js";
 import { Button } from "./button.js";
-import { lazyComponent } from "./lazy.js";
+import { lazyComponent } from "./lazy-loading.js";
 import { html, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @param {string} text @param {string} [label] */
@@ -12,7 +12,7 @@ export async function copyToClipboard(text, label = "Text") {
     showToast({ text: `${label} copied` });
   } catch {
     // Without HTTPS there is no clipboard API: the user copies the text.
-    showToast({ text: "The browser blocked copying. Copy it from here:", detail: text, ms: 20_000 });
+    showToast({ text: "The browser blocked copying. Copy it from here:", detail: text, durationMs: 20_000 });
   }
 }
 
@@ -40,24 +40,24 @@ const CopyMenuItems = lazyComponent(() => import("./copy-menu.js"), "CopyMenuIte
 /** A menu that copies an API call as curl, as CLI command and as link.
  * @param {{call: ApiCall, cli?: string | null}} props */
 export function CopyAsMenu({ call, cli }) {
-  const [open, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useLayoutEffect(() => {
-    if (!open) return undefined;
+    if (!isOpen) return undefined;
     /** @param {Event} event */
-    const closeOnOutside = (event) => {
-      const outside = event instanceof KeyboardEvent ? event.key === "Escape" : !box.current?.contains(/** @type {Node} */ (event.target));
-      if (outside) setOpen(false);
+    const closeOnOutsideOrEscape = (event) => {
+      const shouldClose = event instanceof KeyboardEvent ? event.key === "Escape" : !box.current?.contains(/** @type {Node} */ (event.target));
+      if (shouldClose) setOpen(false);
     };
-    document.addEventListener("pointerdown", closeOnOutside);
-    document.addEventListener("keydown", closeOnOutside);
+    document.addEventListener("pointerdown", closeOnOutsideOrEscape);
+    document.addEventListener("keydown", closeOnOutsideOrEscape);
     return () => {
-      document.removeEventListener("pointerdown", closeOnOutside);
-      document.removeEventListener("keydown", closeOnOutside);
+      document.removeEventListener("pointerdown", closeOnOutsideOrEscape);
+      document.removeEventListener("keydown", closeOnOutsideOrEscape);
     };
-  }, [open]);
+  }, [isOpen]);
   return html`<div class="menu-box" ref=${box}>
-    <${Button} icon="copy" onClick=${() => setOpen(!open)} expanded=${open}>Copy as<//>
-    ${open && html`<${CopyMenuItems} call=${call} cli=${cli} onCopied=${() => setOpen(false)} />`}
+    <${Button} icon="copy" onClick=${() => setOpen(!isOpen)} expanded=${isOpen}>Copy as<//>
+    ${isOpen && html`<${CopyMenuItems} call=${call} cli=${cli} onCopied=${() => setOpen(false)} />`}
   </div>`;
 }

@@ -7,9 +7,9 @@ import { html, useEffect, useId, useRef, useState } from "./ui.js";
 /** @typedef {import("./ui.js").Children} Children */
 
 /** A dialog that is open while it is rendered.
- * @param {{title: string, onClose: () => void, children?: Children, class?: string, bare?: boolean}} props `bare`:
- * its title is visible to screen readers only */
-export function Dialog({ title, onClose, children, class: more = "", bare = false }) {
+ * @param {{title: string, onClose: () => void, children?: Children, class?: string, hideTitle?: boolean}} props
+ *   `hideTitle`: the title is for screen readers only */
+export function Dialog({ title, onClose, children, class: className = "", hideTitle = false }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useEffect(() => {
@@ -19,11 +19,11 @@ export function Dialog({ title, onClose, children, class: more = "", bare = fals
       if (previousFocus instanceof HTMLElement && previousFocus.isConnected) previousFocus.focus();
     };
   }, []);
-  return html`<dialog ref=${element} class=${more} aria-labelledby=${id}
+  return html`<dialog ref=${element} class=${className} aria-labelledby=${id}
     onCancel=${(/** @type {Event} */ event) => { event.preventDefault(); onClose(); }}
     onPointerDown=${(/** @type {PointerEvent} */ event) => { if (event.target === element.current) onClose(); }}>
     <div class="dialog-body">
-      <h2 id=${id} class=${bare ? "visually-hidden" : ""}>${title}</h2>
+      <h2 id=${id} class=${hideTitle ? "visually-hidden" : ""}>${title}</h2>
       ${children}
     </div>
   </dialog>`;
@@ -37,26 +37,26 @@ export function PromptDialog() {
 }
 
 /** @param {{prompt: import("./prompt.js").OpenPrompt}} props */
-function PromptForm({ prompt: { title, text, action, danger, fields = [], resolve } }) {
+function PromptForm({ prompt: { title, text, actionLabel, danger, fields = [], resolve } }) {
   const [values, setValues] = useState(Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""])));
   /** @param {PromptField} field */
   const fieldError = ({ name, validate }) => (values[name].trim() === "" ? null : validate?.(values[name]) ?? null);
-  const complete = fields.every((field) => (!field.required || values[field.name].trim() !== "") && fieldError(field) === null);
+  const isComplete = fields.every((field) => (!field.required || values[field.name].trim() !== "") && fieldError(field) === null);
   const id = useId();
   /** @param {string} name */
-  const change = (name) => (/** @type {Event} */ event) =>
+  const fieldSetter = (name) => (/** @type {Event} */ event) =>
     setValues({ ...values, [name]: /** @type {HTMLInputElement} */ (event.target).value });
   return html`<${Dialog} title=${title} onClose=${() => resolve(null)}>
-    <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (complete) resolve(values); }}>
+    <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isComplete) resolve(values); }}>
       ${text && html`<div class="dialog-text">${text}</div>`}
       ${fields.map((field) => html`<div class="field" key=${field.name}>
         <label for=${`${id}-${field.name}`}>${field.label}${!field.required && !field.choices && html` <span class="faint">optional</span>`}</label>
-        <${PromptInput} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]} error=${fieldError(field)} onChange=${change(field.name)} />
+        <${PromptInput} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]} error=${fieldError(field)} onChange=${fieldSetter(field.name)} />
         ${field.hint && html`<span class="hint">${field.hint}</span>`}
       </div>`)}
       <div class="dialog-actions">
         <${Button} onClick=${() => resolve(null)}>Dismiss<//>
-        <${Button} type="submit" kind=${danger ? "danger" : "primary"} disabled=${!complete}>${action}<//>
+        <${Button} type="submit" kind=${danger ? "danger" : "primary"} disabled=${!isComplete}>${actionLabel}<//>
       </div>
     </form>
   <//>`;
@@ -66,8 +66,8 @@ function PromptForm({ prompt: { title, text, action, danger, fields = [], resolv
  * props */
 function PromptInput({ id, field: { choices, rows }, value, error, onChange }) {
   if (choices) {
-    const named = choices.map((choice) => (typeof choice === "string" ? [choice, choice || "any"] : choice));
-    return html`<select id=${id} value=${value} onChange=${onChange}>${named.map(([choice, name]) => html`<option key=${choice} value=${choice}>${name}</option>`)}</select>`;
+    const options = choices.map((choice) => (typeof choice === "string" ? [choice, choice || "any"] : choice));
+    return html`<select id=${id} value=${value} onChange=${onChange}>${options.map(([choice, label]) => html`<option key=${choice} value=${choice}>${label}</option>`)}</select>`;
   }
   const inputProps = { id, value, onInput: onChange, autocomplete: "off", spellcheck: false, "aria-invalid": error !== null, "aria-describedby": error ? `${id}-error` : undefined };
   return html`${rows ? html`<textarea ...${inputProps} rows=${rows} class="mono"></textarea>` : html`<input ...${inputProps} />`}

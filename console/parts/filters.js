@@ -6,23 +6,23 @@ import { Button } from "./button.js";
 import { html, useEffect, useId, useState } from "./ui.js";
 
 /** A field of a filter. With `choices` it is a select; each choice is a value, or a value and its label. With `time`
- * it is a time in the selected zone. With `more` it is hidden until "More filters" is clicked.
+ * it is a time in the selected zone. With `advanced` it is hidden until "More filters" is clicked.
  * @typedef {{name: string, label: string, hint?: string, choices?: (string | [string, string])[], suggestions?: string[],
- *   width?: number, time?: boolean, more?: boolean}} FilterField */
+ *   width?: number, time?: boolean, advanced?: boolean}} FilterField */
 
 /** @param {{fields: FilterField[], query: Record<string, string>, children?: import("./ui.js").Children}} props */
 export function FilterBar({ fields, query, children }) {
-  const set = fields.filter((field) => query[field.name]);
+  const activeFields = fields.filter((field) => query[field.name]);
   const cleared = Object.fromEntries(fields.map((field) => [field.name, null]));
-  const [showAll, setAll] = useState(false);
-  const open = showAll || set.some((field) => field.more);
+  const [showAdvanced, setShowAdvanced] = useState(false);
+  const isExpanded = showAdvanced || activeFields.some((field) => field.advanced);
   return html`<form class="filters" role="search" aria-label="Filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    ${fields.filter((field) => open || !field.more).map((field) => (field.choices
+    ${fields.filter((field) => isExpanded || !field.advanced).map((field) => (field.choices
       ? html`<${SelectFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
       : field.time ? html`<${TimeFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
       : html`<${TextFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
-    ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More filters<//>`}
-    ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...cleared, cursor: null })}>Clear filters<//>`}
+    ${!isExpanded && fields.some((field) => field.advanced) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setShowAdvanced(true)}>More filters<//>`}
+    ${activeFields.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...cleared, cursor: null })}>Clear filters<//>`}
     ${children}
   </form>`;
 }
@@ -35,7 +35,7 @@ function SelectFilter({ field, value }) {
     <select id=${id} value=${value} style=${field.width && { width: `${field.width}px` }} onChange=${(/** @type {Event} */ event) =>
       setQuery({ [field.name]: /** @type {HTMLSelectElement} */ (event.target).value }, { replace: false })}>
       <option value="">Any</option>
-      ${choices.map(([choice, name]) => html`<option key=${choice} value=${choice}>${name}</option>`)}
+      ${choices.map(([choice, label]) => html`<option key=${choice} value=${choice}>${label}</option>`)}
     </select></label>`;
 }
 

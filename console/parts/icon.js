@@ -18,7 +18,6 @@ const ICONS = {
   search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.5 10.5l4 4",
   close: "M3.5 3.5l9 9M12.5 3.5l-9 9",
   copy: "M5.5 5.5h8v8h-8zM2.5 10.5v-8h8",
-  right: "M6 3.5 10.5 8 6 12.5",
   down: "M3.5 6 8 10.5 12.5 6",
   up: "M8 13V3M4 7l4-4 4 4",
   pause: "M5 3v10M11 3v10",
@@ -30,9 +29,8 @@ const ICONS = {
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
   moon: "M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7",
   menu: "M2 4h12M2 8h12M2 12h12",
-  out: "M6 2.5H2.5v11H6M6.5 8h7.5M11 5l3 3-3 3",
+  signOut: "M6 2.5H2.5v11H6M6.5 8h7.5M11 5l3 3-3 3",
   filter: "M2 3h12L9.5 8.5v5l-3-1.5V8.5z",
-  external: "M6 3H3v10h10v-3M9 2.5h4.5V7M13.5 2.5 7.5 8.5",
 };
 
 /** @typedef {keyof typeof ICONS} IconName */

@@ -12,13 +12,13 @@ const MAX_TEXT = 400;
 /** Maximum lines that are expanded at first. */
 const MAX_OPEN_LINES = 60;
 
-/** @param {{value: unknown, label?: string, open?: number}} props `open` is the depth that is expanded at first */
-export function JsonView({ value, label = "JSON", open = 2 }) {
+/** @param {{value: unknown, label?: string, openDepth?: number}} props `openDepth` is the depth that is expanded at first */
+export function JsonView({ value, label = "JSON", openDepth = 2 }) {
   const text = useMemo(() => stringifyExact(value), [value]);
-  const depth = useMemo(() => (countLines(value, open) > MAX_OPEN_LINES ? 1 : open), [value, open]);
+  const depth = useMemo(() => (countLines(value, openDepth) > MAX_OPEN_LINES ? 1 : openDepth), [value, openDepth]);
   return html`<div class="json" role="group" aria-label=${label}>
     <div class="json-tools"><span class="faint number">${formatBytes(text.length)}</span><${CopyButton} text=${text} label=${label} /></div>
-    <${JsonValue} value=${value} open=${depth} last=${true} />
+    <${JsonValue} value=${value} openDepth=${depth} isLast=${true} />
   </div>`;
 }
 
@@ -40,47 +40,47 @@ function countLines(value, depth) {
   return sum;
 }
 
-/** @param {{value: unknown, name?: string, open: number, last: boolean}} props @returns {any} */
-function JsonValue({ value, name, open, last }) {
-  const comma = last ? "" : ",";
+/** @param {{value: unknown, name?: string, openDepth: number, isLast: boolean}} props @returns {any} */
+function JsonValue({ value, name, openDepth, isLast }) {
+  const comma = isLast ? "" : ",";
   const label = name === undefined ? null : html`<span class="json-name">${JSON.stringify(name)}</span>: `;
   if (value instanceof ExactNumber) return html`<div class="json-line">${label}<span class="json-number">${value.text}</span>${comma}</div>`;
-  if (typeof value === "string") return html`<div class="json-line">${label}<${JsonText} text=${value} />${comma}</div>`;
+  if (typeof value === "string") return html`<div class="json-line">${label}<${JsonString} text=${value} />${comma}</div>`;
   if (value === null || typeof value !== "object") {
     return html`<div class="json-line">${label}<span class=${`json-${value === null ? "null" : typeof value}`}>${String(value)}</span>${comma}</div>`;
   }
-  return html`<${JsonBranch} value=${value} label=${label} open=${open} comma=${comma} />`;
+  return html`<${JsonBranch} value=${value} label=${label} openDepth=${openDepth} comma=${comma} />`;
 }
 
-/** @param {{value: object, label: unknown, open: number, comma: string}} props */
-function JsonBranch({ value, label, open, comma }) {
-  const [isOpen, setOpen] = useState(open > 0);
-  const [visibleCount, setMost] = useState(MAX_MEMBERS);
-  const list = Array.isArray(value);
+/** @param {{value: object, label: unknown, openDepth: number, comma: string}} props */
+function JsonBranch({ value, label, openDepth, comma }) {
+  const [isOpen, setOpen] = useState(openDepth > 0);
+  const [visibleCount, setVisibleCount] = useState(MAX_MEMBERS);
+  const isArray = Array.isArray(value);
   const entries = Object.entries(value);
-  const [left, right] = list ? ["[", "]"] : ["{", "}"];
+  const [left, right] = isArray ? ["[", "]"] : ["{", "}"];
   if (entries.length === 0) return html`<div class="json-line">${label}${left}${right}${comma}</div>`;
-  const toggle = html`<button type="button" class="json-toggle" aria-expanded=${isOpen} aria-label=${isOpen ? "Close" : "Open"}
+  const toggle = html`<button type="button" class="json-toggle" aria-expanded=${isOpen} aria-label=${isOpen ? "Collapse" : "Expand"}
     onClick=${() => setOpen(!isOpen)}></button>`;
   if (!isOpen) {
-    return html`<div class="json-line">${toggle}${label}${left}<span class="faint"> ${pluralize(entries.length, list ? "item" : "member")} </span>${right}${comma}</div>`;
+    return html`<div class="json-line">${toggle}${label}${left}<span class="faint"> ${pluralize(entries.length, isArray ? "item" : "member")} </span>${right}${comma}</div>`;
   }
-  const more = entries.length - visibleCount;
+  const hiddenCount = entries.length - visibleCount;
   return html`<div class="json-branch">
     <div class="json-line">${toggle}${label}${left}</div>
     <div class="json-inner">
-      ${entries.slice(0, visibleCount).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${list ? undefined : name} value=${inner}
-        open=${open - 1} last=${index === entries.length - 1} />`)}
-      ${more > 0 && html`<${Button} small onClick=${() => setMost(visibleCount + MAX_MEMBERS)}>Show ${Math.min(more, MAX_MEMBERS)} of ${more} more<//>`}
+      ${entries.slice(0, visibleCount).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${isArray ? undefined : name} value=${inner}
+        openDepth=${openDepth - 1} isLast=${index === entries.length - 1} />`)}
+      ${hiddenCount > 0 && html`<${Button} small onClick=${() => setVisibleCount(visibleCount + MAX_MEMBERS)}>Show ${Math.min(hiddenCount, MAX_MEMBERS)} of ${hiddenCount} more<//>`}
     </div>
     <div class="json-line">${right}${comma}</div>
   </div>`;
 }
 
 /** @param {{text: string}} props */
-function JsonText({ text }) {
-  const [showAll, setWhole] = useState(false);
+function JsonString({ text }) {
+  const [showAll, setShowAll] = useState(false);
   const isTruncated = !showAll && text.length > MAX_TEXT;
   return html`<span class="json-string">${JSON.stringify(isTruncated ? text.slice(0, MAX_TEXT) : text)}</span>${
-    isTruncated && html` <${Button} small onClick=${() => setWhole(true)}>Show all ${formatBytes(text.length)}<//>`}`;
+    isTruncated && html` <${Button} small onClick=${() => setShowAll(true)}>Show all ${formatBytes(text.length)}<//>`}`;
 }

@@ -5,9 +5,9 @@ import { html } from "./ui.js";
 /** Names with their values. An item with null, undefined, false or an empty text is left out.
  * @param {{items: [string, import("./ui.js").Children][], wide?: boolean}} props */
 export function PropertyList({ items, wide = false }) {
-  const present = items.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
-  return html`<dl class=${wide ? "facts wide" : "facts"}>
-    ${present.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+  const presentItems = items.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
+  return html`<dl class=${wide ? "property-list wide" : "property-list"}>
+    ${presentItems.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
 
@@ -22,10 +22,10 @@ export function Panel({ title, aside, children, flush = false, label }) {
 }
 
 /** The header of a screen: title, subtitle and actions.
- * @param {{title: import("./ui.js").Children, sub?: import("./ui.js").Children, children?: import("./ui.js").Children}} props */
-export function ScreenHeader({ title, sub, children }) {
+ * @param {{title: import("./ui.js").Children, subtitle?: import("./ui.js").Children, children?: import("./ui.js").Children}} props */
+export function ScreenHeader({ title, subtitle, children }) {
   return html`<header class="screen-head">
-    <div class="screen-title"><h1>${title}</h1>${sub && html`<div class="screen-subtitle">${sub}</div>`}</div>
+    <div class="screen-title"><h1>${title}</h1>${subtitle && html`<div class="screen-subtitle">${subtitle}</div>`}</div>
     <div class="actions">${children}</div>
   </header>`;
 }

@@ -6,7 +6,7 @@ import { signal } from "./ui.js";
  * @typedef {object} PromptRequest
  * @property {string} title
  * @property {import("./ui.js").Children} [text]
- * @property {string} action label of the confirming button
+ * @property {string} actionLabel label of the confirming button
  * @property {boolean} [danger]
  * @property {PromptField[]} [fields] */
 

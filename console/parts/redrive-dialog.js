@@ -1,7 +1,7 @@
 // The dialog that starts a redrive: it counts the tasks and asks for rate and canary.
 
 import { errorText } from "../data/problem.js";
-import { startRedrive, redriveBody, countRedrive, describeScope } from "../data/redrives.js";
+import { startRedrive, buildRedriveBody, countRedriveTasks, describeRedriveScope } from "../data/redrives.js";
 import { formatCount, pluralize } from "../data/numbers.js";
 import { Button } from "./button.js";
 import { cliCommand, CopyAsMenu } from "./copy.js";
@@ -16,7 +16,7 @@ import { html, useEffect, useId, useState } from "./ui.js";
 
 const STATUS_CHOICES = [["FAILED", "Failed"], ["CANCELED", "Cancelled"], ["error", "Failed and cancelled"]];
 /** How many sample tasks are listed. */
-const MAX_NAMED = 5;
+const MAX_SAMPLES = 5;
 
 /** @param {{scope: RedriveScope, onClose: () => void}} props */
 export function RedriveDialog({ scope, onClose }) {
@@ -24,14 +24,14 @@ export function RedriveDialog({ scope, onClose }) {
   const [status, setStatus] = useState(scope.status);
   const [rate, setRate] = useState("");
   const [canary, setCanary] = useState("");
-  const [counted, setFound] = useState(/** @type {RedriveCount | null} */ (null));
+  const [count, setCount] = useState(/** @type {RedriveCount | null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const selectedScope = { ...scope, status };
   useEffect(() => {
     const countAbort = new AbortController();
-    setFound(null);
+    setCount(null);
     setError(null);
-    countRedrive(selectedScope, countAbort.signal).then(setFound, (problem) => {
+    countRedriveTasks(selectedScope, countAbort.signal).then(setCount, (problem) => {
       if (!countAbort.signal.aborted) setError(problem);
     });
     return () => countAbort.abort();
@@ -40,24 +40,24 @@ export function RedriveDialog({ scope, onClose }) {
   const inputError = rate !== "" && !/^[1-9]\d{0,5}\/[smhd]$/.test(rate) ? "Write the rate like 10/s or 100/m"
     : canary !== "" && !/^([1-9]\d{0,2}|1000)$/.test(canary) ? "The canary is a number from 1 to 1000" : "";
   const options = { ...(rate && { rate }), ...(canary && { canary: Number(canary) }) };
-  const scopeText = describeScope(selectedScope);
+  const scopeText = describeRedriveScope(selectedScope);
   /** @param {Event} event */
-  const begin = (event) => {
+  const submit = (event) => {
     event.preventDefault();
-    if (!counted?.matched || inputError) return;
+    if (!count?.matched || inputError) return;
     onClose();
-    runWithUndo({ text: `${pluralize(counted.matched, "task")} will be run again: ${scopeText}`, run: () => startRedrive(selectedScope, options).finally(refreshRedrives) });
+    runWithUndo({ text: `${pluralize(count.matched, "task")} will be run again: ${scopeText}`, run: () => startRedrive(selectedScope, options).finally(refreshRedrives) });
   };
   return html`<${Dialog} title="Redrive" onClose=${onClose}>
-    <form onSubmit=${begin}>
+    <form onSubmit=${submit}>
       <div class="dialog-text">Runs ${scopeText} again, the oldest first, each at the end of its lane.</div>
       <div class="field">
         <label for=${`${id}-status`}>Status</label>
         <select id=${`${id}-status`} value=${status} onChange=${(/** @type {Event} */ event) => setStatus(/** @type {HTMLSelectElement} */ (event.target).value)}>
-          ${STATUS_CHOICES.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
+          ${STATUS_CHOICES.map(([value, label]) => html`<option key=${value} value=${value}>${label}</option>`)}
         </select>
       </div>
-      <div class="redrive-count" role="status">${renderCount(counted, error)}</div>
+      <div class="redrive-count" role="status">${renderCount(count, error)}</div>
       <div class="redrive-options">
         <div class="field"><label for=${`${id}-rate`}>Rate <span class="faint">optional</span></label>
           <input id=${`${id}-rate`} value=${rate} placeholder="10/s" autocomplete="off" onInput=${(/** @type {Event} */ event) => setRate(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
@@ -68,31 +68,31 @@ export function RedriveDialog({ scope, onClose }) {
       </div>
       ${inputError && html`<p class="notice warn" role="alert">${inputError}</p>`}
       <div class="dialog-actions">
-        <${CopyAsMenu} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: redriveBody(selectedScope, options) }} cli=${redriveCommand(selectedScope, rate, canary)} />
+        <${CopyAsMenu} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: buildRedriveBody(selectedScope, options) }} cli=${redriveCommand(selectedScope, rate, canary)} />
         <${Button} onClick=${onClose}>Dismiss<//>
-        <${Button} type="submit" kind="primary" disabled=${!counted?.matched || inputError !== ""}>${counted ? `Run ${formatCount(counted.matched)} again` : "Run again"}<//>
+        <${Button} type="submit" kind="primary" disabled=${!count?.matched || inputError !== ""}>${count ? `Run ${formatCount(count.matched)} again` : "Run again"}<//>
       </div>
     </form>
   <//>`;
 }
 
-/** @param {RedriveCount | null} counted @param {unknown} error */
-function renderCount(counted, error) {
+/** @param {RedriveCount | null} count @param {unknown} error */
+function renderCount(count, error) {
   if (error) return html`<span class="bad-text">${errorText(error)}</span>`;
-  if (!counted) return html`<span class="faint">Counting…</span>`;
-  if (counted.matched === 0) return html`<span>No task matches.</span>`;
-  return html`<b class="number">${counted.more ? "More than " : ""}${pluralize(counted.matched, "task")}</b>
-    <ul>${counted.sample.slice(0, MAX_NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
-    ${counted.matched > MAX_NAMED && html`<span class="faint">the newest</span>`}`;
+  if (!count) return html`<span class="faint">Counting…</span>`;
+  if (count.matched === 0) return html`<span>No task matches.</span>`;
+  return html`<b class="number">${count.more ? "More than " : ""}${pluralize(count.matched, "task")}</b>
+    <ul>${count.sample.slice(0, MAX_SAMPLES).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
+    ${count.matched > MAX_SAMPLES && html`<span class="faint">These are the newest.</span>`}`;
 }
 
 /** @param {RedriveScope} scope @param {string} rate @param {string} canary */
 function redriveCommand({ handler, collection, tenant, key, status, start, end }, rate, canary) {
   /** @type {[string, string | undefined][]} */
-  const narrowing = [["--handler", handler], ["--collection", collection], ["--tenant", tenant], ["--key", key], ["--start", start], ["--end", end]];
+  const filterFlags = [["--handler", handler], ["--collection", collection], ["--tenant", tenant], ["--key", key], ["--start", start], ["--end", end]];
   /** @param {[string, string | undefined][]} flags */
   const flagList = (flags) => flags.flatMap(([name, value]) => (value ? [name, value] : []));
-  const scopeFlags = flagList(narrowing);
+  const scopeFlags = flagList(filterFlags);
   return cliCommand("tasks", "redrive", ...(scopeFlags.length ? scopeFlags : ["--all"]), ...(status === "FAILED" ? [] : ["--status", status]),
     ...flagList([["--rate", rate], ["--canary", canary]]));
 }

@@ -2,17 +2,17 @@
 
 import { api } from "../data/api.js";
 import { useLiveData } from "../data/live-data.js";
-import { describeScope, stopRedrive } from "../data/redrives.js";
+import { describeRedriveScope, stopRedrive } from "../data/redrives.js";
 import { hasRole } from "../data/session.js";
 import { toMillis, now } from "../data/time.js";
-import { Progress } from "./progress.js";
+import { ProgressRow } from "./progress.js";
 import { runWithToast } from "./actions.js";
 import { html, signal, useEffect } from "./ui.js";
 
 /** @typedef {import("../data/api-types.js").Redrive} Redrive */
 
 /** How long an ended redrive stays visible. */
-const SHOW_FINISHED_MS = 120_000;
+const SHOW_ENDED_MS = 120_000;
 
 /** Ids of redrives that the user closed. */
 const dismissedIds = signal(/** @type {Set<string>} */ (new Set()));
@@ -32,11 +32,11 @@ function isActive({ state }) {
 }
 
 export function RedriveProgress() {
-  const followed = useLiveData({
+  const live = useLiveData({
     read: async (signal) => {
-      const answer = /** @type {{redrives: Redrive[]}} */ (await api.get("/api/v1/redrives", { signal }));
-      lastRedrives = answer.redrives;
-      return answer;
+      const response = /** @type {{redrives: Redrive[]}} */ (await api.get("/api/v1/redrives", { signal }));
+      lastRedrives = response.redrives;
+      return response;
     },
     // Redrives are not on the stream: they are polled often while one is active.
     get pollInterval() {
@@ -45,31 +45,31 @@ export function RedriveProgress() {
     minInterval: 300,
   }, []);
   useEffect(() => {
-    if (refreshRequests.value) followed.reload();
+    if (refreshRequests.value) live.reload();
   }, [refreshRequests.value]);
-  const visible = (followed.data?.redrives ?? []).filter((redrive) => isActive(redrive)
-    || (!dismissedIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < SHOW_FINISHED_MS));
+  const visible = (live.data?.redrives ?? []).filter((redrive) => isActive(redrive)
+    || (!dismissedIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < SHOW_ENDED_MS));
   if (visible.length === 0) return null;
   return html`<section class="progress-list" aria-label="Redrives">
-    ${visible.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${followed.reload} />`)}
+    ${visible.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${live.reload} />`)}
   </section>`;
 }
 
 /** @param {{redrive: Redrive, onChange: () => void}} props */
 function RedriveRow({ redrive, onChange }) {
-  const { id, state, why, by, filter, matched, retried, refused, rate, canary } = redrive;
+  const { id, state, stop_reason, by, filter, matched, retried, refused, rate, canary } = redrive;
   const isRunning = isActive(redrive);
-  const scopeText = describeScope(filter);
+  const scopeText = describeRedriveScope(filter);
   const optionsText = [rate && `at most ${rate}`, canary && `${canary} first`, `by ${by}`].filter(Boolean).join(", ");
   const tone = isRunning ? "busy" : state === "done" ? (refused ? "warn" : "good") : "bad";
   const note = [
     state === "canary" && "waiting for the canary tasks",
     refused > 0 && `${refused} could not be run again`,
     state === "done" && "done",
-    state === "stopped" && `stopped: ${why}`,
+    state === "stopped" && `stopped: ${stop_reason}`,
   ].filter(Boolean).join("; ");
   const stop = () => runWithToast(() => stopRedrive(id), "The redrive is stopped. Tasks that it queued stay queued.").then(onChange);
-  return html`<${Progress} title=${html`Redrive of ${scopeText} <span class="faint">${optionsText}</span>`} label=${`Redrive of ${scopeText}`} tone=${tone}
+  return html`<${ProgressRow} title=${html`Redrive of ${scopeText} <span class="faint">${optionsText}</span>`} label=${`Redrive of ${scopeText}`} tone=${tone}
     done=${retried + refused} total=${matched} note=${note}
     onStop=${isRunning && hasRole("operator") ? stop : undefined}
     onClose=${isRunning ? undefined : () => { dismissedIds.value = new Set(dismissedIds.value).add(id); }} />`;

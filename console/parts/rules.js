@@ -6,7 +6,7 @@ import { Badge } from "./badge.js";
 import { Button } from "./button.js";
 import { promptUser } from "./prompt.js";
 import { runWithToast } from "./actions.js";
-import { Ago } from "./time.js";
+import { RelativeTime } from "./time.js";
 import { html } from "./ui.js";
 
 /** @typedef {import("../data/api-types.js").Rule} Rule */
@@ -19,16 +19,15 @@ export function RuleBadge({ rule: { kind, reason } }) {
 
 /** Lists rules with a button to remove each. `target` is the subject of the screen: a rule on a part of it names that
  * part.
- * @param {{rules: Rule[], target: RuleTarget, onChange: () => void}} props `onChange` is called after one was removed
- * */
+ * @param {{rules: Rule[], target: RuleTarget, onChange: () => void}} props `onChange` is called after one was removed */
 export function RuleList({ rules, target, onChange }) {
   if (rules.length === 0) return html`<p class="soft">Not paused or blocked.</p>`;
   return html`<ul class="rules">${rules.map((rule) => html`<li key=${`${rule.kind} ${rule.space} ${rule.name} ${rule.tenant}`}>
     <div class="rule-line"><${RuleBadge} rule=${rule} />
       <span>${describeRuleTarget(rule, target)}</span>
-      ${mayRemoveRule(rule) && html`<${Button} small icon="play" onClick=${() => confirmRemoval(rule, onChange)}>${rule.kind === "block" ? "Unblock" : "Resume"}<//>`}
+      ${mayRemoveRule(rule) && html`<${Button} small icon="play" onClick=${() => removeRuleWithToast(rule, onChange)}>${rule.kind === "block" ? "Unblock" : "Resume"}<//>`}
     </div>
-    <p class="rule-author">${rule.kind === "block" ? "Blocked" : "Paused"}${rule.by ? html` by <b>${rule.by}</b>` : ""} <${Ago} at=${rule.since} /></p>
+    <p class="rule-author">${rule.kind === "block" ? "Blocked" : "Paused"}${rule.by ? html` by <b>${rule.by}</b>` : ""} <${RelativeTime} at=${rule.since} /></p>
     ${rule.reason && html`<p class="rule-reason">${rule.reason}</p>`}
   </li>`)}</ul>`;
 }
@@ -41,15 +40,15 @@ function describeRuleTarget({ space, name, tenant }, target) {
 }
 
 /** @param {Rule} rule @param {() => void} onChange */
-async function confirmRemoval(rule, onChange) {
+async function removeRuleWithToast(rule, onChange) {
   const done = rule.kind === "block" ? "no longer blocked" : "no longer paused";
   if (await runWithToast(() => removeRule(rule), `${rule.name} is ${done}`, `${rule.name} was not resumed`)) onChange();
 }
 
-const EFFECTS = {
+const RULE_EFFECTS = {
   handler: "No new attempts start. Running attempts finish, and new tasks wait.",
   collection: "No new run starts. A running one finishes.",
-  schedule: "Planned times pass without firing. After it is resumed, its catch-up policy decides which of them are made up.",
+  schedule: "Planned times pass without firing. After it is resumed, its catch-up policy decides which of them fire late.",
   chain: "No order of this chain starts a step. Running steps finish.",
 };
 
@@ -57,16 +56,16 @@ const EFFECTS = {
  * @param {Rule["kind"]} kind @param {RuleTarget} target @param {() => void} onChange @param {string} [tenant] preset
  * tenant */
 export async function promptForRule(kind, target, onChange, tenant = "") {
-  const tenants = target.space !== "schedule" && boundTenant.value === null;
+  const asksForTenant = target.space !== "schedule" && boundTenant.value === null;
   const verb = kind === "block" ? "Block" : "Pause";
   const values = await promptUser({
     title: `${verb} ${target.name}`,
-    text: html`<p>${EFFECTS[target.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
-    action: verb,
+    text: html`<p>${RULE_EFFECTS[target.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
+    actionLabel: verb,
     danger: kind === "block",
     fields: [
       { name: "reason", label: "Reason", hint: "Shown to everybody who can see it." },
-      ...(tenants ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Empty: all tenants." }] : []),
+      ...(asksForTenant ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Empty: all tenants." }] : []),
     ],
   });
   if (!values) return;
@@ -74,7 +73,7 @@ export async function promptForRule(kind, target, onChange, tenant = "") {
   if (await runWithToast(() => setRule(kind, target, values), done, `${target.name} was not ${kind === "block" ? "blocked" : "paused"}`)) onChange();
 }
 
-/** Buttons that set rules, as far as the token may.
+/** Buttons that set rules; those that the token may not set are not rendered.
  * @param {{target: RuleTarget, rules: Rule[], onChange: () => void}} props */
 export function RuleButtons({ target, rules, onChange }) {
   const ruleTenant = target.space === "schedule" ? null : boundTenant.value;

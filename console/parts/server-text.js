@@ -6,13 +6,13 @@ import { html } from "./ui.js";
 
 const TIMESTAMP = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/;
 
-/** @param {{text: string, tasks?: string[], isSentence?: boolean}} props `tasks` are ids that the text may contain;
+/** @param {{text: string, taskIds?: string[], isSentence?: boolean}} props `taskIds` are ids that the text may contain;
  * `isSentence` capitalizes it */
-export function ServerText({ text, tasks = [], isSentence = false }) {
-  const patterns = [TIMESTAMP.source, ...tasks.map((id) => id.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))];
-  return html`${(isSentence ? capitalize(text) : text).split(new RegExp(`(${patterns.join("|")})`)).map((piece) => {
-    if (tasks.includes(piece)) return html`<${TaskLink} id=${piece} short />`;
-    return TIMESTAMP.test(piece) ? html`<${TimeOfDay} at=${piece} withMillis=${false} />` : piece;
+export function ServerText({ text, taskIds = [], isSentence = false }) {
+  const patterns = [TIMESTAMP.source, ...taskIds.map((id) => id.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))];
+  return html`${(isSentence ? capitalize(text) : text).split(new RegExp(`(${patterns.join("|")})`)).map((part) => {
+    if (taskIds.includes(part)) return html`<${TaskLink} id=${part} short />`;
+    return TIMESTAMP.test(part) ? html`<${TimeOfDay} at=${part} withMillis=${false} />` : part;
   })}`;
 }
 

@@ -10,8 +10,8 @@ import { html, useLayoutEffect, useState } from "./ui.js";
 /** The title, as the heading of the page if there is no other.
  * @param {{children?: Children}} props */
 function StateTitle({ children }) {
-  const [isOnlyHeading, setAlone] = useState(false);
-  useLayoutEffect(() => setAlone(!document.querySelector("main h1")), []);
+  const [isOnlyHeading, setOnlyHeading] = useState(false);
+  useLayoutEffect(() => setOnlyHeading(!document.querySelector("main h1")), []);
   return isOnlyHeading ? html`<h1 class="status-title">${children}</h1>` : html`<p class="status-title">${children}</p>`;
 }
 
@@ -41,11 +41,11 @@ export function ErrorState({ error, onRetry, errorTitle = "This could not be loa
 
 /** Renders live data, or its loading or error state. Previous data stays visible while a refresh fails.
  * @template T
- * @param {{data: import("../data/live-data.js").LiveData<T>, children: (data: T) => Children, lines?: number, errorTitle?: string}} props */
-export function LiveView({ data, children, lines, errorTitle }) {
-  if (data.data === null && data.error) return html`<${ErrorState} error=${data.error} onRetry=${data.reload} errorTitle=${errorTitle} />`;
-  if (data.data === null) return html`<${LoadingState} lines=${lines} />`;
-  return html`${data.error ? html`<${StaleNotice} error=${data.error} onRetry=${data.reload} />` : null}${children(data.data)}`;
+ * @param {{live: import("../data/live-data.js").LiveData<T>, children: (data: T) => Children, lines?: number, errorTitle?: string}} props */
+export function LiveView({ live, children, lines, errorTitle }) {
+  if (live.data === null && live.error) return html`<${ErrorState} error=${live.error} onRetry=${live.reload} errorTitle=${errorTitle} />`;
+  if (live.data === null) return html`<${LoadingState} lines=${lines} />`;
+  return html`${live.error ? html`<${StaleNotice} error=${live.error} onRetry=${live.reload} />` : null}${children(live.data)}`;
 }
 
 /** @param {{error: unknown, onRetry: () => void}} props */
@@ -54,7 +54,7 @@ function StaleNotice({ error, onRetry }) {
     <${Button} small onClick=${onRetry}>Try again<//></p>`;
 }
 
-/** A short message above the content, such as a torn stream or a limit of what is shown.
+/** A short message above the content, such as a torn stream or a row limit.
  * @param {{tone?: "warn" | "bad" | "info", children?: Children}} props */
 export function Notice({ tone = "info", children }) {
   return html`<div class=${`notice ${tone}`} role="status">${children}</div>`;

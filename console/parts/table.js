@@ -1,15 +1,15 @@
 // Virtual tables of any length, operated with the mouse or with j, k, x and Enter.
 
-import { useShortcuts } from "../shell/keys.js";
+import { useShortcuts } from "../shell/shortcuts.js";
 import { useVirtualRows } from "./virtual-rows.js";
 import { classNames, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @typedef {import("./ui.js").Children} Children */
 
-/** A column. Only `narrow` columns are shown on small screens; `grow` columns share the free width.
+/** A column. Below 720 px only `onSmallScreens` columns are shown; `grow` columns share the free width.
  * @template T
- * @typedef {{name: string, title: string, cell: (row: T) => Children, width?: number, grow?: number, right?: boolean,
- *   narrow?: boolean, hidden?: boolean}} Column */
+ * @typedef {{name: string, title: string, cell: (row: T) => Children, width?: number, grow?: number, alignRight?: boolean,
+ *   onSmallScreens?: boolean, hidden?: boolean}} Column */
 
 /** Ids of the selected rows.
  * @typedef {{selected: Set<string>, onChange: (selected: Set<string>) => void}} RowSelection */
@@ -30,75 +30,75 @@ const ROW_HEIGHT = 32;
  * @property {Children} [empty] shown if there are no rows
  * @property {boolean} [fill] fills the screen and scrolls
  * @property {number} [rowHeight]
- * @property {boolean} [keys] whether j and k work here; for one table of a screen
+ * @property {boolean} [hasShortcuts] whether j, k, x and Enter work here; for one table of a screen
  */
 
 /** @template T
  * @param {TableProps<T>} props */
-export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onScroll, rowClass, empty, fill = false, rowHeight = ROW_HEIGHT, keys = true }) {
-  const [current, setCurrent] = useState(/** @type {string | null} */ (null));
+export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onScroll, rowClass, empty, fill = false, rowHeight = ROW_HEIGHT, hasShortcuts = true }) {
+  const [currentId, setCurrentId] = useState(/** @type {string | null} */ (null));
   const { box, from, to, scrollToRow } = useVirtualRows({ count: rows.length, height: rowHeight });
   const visibleColumns = columns.filter((column) => !column.hidden);
 
-  const end = useRef(onEnd);
-  end.current = onEnd;
+  const latestOnEnd = useRef(onEnd);
+  latestOnEnd.current = onEnd;
   const isNearEnd = rows.length > 0 && to >= rows.length - 20;
   useEffect(() => {
-    if (isNearEnd) end.current?.();
+    if (isNearEnd) latestOnEnd.current?.();
   }, [isNearEnd, rows.length]);
 
   useEffect(() => onScroll?.(from), [from]);
 
-  // Going back returns to the row that was opened.
-  const restoreRow = useRef(keys ? history.state?.row : undefined);
+  // After going back, the row that was opened is the current one again.
+  const restoreRow = useRef(hasShortcuts ? history.state?.row : undefined);
   useLayoutEffect(() => {
     if (!restoreRow.current || !rows.length) return;
     const index = rows.findIndex((row) => id(row) === restoreRow.current);
     restoreRow.current = undefined;
     if (index < 0) return;
-    setCurrent(id(rows[index]));
+    setCurrentId(id(rows[index]));
     scrollToRow(index);
   }, [rows.length]);
   /** @param {string} row */
-  const rememberRow = (row) => {
-    if (keys) history.replaceState({ ...history.state, row }, "");
+  const storeOpenedRow = (row) => {
+    if (hasShortcuts) history.replaceState({ ...history.state, row }, "");
   };
 
-  const currentIndex = () => rows.findIndex((row) => id(row) === current);
+  const currentIndex = () => rows.findIndex((row) => id(row) === currentId);
   /** @param {number} step */
-  const move = (step) => {
+  const moveCurrentRow = (step) => {
     if (!rows.length) return;
-    const next = Math.max(0, Math.min(rows.length - 1, currentIndex() + step));
-    setCurrent(id(rows[next]));
-    scrollToRow(next);
+    const nextIndex = Math.max(0, Math.min(rows.length - 1, currentIndex() + step));
+    setCurrentId(id(rows[nextIndex]));
+    scrollToRow(nextIndex);
     // Enter must open the row, and not press the button that had the focus.
     box.current?.focus({ preventScroll: true });
   };
-  useShortcuts(keys ? {
-    j: { title: "Next row", run: () => move(1) },
-    k: { title: "Previous row", run: () => move(currentIndex() < 0 ? 1 : -1) },
-    ...(onOpen && { Enter: { title: "Open the row", run: () => { const row = rows[currentIndex()]; if (row) { rememberRow(id(row)); onOpen(row); } }, when: () => currentIndex() >= 0 } }),
-    ...(selection && { x: { title: "Select the row", run: () => { if (current !== null) toggle(current); } } }),
+  useShortcuts(hasShortcuts ? {
+    j: { title: "Next row", run: () => moveCurrentRow(1) },
+    k: { title: "Previous row", run: () => moveCurrentRow(currentIndex() < 0 ? 1 : -1) },
+    ...(onOpen && { Enter: { title: "Open the row", run: () => { const row = rows[currentIndex()]; if (row) { storeOpenedRow(id(row)); onOpen(row); } }, when: () => currentIndex() >= 0 } }),
+    ...(selection && { x: { title: "Select the row", run: () => { if (currentId !== null) toggleSelected(currentId); } } }),
   } : {});
 
   /** @param {string} rowId */
-  const toggle = (rowId) => {
+  const toggleSelected = (rowId) => {
     if (!selection) return;
     const next = new Set(selection.selected);
     if (!next.delete(rowId)) next.add(rowId);
     selection.onChange(next);
   };
-  const all = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(id(row)));
-  const some = selection !== undefined && !all && selection.selected.size > 0;
+  const allSelected = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(id(row)));
+  const someSelected = selection !== undefined && !allSelected && selection.selected.size > 0;
 
   /** @param {T} row @param {number} index */
   const renderRow = (row, index) => {
     const key = id(row);
     const isSelected = selection?.selected.has(key);
     return html`<tr key=${key} aria-rowindex=${index + 2} aria-selected=${selection ? isSelected : undefined}
-      class=${classNames(key === current && "current", isSelected && "selected", onOpen && "clickable", rowClass?.(row))}
-      onClickCapture=${() => rememberRow(key)} onClick=${(/** @type {MouseEvent} */ event) => openRow(event, row)}>
-      ${selection && html`<td class="select-cell"><input type="checkbox" aria-label=${`Select ${key}`} checked=${isSelected} onChange=${() => toggle(key)} /></td>`}
+      class=${classNames(key === currentId && "current", isSelected && "selected", onOpen && "clickable", rowClass?.(row))}
+      onClickCapture=${() => storeOpenedRow(key)} onClick=${(/** @type {MouseEvent} */ event) => openRow(event, row)}>
+      ${selection && html`<td class="select-cell"><input type="checkbox" aria-label=${`Select ${key}`} checked=${isSelected} onChange=${() => toggleSelected(key)} /></td>`}
       ${visibleColumns.map((column) => html`<td key=${column.name} class=${cellClass(column)}>${column.cell(row)}</td>`)}
     </tr>`;
   };
@@ -106,20 +106,20 @@ export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onSc
   const openRow = (event, row) => {
     const target = /** @type {Element} */ (event.target);
     if (target.closest("a, button, input, label, summary") || getSelection()?.toString()) return;
-    setCurrent(id(row));
+    setCurrentId(id(row));
     onOpen?.(row);
   };
 
-  return html`<div class=${classNames("table-box", fill && "tall")} ref=${box} tabindex="0" role="region" aria-label=${label}>
+  return html`<div class=${classNames("table-box", fill && "fill")} ref=${box} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${rows.length + 1}>
       <colgroup>
         ${selection && html`<col class="select-cell" />`}
-        ${visibleColumns.map((column) => html`<col key=${column.name} style=${columnStyle(column, visibleColumns)} class=${classNames(!column.width && "grow", !column.narrow && "wide-only")} />`)}
+        ${visibleColumns.map((column) => html`<col key=${column.name} style=${columnStyle(column, visibleColumns)} class=${classNames(!column.width && "grow", !column.onSmallScreens && "wide-only")} />`)}
       </colgroup>
       <thead><tr aria-rowindex="1">
         ${selection && html`<th class="select-cell" scope="col"><input type="checkbox" aria-label="Select all rows shown"
-          checked=${all} indeterminate=${some}
-          onChange=${() => selection.onChange(all ? new Set() : new Set(rows.map(id)))} /></th>`}
+          checked=${allSelected} indeterminate=${someSelected}
+          onChange=${() => selection.onChange(allSelected ? new Set() : new Set(rows.map(id)))} /></th>`}
         ${visibleColumns.map((column) => html`<th key=${column.name} scope="col" class=${cellClass(column)}>${column.title}</th>`)}
       </tr></thead>
       <tbody>
@@ -132,16 +132,16 @@ export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onSc
   </div>`;
 }
 
-/** `grow` columns share the free width: all of them, or only the narrow ones on small screens.
+/** `grow` columns share the free width: all of them, or on small screens only those that are shown there.
  * @param {Column<any>} column @param {Column<any>[]} columns */
-function columnStyle({ width, grow = 1, narrow }, columns) {
+function columnStyle({ width, grow = 1, onSmallScreens }, columns) {
   if (width) return { width: `${width}px` };
   /** @param {Column<any>[]} list */
-  const share = (list) => `${(100 * grow) / list.reduce((sum, one) => sum + (one.width ? 0 : one.grow ?? 1), 0)}%`;
-  return { "--part": share(columns), "--small-part": narrow ? share(columns.filter((one) => one.narrow)) : "0%" };
+  const share = (list) => `${(100 * grow) / list.reduce((sum, column) => sum + (column.width ? 0 : column.grow ?? 1), 0)}%`;
+  return { "--column-share": share(columns), "--small-column-share": onSmallScreens ? share(columns.filter((column) => column.onSmallScreens)) : "0%" };
 }
 
 /** @param {Column<any>} column */
-function cellClass({ right, narrow }) {
-  return classNames(right && "right", !narrow && "wide-only");
+function cellClass({ alignRight, onSmallScreens }) {
+  return classNames(alignRight && "right", !onSmallScreens && "wide-only");
 }

@@ -19,30 +19,30 @@ export function Timeline({ rows, label, from, to, nameWidth = 140 }) {
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const watch = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
-    watch.observe(element);
-    return () => watch.disconnect();
+    const resizeObserver = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
+    resizeObserver.observe(element);
+    return () => resizeObserver.disconnect();
   }, []);
   const bars = rows.flatMap((row) => row.bars);
   const hasOpenBar = bars.some((bar) => bar.to === null || bar.to === undefined);
-  const begin = from ?? Math.min(...bars.map((bar) => bar.from));
-  const last = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), hasOpenBar ? now.value : 0);
+  const start = from ?? Math.min(...bars.map((bar) => bar.from));
+  const end = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), hasOpenBar ? now.value : 0);
   if (bars.length === 0) return html`<div ref=${box}></div>`;
-  const span = Math.max(1, last - begin);
+  const span = Math.max(1, end - start);
   const left = Math.min(nameWidth, width * 0.35);
   const plotWidth = width - left - 12;
   /** @param {number} at */
-  const x = (at) => left + ((Math.min(Math.max(at, begin), last) - begin) / span) * plotWidth;
+  const x = (at) => left + ((Math.min(Math.max(at, start), end) - start) / span) * plotWidth;
   const height = AXIS_HEIGHT + rows.length * ROW_HEIGHT + 4;
   return html`<div class="timeline" ref=${box}>
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${label}>
-      ${axisTicks(begin, last, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
+      ${axisTicks(start, end, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
         <line x1=${x(at)} x2=${x(at)} y1=${AXIS_HEIGHT - 4} y2=${height} />
-        <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - begin)}` : formatTimeOfDay(at)}</text>
+        <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - start)}` : formatTimeOfDay(at)}</text>
       </g>`)}
       ${rows.map((row, index) => html`<g key=${row.name} transform=${`translate(0 ${AXIS_HEIGHT + index * ROW_HEIGHT})`}>
         <text class="name" x="0" y=${ROW_HEIGHT / 2 + 4}><title>${row.title ?? row.name}</title>${truncate(row.name, left)}</text>
-        ${row.bars.map((bar, number) => html`<${BarShape} key=${number} bar=${bar} x=${x(bar.from)}
+        ${row.bars.map((bar, barIndex) => html`<${BarShape} key=${barIndex} bar=${bar} x=${x(bar.from)}
           width=${Math.max(3, x(bar.to ?? now.value) - x(bar.from))} />`)}
       </g>`)}
     </svg>
@@ -56,21 +56,21 @@ function BarShape({ bar, x, width }) {
   const rect = html`<rect class=${`bar ${tone}`} x=${x} y="5" width=${width} height=${ROW_HEIGHT - 10} rx="3"><title>${label}</title></rect>`;
   if (!onOpen) return html`<g role="img" aria-label=${label}>${rect}</g>`;
   /** @param {KeyboardEvent} event */
-  const key = (event) => {
+  const handleKeyDown = (event) => {
     if (event.key === "Enter") onOpen();
   };
-  return html`<g role="button" tabindex="0" aria-label=${label} onClick=${onOpen} onKeyDown=${key} class="clickable">${rect}</g>`;
+  return html`<g role="button" tabindex="0" aria-label=${label} onClick=${onOpen} onKeyDown=${handleKeyDown} class="clickable">${rect}</g>`;
 }
 
-/** Round times between two, at most `wantedTicks`.
- * @param {number} from @param {number} to @param {number} wantedTicks */
-function axisTicks(from, to, wantedTicks) {
+/** Round times between `from` and `to`, at most `maxTicks`.
+ * @param {number} from @param {number} to @param {number} maxTicks */
+function axisTicks(from, to, maxTicks) {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 3e5, 6e5, 1.8e6, 3.6e6, 1.08e7, 2.16e7, 4.32e7, 8.64e7, 6.048e8];
-  const step = steps.find((step) => (to - from) / step <= wantedTicks) ?? 6.048e8;
-  const short = to - from < 60_000;
-  const list = [];
-  for (let at = short ? from : Math.ceil(from / step) * step; at <= to && list.length < 50; at += step) list.push(at);
-  return list;
+  const step = steps.find((step) => (to - from) / step <= maxTicks) ?? 6.048e8;
+  const isShort = to - from < 60_000;
+  const ticks = [];
+  for (let at = isShort ? from : Math.ceil(from / step) * step; at <= to && ticks.length < 50; at += step) ticks.push(at);
+  return ticks;
 }
 
 /** @param {string} name @param {number} width */

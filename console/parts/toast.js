@@ -5,7 +5,7 @@ import { now } from "../data/time.js";
 import { Button } from "./button.js";
 import { html, signal } from "./ui.js";
 
-/** @typedef {{key: number, text: string, detail?: string, tone: "info" | "bad", ms: number, until: number, undo?: () => void, bar: boolean}} Toast */
+/** @typedef {{key: number, text: string, detail?: string, tone: "info" | "bad", durationMs: number, expiresAt: number, undo?: () => void, countdown: boolean}} Toast */
 
 /** @type {import("../vendor/signals.js").Signal<Toast[]>} */
 const toasts = signal([]);
@@ -16,13 +16,13 @@ function removeToast(key) {
   toasts.value = toasts.value.filter((toast) => toast.key !== key);
 }
 
-/** @param {{text: string, detail?: string, tone?: "info" | "bad", ms?: number, undo?: () => void, bar?: boolean}}
+/** @param {{text: string, detail?: string, tone?: "info" | "bad", durationMs?: number, undo?: () => void, countdown?: boolean}}
  * toast */
-export function showToast({ text, detail, tone = "info", ms = tone === "bad" ? 10_000 : 4000, undo, bar = false }) {
+export function showToast({ text, detail, tone = "info", durationMs = tone === "bad" ? 10_000 : 4000, undo, countdown = false }) {
   lastKey += 1;
   const key = lastKey;
-  toasts.value = [...toasts.value.slice(-3), { key, text, detail, tone, ms, until: Date.now() + ms, undo, bar }];
-  setTimeout(() => removeToast(key), ms);
+  toasts.value = [...toasts.value.slice(-3), { key, text, detail, tone, durationMs, expiresAt: Date.now() + durationMs, undo, countdown }];
+  setTimeout(() => removeToast(key), durationMs);
   return () => removeToast(key);
 }
 
@@ -33,12 +33,12 @@ export function showError(error, title = "The action failed") {
 
 export function Toasts() {
   return html`<div class="toasts" role="status" aria-live="polite">
-    ${toasts.value.map(({ key, text, detail, tone, ms, until, undo, bar }) => html`<div key=${key} class=${`toast ${tone}`}>
+    ${toasts.value.map(({ key, text, detail, tone, durationMs, expiresAt, undo, countdown }) => html`<div key=${key} class=${`toast ${tone}`}>
       <div class="toast-text"><span>${text}</span>${detail && html`<span class="toast-detail">${detail}</span>`}</div>
-      ${bar && html`<span class="faint number">in ${Math.max(1, Math.ceil((until - now.value) / 1000))} s</span>`}
+      ${countdown && html`<span class="faint number">in ${Math.max(1, Math.ceil((expiresAt - now.value) / 1000))} s</span>`}
       ${undo && html`<${Button} small onClick=${undo}>Undo<//>`}
       <${Button} small kind="quiet" icon="close" label="Close" onClick=${() => removeToast(key)} />
-      ${bar && html`<span class="toast-bar" style=${{ animationDuration: `${ms}ms` }}></span>`}
+      ${countdown && html`<span class="toast-countdown" style=${{ animationDuration: `${durationMs}ms` }}></span>`}
     </div>`)}
   </div>`;
 }

@@ -5,11 +5,9 @@ import htm from "../vendor/htm.js";
 
 export const html = htm.bind(h);
 
-export { Component, createContext, render } from "../vendor/preact.js";
-export {
-  useCallback, useContext, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState,
-} from "../vendor/preact-hooks.js";
-export { batch, computed, effect, signal, untracked, useComputed, useSignal, useSignalEffect } from "../vendor/signals.js";
+export { Component, render } from "../vendor/preact.js";
+export { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
+export { computed, signal, useSignal } from "../vendor/signals.js";
 
 /** @typedef {import("../vendor/preact.js").ComponentChildren} Children */
 

@@ -10,34 +10,34 @@ const OVERSCAN_ROWS = 8;
  * @returns {{box: {current: HTMLDivElement | null}, from: number, to: number, scrollToRow: (index: number) => void}} */
 export function useVirtualRows({ count, height }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [range, setSeen] = useState({ from: 0, to: Math.min(count, 60) });
+  const [range, setRange] = useState({ from: 0, to: Math.min(count, 60) });
   const measure = () => {
     const element = box.current;
     if (!element) return;
     const from = Math.max(0, Math.floor(element.scrollTop / height) - OVERSCAN_ROWS);
     const to = Math.ceil((element.scrollTop + element.clientHeight) / height) + OVERSCAN_ROWS;
-    setSeen((previous) => (previous.from === from && previous.to === to ? previous : { from, to }));
+    setRange((previous) => (previous.from === from && previous.to === to ? previous : { from, to }));
   };
   useLayoutEffect(measure, [count, height]);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     element.addEventListener("scroll", measure, { passive: true });
-    const watch = new ResizeObserver(measure);
-    watch.observe(element);
+    const resizeObserver = new ResizeObserver(measure);
+    resizeObserver.observe(element);
     return () => {
       element.removeEventListener("scroll", measure);
-      watch.disconnect();
+      resizeObserver.disconnect();
     };
   }, [height]);
   /** Scrolls as little as needed to show a row. @param {number} index */
   const scrollToRow = (index) => {
     const element = box.current;
     if (!element) return;
-    const head = element.querySelector("thead")?.getBoundingClientRect().height ?? 0;
+    const headerHeight = element.querySelector("thead")?.getBoundingClientRect().height ?? 0;
     const top = index * height;
     if (top < element.scrollTop) element.scrollTop = top;
-    const visibleHeight = element.clientHeight - head - height;
+    const visibleHeight = element.clientHeight - headerHeight - height;
     if (top > element.scrollTop + visibleHeight) element.scrollTop = top - visibleHeight;
   };
   return { box, from: Math.min(range.from, count), to: Math.min(range.to, count), scrollToRow };

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signOut } from "../data/session.js";
 import { toggleTheme, toggleZone } from "../data/settings.js";
-import { visibleScreens } from "./nav.js";
+import { visibleScreens } from "./navigation.js";
 import { togglePane } from "./panes.js";
 import { navigate } from "./router.js";
 

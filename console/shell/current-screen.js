@@ -1,11 +1,11 @@
 // Loads and renders the current screen.
 
 import { Button } from "../parts/button.js";
-import { loadStyleSheet } from "../parts/lazy.js";
+import { loadStyleSheet } from "../parts/lazy-loading.js";
 import { EmptyState, LoadingState } from "../parts/states.js";
 import { html, useEffect, useState } from "../parts/ui.js";
 import { boundTenant, hasRole } from "../data/session.js";
-import { ErrorBoundary } from "./boundary.js";
+import { ErrorBoundary } from "./error-boundary.js";
 import { currentRoute, navigate } from "./router.js";
 
 /** @typedef {import("../screens/registry.js").Screen} Screen */

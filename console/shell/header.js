@@ -31,6 +31,6 @@ export function Header() {
     <span class="token-owner" title=${`${owner?.role}${owner?.tenant ? `, limited to the tenant ${owner.tenant}` : ""}`}>
       <b>${owner?.name}</b><span class="faint">${owner?.role}${owner?.tenant ? ` · ${owner.tenant}` : ""}</span>
     </span>
-    <${Button} kind="quiet" icon="out" label="Sign out" onClick=${() => signOut()} />
+    <${Button} kind="quiet" icon="signOut" label="Sign out" onClick=${() => signOut()} />
   </header>`;
 }

@@ -16,20 +16,20 @@ export function LinkTokenPrompt() {
   return null;
 }
 
-/** @param {string} linked the token of the link */
-async function promptToSwitch(linked) {
+/** @param {string} newToken the token of the link */
+async function promptToSwitch(newToken) {
   let owner;
   try {
-    owner = await fetchTokenOwner(linked);
+    owner = await fetchTokenOwner(newToken);
   } catch (problem) {
-    const isUnknown = problem instanceof Problem && problem.status === 401;
-    return showError(`${isUnknown ? "The server does not know this token." : errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
+    const isUnknownToken = problem instanceof Problem && problem.status === 401;
+    return showError(`${isUnknownToken ? "The server does not know this token." : errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
   }
-  const agreed = await promptUser({
+  const confirmed = await promptUser({
     title: "Use the token of this link?",
     text: html`You are signed in as <b>${tokenOwner.value?.name}</b> (${tokenOwner.value?.role}). The link you opened carries a token of
       <b> ${owner.name}</b> (${owner.role}). Switch only if you trust where the link came from.`,
-    action: `Switch to ${owner.name}`,
+    actionLabel: `Switch to ${owner.name}`,
   });
-  if (agreed) signIn(linked, false, owner);
+  if (confirmed) signIn(newToken, false, owner);
 }

@@ -8,7 +8,7 @@ import { fetchTokenOwner } from "./token-check.js";
 
 export function Login() {
   const [text, setText] = useState("");
-  const [persist, setStay] = useState(false);
+  const [persist, setPersist] = useState(false);
   const [error, setError] = useState("");
   const [isSubmitting, setSubmitting] = useState(false);
   /** @param {Event} event */
@@ -21,8 +21,8 @@ export function Login() {
     try {
       signIn(enteredToken, persist, await fetchTokenOwner(enteredToken));
     } catch (problem) {
-      const isUnknown = problem instanceof Problem && problem.status === 401;
-      setError(isUnknown ? "Unknown token." : errorText(problem));
+      const isUnknownToken = problem instanceof Problem && problem.status === 401;
+      setError(isUnknownToken ? "Unknown token." : errorText(problem));
       setSubmitting(false);
     }
   };
@@ -37,7 +37,7 @@ export function Login() {
           aria-invalid=${error !== ""} onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)} />
         <span class="hint" id="token-hint">On its first start <code>pointsman serve</code> prints one; <code>pointsman token new</code> creates more.</span>
       </div>
-      <label class="check"><input type="checkbox" checked=${persist} onChange=${(/** @type {Event} */ event) => setStay(/** @type {HTMLInputElement} */ (event.target).checked)} />
+      <label class="check"><input type="checkbox" checked=${persist} onChange=${(/** @type {Event} */ event) => setPersist(/** @type {HTMLInputElement} */ (event.target).checked)} />
         Stay signed in on this computer</label>
       ${message && html`<p class="notice bad" role="alert">${message}</p>`}
       <${Button} type="submit" kind="primary" disabled=${isSubmitting || text.trim() === ""}>Sign in<//>

@@ -19,7 +19,7 @@ export function CommandPalette({ mode }) {
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
     if (!screenExists(screenPaths.handler("x"))) return;
-    api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ one) => one.name)), () => {});
+    api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ handler) => handler.name)), () => {});
   }, []);
   const choices = findChoices(mode, text, handlers);
   const highlighted = Math.min(selectedIndex, choices.length - 1);
@@ -36,19 +36,19 @@ export function CommandPalette({ mode }) {
     choice.run();
   };
   /** @param {KeyboardEvent} event */
-  const key = (event) => {
+  const handleKeyDown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) setSelectedIndex((highlighted + step + choices.length) % Math.max(1, choices.length));
     else if (event.key === "Enter") runChoice(choices[highlighted]);
     else return;
     event.preventDefault();
   };
-  return html`<${Dialog} title=${mode === "search" ? "Search" : "Commands"} bare class="palette" onClose=${close}>
+  return html`<${Dialog} title=${mode === "search" ? "Search" : "Commands"} hideTitle class="palette" onClose=${close}>
     <input class="palette-input" value=${text} autofocus autocomplete="off" spellcheck=${false} role="combobox" aria-expanded="true"
       aria-controls=${`${id}-list`} aria-activedescendant=${choices[highlighted] && `${id}-${highlighted}`}
       aria-label=${mode === "search" ? "Search" : "Commands"}
       placeholder=${mode === "search" ? "Task id, event id, object key or handler name…" : "Go to a screen or run a command…"}
-      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedIndex(0); }} onKeyDown=${key} />
+      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedIndex(0); }} onKeyDown=${handleKeyDown} />
     <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
       ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === highlighted}
         class=${classNames(index === highlighted && "selected")} onClick=${() => runChoice(choice)}>
@@ -66,7 +66,7 @@ function findChoices(mode, text, handlers) {
   /** @type {PaletteChoice[]} */
   const targets = [
     ...matchingHandlers.map((name) => ({ kind: "Handler", title: name, run: () => navigate(screenPaths.handler(name)) })),
-    ...findSearchTargets(text).map(({ kind, text, to }) => ({ kind: kind, title: text, run: () => navigate(to) })),
+    ...findSearchTargets(text).map(({ kind, text, to }) => ({ kind, title: text, run: () => navigate(to) })),
   ];
   const words = searchText.split(/\s+/).filter(Boolean);
   const matchingCommands = listCommands()

@@ -1,6 +1,7 @@
 // The router. Addresses of screens are hashes, `#/tasks?status=FAILED`, since `/tasks` is an API call.
 
 import { computed, signal } from "../vendor/signals.js";
+import { addQuery } from "../data/api.js";
 import { screens } from "../screens/registry.js";
 
 /** @typedef {import("../screens/registry.js").Screen} Screen */
@@ -15,10 +16,10 @@ addEventListener("hashchange", () => {
 /** The current route. @type {import("../vendor/signals.js").ReadonlySignal<Route>} */
 export const currentRoute = computed(() => parseRoute(locationHash.value));
 
-/** @param {string} text
+/** @param {string} hash
  * @returns {Route} */
-export function parseRoute(text) {
-  const [rawPath, rawQuery = ""] = text.replace(/^#/, "").split(/\?(.*)/s);
+export function parseRoute(hash) {
+  const [rawPath, rawQuery = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const path = rawPath || "/overview";
   const query = Object.fromEntries(new URLSearchParams(rawQuery));
   for (const screen of screens) {
@@ -53,7 +54,7 @@ export function screenExists(to) {
   return parseRoute(`#${to}`).screen !== null;
 }
 
-/** @param {string} to @param {{replace?: boolean}} [how] */
+/** @param {string} to @param {{replace?: boolean}} [options] */
 export function navigate(to, { replace = false } = {}) {
   if (replace) history.replaceState(history.state, "", `#${to}`);
   else history.pushState(null, "", `#${to}`);
@@ -64,31 +65,23 @@ addEventListener("popstate", () => {
   locationHash.value = location.hash;
 });
 
-/** Adds a query to a path. Empty values are left out.
- * @param {string} path @param {Record<string, string | number | null | undefined>} [query] */
-export function withQuery(path, query = {}) {
-  const present = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(present.map(([name, value]) => [name, String(value)])).toString();
-  return text ? `${path}?${text}` : path;
-}
-
 /** Changes a part of the query. By default without a history entry, so that typing in a filter adds none.
- * @param {Record<string, string | number | null | undefined>} change @param {{replace?: boolean}} [how] */
+ * @param {Record<string, string | number | null | undefined>} change @param {{replace?: boolean}} [options] */
 export function setQuery(change, { replace = true } = {}) {
   const { path, query } = currentRoute.value;
-  navigate(withQuery(path, { ...query, ...change }), { replace });
+  navigate(addQuery(path, { ...query, ...change }), { replace });
 }
 
-/** Addresses of the screens for things of the API. */
+/** Addresses of the screens of one event, object, task and so on, and of filtered lists. */
 export const screenPaths = {
   /** @param {number | string} id */
   event: (id) => `/events/${id}`,
   /** @param {string} key @param {string} [tenant] */
-  object: (key, tenant) => withQuery(`/objects/${encodeURIComponent(key)}`, { tenant: tenant === "default" ? "" : tenant }),
+  object: (key, tenant) => addQuery(`/objects/${encodeURIComponent(key)}`, { tenant: tenant === "default" ? "" : tenant }),
   /** @param {string} id */
   task: (id) => `/tasks/${encodeURIComponent(id)}`,
   /** @param {Record<string, string | number | null | undefined>} query */
-  tasks: (query) => withQuery("/tasks", query),
+  tasks: (query) => addQuery("/tasks", query),
   /** @param {string} name */
   handler: (name) => `/handlers/${encodeURIComponent(name)}`,
   /** @param {string} name */
@@ -96,7 +89,7 @@ export const screenPaths = {
   /** @param {string} path with its leading slash */
   chain: (path) => `/chains${path}`,
   /** @param {string} path with its leading slash @param {string} [tenant] */
-  order: (path, tenant) => withQuery(`/orders${path}`, { tenant: tenant === "default" ? "" : tenant }),
+  order: (path, tenant) => addQuery(`/orders${path}`, { tenant: tenant === "default" ? "" : tenant }),
   /** @param {Record<string, string | number | null | undefined>} query */
-  stream: (query) => withQuery("/stream", query),
+  stream: (query) => addQuery("/stream", query),
 };

@@ -1,4 +1,4 @@
-// Finds what a search text may refer to.
+// Finds the screens that a search text may refer to.
 
 import { screenExists, screenPaths } from "./router.js";
 

@@ -3,20 +3,20 @@
 import { tokenOwner, linkToken, token } from "../data/session.js";
 import { toggleTheme, toggleZone } from "../data/settings.js";
 import { openPrompt } from "../parts/prompt.js";
-import { lazyComponent } from "../parts/lazy.js";
+import { lazyComponent } from "../parts/lazy-loading.js";
 import { Toasts } from "../parts/toast.js";
 import { html, useEffect, useRef } from "../parts/ui.js";
-import { ErrorBoundary } from "./boundary.js";
+import { ErrorBoundary } from "./error-boundary.js";
 import { Header } from "./header.js";
-import { useShortcuts } from "./keys.js";
-import { Navigation } from "./nav.js";
+import { useShortcuts } from "./shortcuts.js";
+import { Navigation } from "./navigation.js";
 import { openPane, togglePane } from "./panes.js";
 import { TokenCheck } from "./token-check.js";
 import { currentRoute } from "./router.js";
 import { CurrentScreen } from "./current-screen.js";
 
 const DIALOG_CSS = "../styles/dialog.css";
-const ShortcutHelp = lazyComponent(() => import("./help.js"), "ShortcutHelp", DIALOG_CSS);
+const ShortcutHelp = lazyComponent(() => import("./shortcut-help.js"), "ShortcutHelp", DIALOG_CSS);
 const Login = lazyComponent(() => import("./login.js"), "Login", DIALOG_CSS);
 const LinkTokenPrompt = lazyComponent(() => import("./link-token.js"), "LinkTokenPrompt");
 const CommandPalette = lazyComponent(() => import("./palette.js"), "CommandPalette", DIALOG_CSS);
@@ -38,16 +38,16 @@ function SignedInShell() {
     Escape: { title: "Close", run: () => { openPane.value = null; }, hidden: true },
   });
   const { screen, path, params } = currentRoute.value;
-  const first = useRef(true);
+  const isFirstRender = useRef(true);
   useEffect(() => {
     openPane.value = null;
     document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not found", "Pointsman"].join(" · ");
-    // The focused link may be gone with its screen: the focus moves to the new screen.
-    if (!first.current && document.activeElement === document.body) focusMain();
-    first.current = false;
+    // If the focused link was removed with its screen, the focus moves to the new screen.
+    if (!isFirstRender.current && document.activeElement === document.body) focusMain();
+    isFirstRender.current = false;
   }, [screen, path]);
   return html`<div class="shell">
-    <a class="skip" href="#main" onClick=${skipToMain}>Skip to the content</a>
+    <a class="skip-link" href="#main" onClick=${skipToMain}>Skip to the content</a>
     <${Navigation} />
     <div class="page">
       <${Header} />

@@ -1,6 +1,6 @@
 // Checks a stored or entered token, and reads its owner.
 
-import { api, invalidResponse } from "../data/api.js";
+import { api, invalidResponseProblem } from "../data/api.js";
 import { Problem, errorText } from "../data/problem.js";
 import { tokenOwner, signOut, token } from "../data/session.js";
 import { ErrorState } from "../parts/states.js";
@@ -12,8 +12,8 @@ const CONSOLE_ROLES = ["viewer", "operator", "admin"];
 /** @param {string} token
  * @returns {Promise<import("../data/session.js").TokenOwner>} */
 export async function fetchTokenOwner(token) {
-  const owner = await api.get("/api/v1/me", { as: token });
-  if (!owner?.role) throw invalidResponse();
+  const owner = await api.get("/api/v1/me", { tokenOverride: token });
+  if (!owner?.role) throw invalidResponseProblem();
   if (CONSOLE_ROLES.includes(owner.role)) return owner;
   throw new Error(`The token ${owner.name} has the role ${owner.role}, which has no access to the console. Use a token of a viewer, an operator or an admin.`);
 }

@@ -1,11 +1,11 @@
-// The audit: who changed what.
+// The audit log: author, action, target and reason of each change.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { countElements, checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-test("audit: entries show who, what and why, are filtered by the address, and appear live", async () => {
+test("audit: entries show author, action, target and reason, are filtered by the address, and appear live", async () => {
   await openPage("/audit", async (page) => {
     await page.getByRole("row").filter({ hasText: "busy" }).getByText("the-operator").waitFor();
     await page.getByText("for the tests").first().waitFor();
@@ -42,7 +42,7 @@ test("audit: a long audit log is read page by page", async () => {
     await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
     await page.getByRole("row").filter({ hasText: "3 orders" }).waitFor();
     assert.ok(await countElements(page) < 1500);
-    await page.getByRole("combobox", { name: "Who" }).fill("nobody at all");
+    await page.getByRole("combobox", { name: "Who" }).fill("unknown");
     await page.getByText("No entry matches").waitFor();
   });
 });

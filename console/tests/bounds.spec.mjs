@@ -18,15 +18,15 @@ async function openWithoutPolling(page, hash) {
 
 test("bounds: task changes between the snapshot and the stream are not missed", async () => {
   await openPage("/overview", async (page) => {
-    let open;
-    const held = new Promise((resolve) => { open = resolve; });
-    await page.route("**/api/v1/stream*", (route) => held.then(() => route.continue()));
+    let releaseStream;
+    const released = new Promise((resolve) => { releaseStream = resolve; });
+    await page.route("**/api/v1/stream*", (route) => released.then(() => route.continue()));
     await openWithoutPolling(page, "/tasks?key=between:1");
     await page.getByText("No task matches").waitFor();
     await testServer.emit({ type: "record.changed", key: "between:1" });
     await testServer.waitUntil("/api/v1/tasks?key=between:1", ({ tasks }) => tasks[0]?.status === "SUCCESS");
     assert.equal(await page.getByText("No task matches").count(), 1);
-    open();
+    releaseStream();
     await page.locator("tbody").getByText("Succeeded").first().waitFor();
   });
 });
@@ -36,59 +36,59 @@ test("bounds: large events are freed from memory once they are shown", async () 
     await page.getByText("Live", { exact: true }).waitFor();
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable");
-    const held = async () => {
+    const readHeapSize = async () => {
       await session.send("HeapProfiler.collectGarbage");
       return (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "JSHeapUsedSize").value;
     };
-    const before = await held();
-    const words = "so many words ".repeat(35_000);
+    const before = await readHeapSize();
+    const words = "some words ".repeat(35_000);
     for (let n = 0; n < 40; n += 1) await testServer.emit({ type: "large", key: "large:1", value: { words: `${n} ${words}` } });
     await page.getByText("40 shown").waitFor();
-    const more = (await held() - before) / 1e6;
-    console.log(`40 events of ${(words.length / 1e6).toFixed(2)} MB: the page holds ${more.toFixed(1)} MB more`);
-    assert.ok(more < 8, `${more} MB`);
+    const growthMb = (await readHeapSize() - before) / 1e6;
+    console.log(`40 events of ${(words.length / 1e6).toFixed(2)} MB: the heap grew by ${growthMb.toFixed(1)} MB`);
+    assert.ok(growthMb < 8, `${growthMb} MB`);
   });
 });
 
-test("bounds: new failures are dropped again, the oldest first", async () => {
+test("bounds: failures beyond the limit are dropped, oldest first", async () => {
   await openPage("/overview", async (page) => {
     const { tasks } = await testServer.get("/api/v1/tasks?status=FAILED&limit=1000");
     // A fake stream reports more failures than a test could cause.
     await page.addInitScript(() => {
       const { fetch } = window;
-      window.fetch = (path, how) => {
-        if (!String(path).startsWith("/api/v1/stream")) return fetch(path, how);
-        const body = new ReadableStream({ start: (stream) => { window.tell = (text) => stream.enqueue(new TextEncoder().encode(text)); } });
+      window.fetch = (path, options) => {
+        if (!String(path).startsWith("/api/v1/stream")) return fetch(path, options);
+        const body = new ReadableStream({ start: (stream) => { window.streamText = (text) => stream.enqueue(new TextEncoder().encode(text)); } });
         return Promise.resolve(new Response(body));
       };
     });
     await openWithoutPolling(page, "/failures");
     await page.getByText(`${tasks.length} failed tasks in`).waitFor();
-    const anew = page.waitForRequest(/api\/v1\/tasks\?/);
+    const reread = page.waitForRequest(/api\/v1\/tasks\?/);
     await page.evaluate((change) => {
-      for (let n = 0; n < 8000; n += 1) window.tell(`event: task\ndata: ${JSON.stringify({ ...change, id: `${change.id}${n}` })}\n\n`);
+      for (let n = 0; n < 8000; n += 1) window.streamText(`event: task\ndata: ${JSON.stringify({ ...change, id: `${change.id}${n}` })}\n\n`);
     }, { ...tasks[0], time: new Date().toISOString() });
-    await anew;
+    await reread;
     await page.getByText(`${tasks.length} failed tasks in`).waitFor();
   });
 });
 
 test("bounds: slow metrics are requested one at a time", async () => {
   await openPage("/nodes", async (page) => {
-    let asked = 0;
-    const waiting = [];
+    let requestCount = 0;
+    const pendingRoutes = [];
     await page.route("**/metrics", (route) => {
-      asked += 1;
-      waiting.push(route);
+      requestCount += 1;
+      pendingRoutes.push(route);
     });
     await navigateTo(page, "/overview");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     // Three times the sampling interval.
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 6500)));
-    assert.equal(asked, 1);
-    await waiting[0].continue();
-    while (asked < 2) await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
-    await Promise.all(waiting.slice(1).map((route) => route.continue()));
+    assert.equal(requestCount, 1);
+    await pendingRoutes[0].continue();
+    while (requestCount < 2) await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
+    await Promise.all(pendingRoutes.slice(1).map((route) => route.continue()));
   });
 });
 
@@ -96,79 +96,79 @@ test("bounds: a long bulk job survives later jobs, and stops when its token sign
   await openPage("/tasks", async (page) => {
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     const done = await page.evaluate(async () => {
-      const { runBulk: many } = await import("/console/dev/parts/bulk.js");
-      const { runWithUndo: soon } = await import("/console/dev/parts/actions.js");
+      const { runBulk } = await import("/console/dev/parts/bulk.js");
+      const { runWithUndo } = await import("/console/dev/parts/actions.js");
       const { token } = await import("/console/dev/data/session.js");
-      let go = () => {};
-      const gate = new Promise((resolve) => { go = resolve; });
-      const done = { long: 0, foreign: 0, soon: 0 };
+      let release = () => {};
+      const released = new Promise((resolve) => { release = resolve; });
+      const done = { long: 0, afterSignOut: 0, delayed: 0 };
       const ids = Array.from({ length: 10 }, (_, n) => String(n));
-      const long = many({ title: "Long", ids, run: async () => { await gate; done.long += 1; } });
-      for (let n = 0; n < 6; n += 1) await many({ title: `Short ${n}`, ids, run: async () => {} });
-      go();
+      const long = runBulk({ title: "Long", ids, run: async () => { await released; done.long += 1; } });
+      for (let n = 0; n < 6; n += 1) await runBulk({ title: `Short ${n}`, ids, run: async () => {} });
+      release();
       await long;
-      const mine = token.value;
-      const foreign = many({ title: "Another's", ids, run: async () => { done.foreign += 1; token.value = "another"; } });
-      await foreign;
-      token.value = mine;
-      const action = soon({ text: "In a moment", run: async () => { done.soon += 1; }, ms: 50 });
+      const originalToken = token.value;
+      const afterSignOut = runBulk({ title: "Signed out", ids, run: async () => { done.afterSignOut += 1; token.value = "another"; } });
+      await afterSignOut;
+      token.value = originalToken;
+      const action = runWithUndo({ text: "Delayed", run: async () => { done.delayed += 1; }, delayMs: 50 });
       token.value = "another";
       await action;
-      token.value = mine;
+      token.value = originalToken;
       return done;
     });
     assert.equal(done.long, 10);
-    assert.ok(done.foreign <= 4, `${done.foreign}`);
-    assert.equal(done.soon, 0);
+    assert.ok(done.afterSignOut <= 4, `${done.afterSignOut}`);
+    assert.equal(done.delayed, 0);
     await page.getByText("Stopped.").waitFor();
     assert.ok(await page.locator(".progress").count() <= 6);
-  }, { complaints: /401/ });
+  }, { expectedErrors: /401/ });
 });
 
 test("bounds: an error is shown if a part of the console cannot be loaded", async () => {
   const { tasks } = await testServer.get("/api/v1/tasks?handler=slow");
   await openPage(`/tasks/${tasks[0].id}`, async (page) => {
     await page.getByRole("heading", { name: "slow" }).waitFor();
-    // As after an upgrade of the binary: the files of this version are gone.
+    // As after an upgrade of the binary: the files of this version no longer exist.
     await page.route("**/console/**", (route) => route.fulfill({ status: 404 }));
     await page.keyboard.press("?");
     await page.getByText("A part of the console could not be loaded").waitFor();
     await navigateTo(page, "/nodes");
     await page.getByText("This screen could not be loaded").waitFor();
-  }, { complaints: /404|Failed to (load|fetch)/ });
+  }, { expectedErrors: /404|Failed to (load|fetch)/ });
 });
 
 test("bounds: a screen that cannot be loaded reloads the page once, and not after leaving it", async () => {
   await openPage("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.route("**/screens/nodes/**", (route) => route.fulfill({ status: 404 }));
-    const asked = { pages: 0, whether: 0 };
-    let answer = () => {};
-    const held = new Promise((resolve) => {
-      answer = resolve;
+    const requests = { pages: 0, livez: 0 };
+    let releaseLivez = () => {};
+    const released = new Promise((resolve) => {
+      releaseLivez = resolve;
     });
     page.on("request", (request) => {
-      if (request.isNavigationRequest()) asked.pages += 1;
+      if (request.isNavigationRequest()) requests.pages += 1;
     });
     await page.route("**/livez", async (route) => {
-      asked.whether += 1;
-      await held;
+      requests.livez += 1;
+      await released;
       await route.continue();
     });
     await navigateTo(page, "/nodes");
-    const first = page.waitForResponse("**/livez");
+    const firstResponse = page.waitForResponse("**/livez");
     await page.waitForRequest("**/livez");
     await navigateTo(page, "/stream");
     await page.getByText("Live", { exact: true }).waitFor();
-    answer();
-    await first;
+    releaseLivez();
+    await firstResponse;
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
-    assert.equal(asked.pages, 0, "one has gone on");
+    assert.equal(requests.pages, 0, "no reload after leaving the screen");
     await navigateTo(page, "/nodes");
-    while (asked.whether < 4) await page.waitForResponse("**/livez");
+    while (requests.livez < 4) await page.waitForResponse("**/livez");
     await page.getByText("This screen could not be loaded").waitFor();
-    assert.equal(asked.pages, 1, "the second time it was asked for, and not after");
-  }, { complaints: /404|Failed to (load|fetch)/ });
+    assert.equal(requests.pages, 1, "the page is reloaded once");
+  }, { expectedErrors: /404|Failed to (load|fetch)/ });
 });
 
 test("bounds: a link with a malformed token leads to the login page and is removed from the address", async () => {
@@ -176,17 +176,17 @@ test("bounds: a link with a malformed token leads to the login page and is remov
     await page.goto(`${testServer.url}/?x#token=%zz&to=%2Fstream%zz`);
     await page.getByLabel("Token").waitFor();
     assert.equal(await page.evaluate(() => location.href.includes("zz&")), false);
-  }, { role: null, complaints: /401|400/ });
+  }, { role: null, expectedErrors: /401|400/ });
 });
 
 test("bounds: closed screens leave no elements, listeners or connections behind", async () => {
   const { tasks } = await testServer.get("/api/v1/tasks?handler=flaky&limit=1");
-  const screens = ["/overview", "/stream?tasks=1", `/events/${testServer.published.eventId}`, "/objects", "/objects/record%3A1", "/tasks", `/tasks/${tasks[0].id}`,
+  const screens = ["/overview", "/stream?tasks=1", `/events/${testServer.publishedEvent.eventId}`, "/objects", "/objects/record%3A1", "/tasks", `/tasks/${tasks[0].id}`,
     "/failures", "/handlers", "/handlers/mail", "/schedules", "/chains", "/chains/publish", "/orders", "/orders/publish/article,118", "/nodes", "/configuration", "/audit"];
   await openPage("/overview", async (page) => {
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable");
-    const round = async () => {
+    const visitAllScreens = async () => {
       for (const screen of screens) {
         await navigateTo(page, screen);
         await page.locator("main h1").waitFor();
@@ -200,14 +200,14 @@ test("bounds: closed screens leave no elements, listeners or connections behind"
       const { metrics } = await session.send("Performance.getMetrics");
       return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
     };
-    await round();
-    const before = await round();
-    await round();
-    await round();
-    const after = await round();
-    const more = (name) => after[name] - before[name];
-    console.log(`three rounds over ${screens.length} screens: ${more("JSEventListeners")} listeners, ${more("Nodes")} nodes and ${(more("JSHeapUsedSize") / 1000).toFixed(0)} kB more`);
-    // The last rows of a screen may be cached, and there may be one more.
-    assert.ok(more("JSEventListeners") < screens.length && more("Nodes") < 300 && more("JSHeapUsedSize") < 3e6, JSON.stringify({ before, after }));
-  }, { complaints: /404/ });
+    await visitAllScreens();
+    const before = await visitAllScreens();
+    await visitAllScreens();
+    await visitAllScreens();
+    const after = await visitAllScreens();
+    const growth = (name) => after[name] - before[name];
+    console.log(`three rounds over ${screens.length} screens: ${growth("JSEventListeners")} listeners, ${growth("Nodes")} DOM nodes and ${(growth("JSHeapUsedSize") / 1000).toFixed(0)} kB more`);
+    // Rows of the last screen may be cached, and their number varies slightly.
+    assert.ok(growth("JSEventListeners") < screens.length && growth("Nodes") < 300 && growth("JSHeapUsedSize") < 3e6, JSON.stringify({ before, after }));
+  }, { expectedErrors: /404/ });
 });

@@ -19,8 +19,8 @@ let specName = "";
 export async function startBrowser(name) {
   specName = name;
   const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-  assert.ok(executablePath, "there is no chromium; `apt-get install chromium` as root does it");
-  // As root, as in containers, Chromium does not start with its sandbox.
+  assert.ok(executablePath, "Chromium is not installed; run `apt-get install chromium` as root");
+  // As root, for example in a container, Chromium does not start with its sandbox.
   browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
   mkdirSync(screenshotDir, { recursive: true });
 }
@@ -32,27 +32,27 @@ export async function stopBrowser() {
 /** Opens a screen in its own window, signed in as a role, and passes it to `use`. Console errors fail the test.
  * @param {string} hash `/stream?key=record:1`
  * @param {(page: import("playwright-core").Page) => Promise<void>} use
- * @param {{role?: string | null, width?: number, height?: number, complaints?: RegExp}} [wish] `complaints` are those
- *   that are expected */
-export async function openPage(hash, use, { role = "admin", width = 1280, height = 800, complaints } = {}) {
+ * @param {{role?: string | null, width?: number, height?: number, expectedErrors?: RegExp}} [options] console errors that
+ *   match `expectedErrors` are ignored */
+export async function openPage(hash, use, { role = "admin", width = 1280, height = 800, expectedErrors } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce", timezoneId: "Europe/Berlin" });
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: testServer.url });
   context.setDefaultTimeout(TIMEOUT_MS);
   const page = await context.newPage();
-  const heard = [];
+  const consoleMessages = [];
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) heard.push(message.text());
+    if (["error", "warning"].includes(message.type())) consoleMessages.push(message.text());
   });
-  page.on("pageerror", (error) => heard.push(String(error.stack ?? error)));
+  page.on("pageerror", (error) => consoleMessages.push(String(error.stack ?? error)));
   try {
     const token = role === null ? "" : `#token=${testServer.tokens[role]}&to=${encodeURIComponent(hash)}`;
     await page.goto(`${testServer.url}/${token}`);
     await use(page);
-    assert.equal(await page.evaluate("window.stolen"), undefined, "something was run that a user had written");
-    assert.deepEqual(heard.filter((text) => !complaints?.test(text)), []);
+    assert.equal(await page.evaluate("window.stolen"), undefined, "a script in a user's text was executed");
+    assert.deepEqual(consoleMessages.filter((text) => !expectedErrors?.test(text)), []);
   } catch (error) {
     await page.screenshot({ path: join(screenshotDir, `failed-${specName}.png`) }).catch(() => {});
-    if (heard.length) error.message += `\nThe page complained:\n${heard.join("\n")}`;
+    if (consoleMessages.length) error.message += `\nMessages of the browser console:\n${consoleMessages.join("\n")}`;
     throw error;
   } finally {
     await context.close();
@@ -70,16 +70,16 @@ export async function navigateTo(page, hash) {
  * @param {import("playwright-core").Page} page */
 export async function bufferDeliveries(page) {
   await page.evaluate(() => {
-    const real = window.requestAnimationFrame;
-    window.held = [];
-    window.requestAnimationFrame = (frame) => window.held.push(frame);
+    const realRequest = window.requestAnimationFrame;
+    window.bufferedFrames = [];
+    window.requestAnimationFrame = (frame) => window.bufferedFrames.push(frame);
     window.deliver = () => {
-      window.requestAnimationFrame = real;
-      for (const frame of window.held) real(frame);
+      window.requestAnimationFrame = realRequest;
+      for (const frame of window.bufferedFrames) realRequest(frame);
     };
   });
   return async () => {
-    await page.waitForFunction(() => window.held.length > 0, undefined, { polling: 50 });
+    await page.waitForFunction(() => window.bufferedFrames.length > 0, undefined, { polling: 50 });
     await page.evaluate(() => window.deliver());
   };
 }
@@ -87,27 +87,27 @@ export async function bufferDeliveries(page) {
 /** Checks accessibility and the width on a phone, and takes screenshots.
  * @param {import("playwright-core").Page} page @param {string} name */
 export async function checkScreen(page, name) {
-  const before = page.viewportSize();
-  for (const [label, width, theme] of [["light", before.width, "light"], ["dark", before.width, "dark"], ["small", 400, "light"]]) {
-    await page.setViewportSize({ width, height: before.height });
+  const originalSize = page.viewportSize();
+  for (const [label, width, theme] of [["light", originalSize.width, "light"], ["dark", originalSize.width, "dark"], ["small", 400, "light"]]) {
+    await page.setViewportSize({ width, height: originalSize.height });
     await page.emulateMedia({ colorScheme: theme });
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await page.screenshot({ path: join(screenshotDir, `${name}-${label}.png`) });
     await checkAccessibility(page, `${name}, ${label}`);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= width, `${name} is ${wide} px wide where there are ${width}`);
+    const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(scrollWidth <= width, `${name} is ${scrollWidth} px wide in a window of ${width} px`);
   }
-  await page.setViewportSize(before);
+  await page.setViewportSize(originalSize);
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-/** @param {import("playwright-core").Page} page @param {string} what */
-export async function checkAccessibility(page, what) {
-  const there = await page.evaluate("typeof axe");
-  if (there === "undefined") await page.evaluate(axeSource);
+/** @param {import("playwright-core").Page} page @param {string} label for the failure message */
+export async function checkAccessibility(page, label) {
+  const axeType = await page.evaluate("typeof axe");
+  if (axeType === "undefined") await page.evaluate(axeSource);
   const { violations } = await page.evaluate("axe.run(document, {resultTypes: ['violations']})");
   const findings = violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.slice(0, 4).map((node) => `    ${node.html}`).join("\n")}`);
-  assert.deepEqual(findings, [], `axe on ${what}`);
+  assert.deepEqual(findings, [], `axe on ${label}`);
 }
 
 /** The number of elements in the page. */

@@ -7,22 +7,22 @@ import { checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const ARTICLE = "/chains/publish/article";
-const chain = () => testServer.get("/api/v1/chains/publish/article");
+const readChain = () => testServer.get("/api/v1/chains/publish/article");
 const node = (page, name) => page.locator(".chain-node").filter({ has: page.locator(".node-id", { hasText: new RegExp(`^${name}$`) }) });
-const nodeAction = (page, name, word) => node(page, name).locator(".node-handler", { hasText: word });
+const nodeStateLabel = (page, name, label) => node(page, name).locator(".node-handler", { hasText: label });
 
 test("chains: the layout puts nodes in layers without overlaps, and handles cycles", () => {
   const sizes = { along: 100, across: 40, gapAlong: 50, gapAcross: 20 };
   const next = (from, to) => ({ from, to, kind: "next" });
   const error = (from, to) => ({ from, to, kind: "error" });
-  const plain = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
-  const at = Object.fromEntries(plain.nodes.map((node) => [node.id, node]));
-  assert.deepEqual(plain.nodes.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
-  assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "the usual way is straight");
-  assert.equal(plain.edges.find((edge) => edge.from === "a" && edge.to === "failed").points.length, 3, "it goes around what lies between");
+  const acyclic = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
+  const at = Object.fromEntries(acyclic.nodes.map((node) => [node.id, node]));
+  assert.deepEqual(acyclic.nodes.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
+  assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "nodes on next edges are aligned");
+  assert.equal(acyclic.edges.find((edge) => edge.from === "a" && edge.to === "failed").points.length, 3, "the edge has a waypoint in the skipped layer");
 
-  const circle = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
-  assert.deepEqual(circle.edges.filter((edge) => edge.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
+  const cyclic = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
+  assert.deepEqual(cyclic.edges.filter((edge) => edge.isBack).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
 
   const ids = Array.from({ length: 60 }, (_, n) => `n${n}`);
   const large = layoutChain(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
@@ -57,8 +57,8 @@ test("chains: a node is selected in the graph, stopped and processed again", asy
     await page.getByText("3 times, after 1 h, fixed").waitFor();
     await checkScreen(page, "chain");
     await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Stop" }).click();
-    await nodeAction(page, "deploy", "stopped").waitFor();
-    assert.equal((await chain()).nodes[1].action, "stop");
+    await nodeStateLabel(page, "deploy", "stopped").waitFor();
+    assert.equal((await readChain()).nodes[1].action, "stop");
 
     await page.getByRole("button", { name: "Add an order" }).click();
     await page.getByRole("dialog").getByLabel("Id").fill("picture-1");
@@ -75,7 +75,7 @@ test("chains: a node is selected in the graph, stopped and processed again", asy
     await page.getByRole("link", { name: "picture-1" }).waitFor();
     await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Process" }).click();
     await page.getByRole("link", { name: "picture-1" }).waitFor({ state: "detached" });
-    assert.equal((await chain()).nodes[1].action, "process");
+    assert.equal((await readChain()).nodes[1].action, "process");
     await testServer.waitUntil("/api/v1/orders?path=/publish/article,picture-1", ({ orders }) => orders.length === 0);
   });
 });
@@ -85,17 +85,17 @@ test("chains: skipping a node needs a confirmation", async () => {
     const actions = page.getByRole("group", { name: "Node action" });
     await actions.getByRole("button", { name: "Skip" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
-    assert.equal((await chain()).nodes[1].action, "process");
+    assert.equal((await readChain()).nodes[1].action, "process");
     // With the node skipped, waiting orders would move on: the set-back one is suspended.
     await testServer.post("/api/v1/orders/publish/article,118/suspend");
     await actions.getByRole("button", { name: "Skip" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Skip node" }).click();
-    await nodeAction(page, "deploy", "skipped").waitFor();
-    assert.equal((await chain()).nodes[1].action, "next_state");
+    await nodeStateLabel(page, "deploy", "skipped").waitFor();
+    assert.equal((await readChain()).nodes[1].action, "next_state");
     await checkScreen(page, "chain-skipped");
     await actions.getByRole("button", { name: "Process" }).click();
-    await nodeAction(page, "deploy", "skipped").waitFor({ state: "detached" });
-    assert.equal((await chain()).nodes[1].action, "process");
+    await nodeStateLabel(page, "deploy", "skipped").waitFor({ state: "detached" });
+    assert.equal((await readChain()).nodes[1].action, "process");
     await testServer.post("/api/v1/orders/publish/article,118/resume");
   }, { role: "operator" });
 });
@@ -105,19 +105,19 @@ test("chains: a chain is stopped and started, paused and resumed", async () => {
     await page.getByRole("button", { name: "Stop", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
     await page.getByText("Stopped", { exact: true }).waitFor();
-    assert.equal((await chain()).state, "stopped");
+    assert.equal((await readChain()).state, "stopped");
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.getByText("Stopped", { exact: true }).waitFor({ state: "detached" });
-    assert.equal((await chain()).state, "running");
+    assert.equal((await readChain()).state, "running");
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByLabel("Reason").fill(HOSTILE_TEXT);
     await page.getByLabel("Tenant").fill("shop");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText("for the tenant shop").waitFor();
-    assert.deepEqual((await chain()).rules.map(({ tenant, reason }) => [tenant, reason]), [["shop", HOSTILE_TEXT]]);
+    assert.deepEqual((await readChain()).rules.map(({ tenant, reason }) => [tenant, reason]), [["shop", HOSTILE_TEXT]]);
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
-    assert.deepEqual((await chain()).rules, []);
+    assert.deepEqual((await readChain()).rules, []);
   });
 });
 
@@ -126,17 +126,17 @@ test("chains: orders move in the graph", async () => {
     await page.emulateMedia({ reducedMotion: "no-preference" });
     await node(page, "render").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
-    const seen = page.locator(".moving-order circle").first().waitFor({ state: "attached" });
+    const dotShown = page.locator(".moving-order circle").first().waitFor({ state: "attached" });
     await testServer.post("/api/v1/orders", [1, 2, 3].map((n) => ({ path: `/publish/article,moves-${n}` })));
-    await seen;
+    await dotShown;
     await page.locator(".moving-order").first().waitFor({ state: "detached" });
     await testServer.put("/api/v1/chains/publish/article/nodes/render/action", { action: "stop" });
     await testServer.post("/api/v1/orders", Array.from({ length: 4 }, (_, n) => ({ path: `/publish/article,waits-${n}` })));
-    const before = (await chain()).nodes[0].orders;
+    const before = (await readChain()).nodes[0].orders;
     await node(page, "render").locator(".node-count", { hasText: String(before) }).waitFor();
     for (let n = 0; n < 4; n += 1) await testServer.delete(`/api/v1/orders/publish/article,waits-${n}`);
     await testServer.put("/api/v1/chains/publish/article/nodes/render/action", { action: "process" });
-    await nodeAction(page, "render", "stopped").waitFor({ state: "detached" });
+    await nodeStateLabel(page, "render", "stopped").waitFor({ state: "detached" });
   });
 });
 

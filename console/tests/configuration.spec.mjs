@@ -8,7 +8,7 @@ import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 test("configuration: settings show their origin, can be searched, and include defaults on request", async () => {
   await openPage("/configuration", async (page) => {
     const settings = page.getByRole("region", { name: /^Settings,/ });
-    await settings.getByText("store: sqlite:world.db").waitFor();
+    await settings.getByText("store: sqlite:test.db").waitFor();
     await settings.getByText("pointsman.yml:1", { exact: true }).waitFor();
     await page.getByText("emits heartbeat, which is routed to no handler").waitFor();
     assert.equal(await settings.getByText("max_connections").count(), 0);
@@ -16,10 +16,10 @@ test("configuration: settings show their origin, can be searched, and include de
     await page.getByRole("button", { name: "Show defaults" }).click();
     await settings.getByText("max_connections: 1024").waitFor();
     await page.getByLabel("Search the settings").fill("timezone");
-    await settings.getByText("store: sqlite:world.db").waitFor({ state: "detached" });
+    await settings.getByText("store: sqlite:test.db").waitFor({ state: "detached" });
     await settings.getByText("timezone: Europe/Berlin").first().waitFor();
     await settings.getByText("sources:").waitFor();
-    await page.getByLabel("Search the settings").fill("no such thing at all");
+    await page.getByLabel("Search the settings").fill("no such setting");
     await page.getByText("No setting matches.").waitFor();
   });
 });
@@ -32,11 +32,11 @@ test("configuration: a faulty change is rejected with its errors, a good one app
     await page.getByText("were not applied").waitFor();
     await page.getByText("Rejected").first().waitFor();
     await page.locator("pre").filter({ hasText: "onerror" }).first().waitFor();
-    await checkScreen(page, "configuration-refused");
-    const refused = await testServer.get("/api/v1/config");
-    assert.equal(refused.loaded_at, before.loaded_at);
-    assert.equal(refused.reloads.length, before.reloads.length + 1);
-    assert.ok(!JSON.stringify(refused).includes("hunter2"));
+    await checkScreen(page, "configuration-rejected");
+    const rejected = await testServer.get("/api/v1/config");
+    assert.equal(rejected.loaded_at, before.loaded_at);
+    assert.equal(rejected.reloads.length, before.reloads.length + 1);
+    assert.ok(!JSON.stringify(rejected).includes("hunter2"));
     assert.equal(await page.getByText("hunter2").count(), 0);
     testServer.configure((yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  fresh: {run: {http: \"TARGET/x\", headers: {x-key: hunter2}}}\n".replace("TARGET", testServer.target.url)));
     await page.getByText("Applied").first().waitFor();

@@ -6,7 +6,7 @@ import { navigateTo, checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 test("event: shows value, context, tasks and caused events", async () => {
-  const id = testServer.published.eventId;
+  const id = testServer.publishedEvent.eventId;
   await testServer.waitUntil(`/api/v1/events/${id}`, ({ caused }) => caused[0]?.caused.length === 1);
   await openPage(`/events/${id}`, async (page) => {
     await page.getByRole("heading", { name: "record.published" }).waitFor();
@@ -28,21 +28,21 @@ test("event: shows value, context, tasks and caused events", async () => {
   });
 });
 
-test("event: keys go to the previous and next event of the object", async () => {
-  const { events } = await testServer.emit([1, 2, 3].map((n) => ({ type: `walked.${n}`, key: "walked:1" })));
+test("event: shortcuts open the previous and next event of the object", async () => {
+  const { events } = await testServer.emit([1, 2, 3].map((n) => ({ type: `neighbour.${n}`, key: "neighbour:1" })));
   await openPage(`/events/${events[1].eventId}`, async (page) => {
-    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
+    await page.locator(".object-events .current-event").getByText("neighbour.2").waitFor();
     await page.keyboard.press("[");
-    await page.locator(".object-events .current-event").getByText("walked.1").waitFor();
+    await page.locator(".object-events .current-event").getByText("neighbour.1").waitFor();
     await page.keyboard.press("]");
-    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
-    await testServer.emit({ type: "walked.4", key: "walked:1" });
-    await page.locator(".object-events").getByText("walked.4").waitFor();
+    await page.locator(".object-events .current-event").getByText("neighbour.2").waitFor();
+    await testServer.emit({ type: "neighbour.4", key: "neighbour:1" });
+    await page.locator(".object-events").getByText("neighbour.4").waitFor();
   });
 });
 
 test("event: its tasks are updated live", async () => {
-  const { eventId } = await testServer.emit({ type: "record.published", key: "seen:1", value: { wait: true } });
+  const { eventId } = await testServer.emit({ type: "record.published", key: "live:1", value: { wait: true } });
   await openPage(`/events/${eventId}`, async (page) => {
     await page.getByRole("region", { name: "Tasks of this event" }).getByText("Succeeded").nth(2).waitFor();
     await page.locator(".tree").getByText("mail.sent").waitFor();
@@ -50,12 +50,12 @@ test("event: its tasks are updated live", async () => {
 });
 
 test("event: long numbers keep their digits, and large values are bounded", async () => {
-  const send = (text) => fetch(`${testServer.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" } }).then((answer) => answer.json());
-  const { eventId } = await send('{"type":"long","value":{"number":12345678901234567890,"fraction":1.50}}');
-  const many = await testServer.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
+  const emitRawJson = (text) => fetch(`${testServer.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" } }).then((response) => response.json());
+  const { eventId } = await emitRawJson('{"type":"long","value":{"number":12345678901234567890,"fraction":1.50}}');
+  const large = await testServer.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
   await openPage(`/events/${eventId}`, async (page) => {
     await page.getByText("12345678901234567890").waitFor();
-    await navigateTo(page, `/events/${many.eventId}`);
+    await navigateTo(page, `/events/${large.eventId}`);
     await page.getByText("20,000 items").waitFor();
     await page.locator(".json-toggle").nth(1).click();
     await page.getByText("Show 100 of 19900 more").waitFor();
@@ -73,7 +73,7 @@ test("event: engine events, unknown ids and invalid ids are shown", async () => 
     await checkScreen(page, "event-none");
     await navigateTo(page, "/events/abc");
     await page.getByText("Not an event id").waitFor();
-  }, { complaints: /404/ });
+  }, { expectedErrors: /404/ });
 });
 
 test("event: names chosen by users are rendered as text", async () => {
@@ -81,6 +81,6 @@ test("event: names chosen by users are rendered as text", async () => {
   await openPage(`/events/${eventSnapshots[0].eventId}`, async (page) => {
     await page.getByText(HOSTILE_TEXT).first().waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
-    await checkScreen(page, "event-evil");
+    await checkScreen(page, "event-hostile");
   });
 });

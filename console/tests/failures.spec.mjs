@@ -6,7 +6,7 @@ import { checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const groupRows = (page) => page.locator(".failures .table-box tbody tr:not(.spacer-row)");
-const attempts = async (tenant) => (await testServer.get(`/api/v1/tasks?tenant=${tenant}`)).tasks.map((task) => [task.key, task.status, task.attempt]).sort();
+const listAttempts = async (tenant) => (await testServer.get(`/api/v1/tasks?tenant=${tenant}`)).tasks.map((task) => [task.key, task.status, task.attempt]).sort();
 
 /** Creates failures whose kind depends on the key; ids and numbers differ. */
 async function createFailures(tenant, kinds) {
@@ -21,28 +21,28 @@ test("failures: similar errors form one group, and exactly its tasks are run aga
     await page.getByText("5 failed tasks in 2 groups").waitFor();
     assert.deepEqual(await groupRows(page).locator("td:first-child").allInnerTexts(), ["3", "2"]);
     await groupRows(page).first().click();
-    const trouble = page.getByRole("region", { name: "Failure group" });
-    await trouble.getByText("torn at alpha").waitFor();
+    const groupDetail = page.getByRole("region", { name: "Failure group" });
+    await groupDetail.getByText("torn at alpha").waitFor();
     assert.match(await page.evaluate(() => location.hash), /open=[0-9a-f]{8}/);
     await checkScreen(page, "failures");
     await page.getByRole("link", { name: "3 tasks" }).click();
     await page.waitForFunction(() => location.hash === "#/tasks?tenant=fail-a&handler=draft&status=FAILED");
     await page.goBack();
     testServer.target.replies.draft = () => ({});
-    await trouble.getByRole("button", { name: "Run 3 again" }).click();
+    await groupDetail.getByRole("button", { name: "Run 3 again" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run 3 again" }).click();
     await page.getByText("3 tasks of draft will be run again").waitFor();
     await page.getByText("2 failed tasks in 1 group").waitFor();
     // They may still be running when they no longer count as failed.
-    for (let looks = 0; looks < 200 && (await attempts("fail-a")).some(([, status]) => status === "RUNNING" || status === "SCHEDULED"); looks += 1) {
+    for (let checks = 0; checks < 200 && (await listAttempts("fail-a")).some(([, status]) => status === "RUNNING" || status === "SCHEDULED"); checks += 1) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    assert.deepEqual(await attempts("fail-a"), [
+    assert.deepEqual(await listAttempts("fail-a"), [
       ["alpha:1", "SUCCESS", 2], ["alpha:2", "SUCCESS", 2], ["alpha:3", "SUCCESS", 2], ["beta:1", "FAILED", 1], ["beta:2", "FAILED", 1]]);
     // The rest is all failures of the handler: a redrive is used.
     await groupRows(page).first().click();
-    await trouble.getByText(HOSTILE_TEXT.slice(0, 19)).waitFor();
-    await trouble.getByRole("button", { name: "Run 2 again" }).click();
+    await groupDetail.getByText(HOSTILE_TEXT.slice(0, 19)).waitFor();
+    await groupDetail.getByRole("button", { name: "Run 2 again" }).click();
     await page.getByRole("dialog", { name: "Redrive" }).getByText("2 tasks").waitFor();
     await page.getByRole("button", { name: "Run 2 again" }).last().click();
     await page.getByText("No failure matches").waitFor();
@@ -70,8 +70,8 @@ test("failures: a viewer cannot run tasks again", async () => {
   }, { role: "viewer" });
 });
 
-/** A generated failed task: 7,000 of three kinds. */
-function sampleFailures(n) {
+/** Generates a failed task; `n` selects one of three kinds. */
+function sampleFailure(n) {
   const at = new Date(1_794_700_000_000 - n * 1000).toISOString();
   const kind = ["error", "missing", "step"][n % 3];
   return { id: `h_x_00000000-0000-8000-8000-${String(n).padStart(12, "0")}`, source: "h", collection: "x", priority: 100, created_at: at, started_at: at, finished_at: at,
@@ -80,12 +80,12 @@ function sampleFailures(n) {
 }
 
 test("failures: the searched range is shown, and each kind has its own action", async () => {
-  const MANY = 7000;
+  const TASK_COUNT = 7000;
   await openPage("/failures", async (page) => {
     await page.route("**/api/v1/tasks?*", (route) => {
       const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0);
-      const tasks = Array.from({ length: Math.min(1000, MANY - from) }, (_, n) => sampleFailures(from + n));
-      return route.fulfill({ json: { eventId: 1, tasks, next: from + 1000 < MANY ? String(from + 1000) : null } });
+      const tasks = Array.from({ length: Math.min(1000, TASK_COUNT - from) }, (_, n) => sampleFailure(from + n));
+      return route.fulfill({ json: { eventId: 1, tasks, next: from + 1000 < TASK_COUNT ? String(from + 1000) : null } });
     });
     await page.reload();
     await page.getByText(/5,000 failed tasks in 3 groups, created since .* There are older ones\./).waitFor();
@@ -104,5 +104,5 @@ test("failures: the searched range is shown, and each kind has its own action", 
 test("failures: a failed read is reported", async () => {
   await openPage("/failures?handler=no%20name", async (page) => {
     await page.getByText("The failures could not be loaded").waitFor();
-  }, { complaints: /400/ });
+  }, { expectedErrors: /400/ });
 });

@@ -15,32 +15,32 @@ const testsDir = dirname(fileURLToPath(import.meta.url));
 const root = join(testsDir, "..");
 
 test("files: the type check passes", () => {
-  const checked = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
-  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
+  const result = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
+  assert.equal(result.status, 0, result.stdout + result.stderr);
 });
 
 test("files: vendored files are identical to those of their packages", () => {
   for (const { name, text } of expectedFiles()) {
-    assert.equal(sha256(readFileSync(join(vendor, name), "utf8")), sha256(text), `vendor/${name}; node vendor.mjs --write makes it anew`);
+    assert.equal(sha256(readFileSync(join(vendor, name), "utf8")), sha256(text), `vendor/${name}; run node vendor.mjs --write to update it`);
   }
   assert.equal(readFileSync(join(vendor, "checksums.txt"), "utf8"), checksums());
 });
 
 /** All modules of the console, relative to the served folder. */
 function listModules() {
-  const below = ["data", "parts", "shell", "screens"].flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`));
-  return ["main.js", ...below.filter((name) => name.endsWith(".js"))];
+  const nested = ["data", "parts", "shell", "screens"].flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`));
+  return ["main.js", ...nested.filter((name) => name.endsWith(".js"))];
 }
 
 test("files: served modules equal the source without comments", async () => {
-  const meaning = (text) => JSON.stringify(parse(text, { ecmaVersion: "latest", sourceType: "module" }), (name, value) => {
+  const syntaxTree = (text) => JSON.stringify(parse(text, { ecmaVersion: "latest", sourceType: "module" }), (name, value) => {
     if (typeof value === "bigint" || value instanceof RegExp) return String(value);
     return name === "start" || name === "end" ? undefined : value;
   });
   for (const name of listModules()) {
     const served = await (await fetch(`${testServer.url}/console/dev/${name}`)).text();
     assert.doesNotMatch(served, /^\s*\/\//m, name);
-    assert.equal(meaning(served), meaning(readFileSync(join(root, name), "utf8")), name);
+    assert.equal(syntaxTree(served), syntaxTree(readFileSync(join(root, name), "utf8")), name);
   }
 });
 
@@ -61,8 +61,8 @@ test("files: the first load is below 80 kB", async () => {
   const files = ["/", ...new Set(paths.filter((path) => path.startsWith("/console/")))];
   let bytes = 0;
   for (const path of files) {
-    const answer = await fetch(testServer.url + path, { headers: { "accept-encoding": "gzip", accept: "text/html" } });
-    bytes += Number(answer.headers.get("content-length"));
+    const response = await fetch(testServer.url + path, { headers: { "accept-encoding": "gzip", accept: "text/html" } });
+    bytes += Number(response.headers.get("content-length"));
   }
   console.log(`the first load: ${files.length} files, ${(bytes / 1000).toFixed(1)} kB`);
   assert.ok(files.length > 40 && bytes < 80_000, `${files.length} files, ${bytes} bytes`);

@@ -10,7 +10,7 @@ export const HOSTILE_TEXT = `<img src=x onerror="window.stolen=1"><script>window
 export class HandlerTarget {
   constructor() {
     /** Requests that wait for `release`. */
-    this.waiting = [];
+    this.pendingReplies = [];
     /** @type {Record<string, Reply>} */
     this.replies = {
       bill: (_, headers) => ({ body: {
@@ -22,7 +22,7 @@ export class HandlerTarget {
       flaky: () => ({ status: 422, body: { log: [`no luck ${HOSTILE_TEXT}`] } }),
       patient: () => ({ status: 422, body: { log: ["not yet"] } }),
       strict: (body) => (body?.bad ? { status: 422, body: { log: ["it is bad"] } } : {}),
-      slow: () => new Promise((resolve) => this.waiting.push(() => resolve({ body: { log: ["let go"] } }))),
+      slow: () => new Promise((resolve) => this.pendingReplies.push(() => resolve({ body: { log: ["released"] } }))),
       busy: () => ({ status: 503, headers: { "retry-after": "3600" } }),
       render: (body) => ({ body: { result: { ...body.value, rendered: true }, log: ["rendering"] } }),
       deploy: (body) => (body.value?.fail ? { status: 422, body: { log: ["the wire is cut"] } } : { body: { log: ["deployed"] } }),
@@ -33,14 +33,14 @@ export class HandlerTarget {
 
   /** Completes all waiting requests. */
   release() {
-    for (const go of this.waiting.splice(0)) go();
+    for (const sendReply of this.pendingReplies.splice(0)) sendReply();
   }
 
   async start() {
     this.server = createServer(async (request, response) => {
-      const pieces = [];
-      for await (const piece of request) pieces.push(piece);
-      const text = Buffer.concat(pieces).toString();
+      const chunks = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const text = Buffer.concat(chunks).toString();
       const name = (request.url ?? "").slice(1);
       const body = text ? JSON.parse(text) : null;
       const reply = (await this.replies[name]?.(body, request.headers)) ?? {};

@@ -24,7 +24,7 @@ test("handlers: the list shows states and is filtered by the address", async () 
     await page.getByLabel("Name").fill("fla");
     await handlerRow(page, "mail").waitFor({ state: "detached" });
     assert.match(await page.evaluate(() => location.hash), /tenant=shop/);
-    await page.getByLabel("Name").fill("there is none like this");
+    await page.getByLabel("Name").fill("no such handler");
     await page.getByText("No handler matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await handlerRow(page, "mail").waitFor();
@@ -38,9 +38,9 @@ test("handlers: the list shows states and is filtered by the address", async () 
 test("handlers: rates are computed from successive samples", async () => {
   await openPage("/handlers?name=quick", async (page) => {
     await handlerRow(page, "quick").waitFor();
-    let seen = false;
-    const work = (async () => {
-      for (let n = 0; !seen && n < 200; n += 1) {
+    let isDone = false;
+    const emitting = (async () => {
+      for (let n = 0; !isDone && n < 200; n += 1) {
         await testServer.emit(Array.from({ length: 20 }, (_, i) => ({ type: "quick", key: `rate:${n}:${i}` })));
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
@@ -48,8 +48,8 @@ test("handlers: rates are computed from successive samples", async () => {
     try {
       await handlerRow(page, "quick").getByRole("cell").last().filter({ hasText: /[1-9]/ }).waitFor();
     } finally {
-      seen = true;
-      await work;
+      isDone = true;
+      await emitting;
     }
   });
 });
@@ -57,9 +57,9 @@ test("handlers: rates are computed from successive samples", async () => {
 test("handlers: the detail page shows settings, routes and queues by tenant", async () => {
   await openPage("/handlers/mail", async (page) => {
     await page.getByText("calls an HTTP target").waitFor();
-    const leads = page.getByRole("region", { name: "Routes to this handler" });
-    await leads.getByText("record.published").waitFor();
-    await leads.getByText("invoice.made").waitFor();
+    const routes = page.getByRole("region", { name: "Routes to this handler" });
+    await routes.getByText("record.published").waitFor();
+    await routes.getByText("invoice.made").waitFor();
     await navigateTo(page, "/handlers/render");
     await page.getByRole("region", { name: "Routes to this handler" }).getByText("/publish/article").waitFor();
     await navigateTo(page, "/handlers/slow");
@@ -68,22 +68,22 @@ test("handlers: the detail page shows settings, routes and queues by tenant", as
     await page.getByRole("region", { name: "Queues", exact: true }).first().getByText("default").waitFor();
     await page.locator(".u-wrap").waitFor();
     await checkScreen(page, "handler");
-    await navigateTo(page, "/handlers/nobody");
+    await navigateTo(page, "/handlers/unknown");
     await page.getByText("Not found").waitFor();
-  }, { complaints: /404/ });
+  }, { expectedErrors: /404/ });
 });
 
-test("handlers: an operator pauses and resumes one; author and reason are shown", async () => {
+test("handlers: an operator pauses and resumes a handler; author and reason are shown", async () => {
   await openPage("/handlers/mail", async (page) => {
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
     await page.getByLabel("Reason").fill(`no stamps ${HOSTILE_TEXT}`);
-    await checkAccessibility(page, "the dialog of a pause");
+    await checkAccessibility(page, "pause dialog");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText(`no stamps ${HOSTILE_TEXT}`).waitFor();
     const [rule] = (await readHandler("mail")).rules;
     assert.deepEqual([rule.kind, rule.tenant, rule.by, rule.reason], ["pause", null, "the-operator", `no stamps ${HOSTILE_TEXT}`]);
     await page.getByText("by the-operator").waitFor();
-    assert.equal(await page.getByRole("button", { name: "Block" }).count(), 0, "a block is an admin's");
+    assert.equal(await page.getByRole("button", { name: "Block" }).count(), 0, "only admins can block");
     await checkScreen(page, "handler-paused");
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
@@ -143,8 +143,8 @@ test("handlers: older events are replayed to a new handler", async () => {
   const { events } = await testServer.emit([1, 2, 3].map((n) => ({ type: "quick", key: `again:${n}` })));
   testServer.configure((yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  copier: {run: pull}\n").replace("quick: [quick]", "quick: [quick, copier]"));
   await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "copier"));
-  const tasks = async () => (await testServer.get("/api/v1/tasks?handler=copier")).tasks;
-  assert.deepEqual(await tasks(), []);
+  const listTasks = async () => (await testServer.get("/api/v1/tasks?handler=copier")).tasks;
+  assert.deepEqual(await listTasks(), []);
   await openPage("/handlers/copier", async (page) => {
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByLabel("From event").fill("yesterday");
@@ -153,17 +153,17 @@ test("handlers: older events are replayed to a new handler", async () => {
     await page.getByLabel("From event").fill(String(events[1].eventId));
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
     await page.getByText("2 events replayed to copier").waitFor();
-    assert.deepEqual((await tasks()).map(({ key }) => key).sort(), ["again:2", "again:3"]);
+    assert.deepEqual((await listTasks()).map(({ key }) => key).sort(), ["again:2", "again:3"]);
     await page.locator(".task-counts").getByRole("link", { name: "2" }).waitFor();
   }, { role: "operator" });
-  for (const { id } of await tasks()) await testServer.post(`/api/v1/tasks/${id}/cancel`);
+  for (const { id } of await listTasks()) await testServer.post(`/api/v1/tasks/${id}/cancel`);
   testServer.configure();
   await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "copier"));
 });
 
 test("handlers: missing tasks are counted and adopted", async () => {
-  const there = (yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  mislaid: {run: pull}\n").replace("\nevent_handlers:\n", "\nevent_handlers:\n  mislaid: [mislaid]\n");
-  testServer.configure(there);
+  const withMislaid = (yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  mislaid: {run: pull}\n").replace("\nevent_handlers:\n", "\nevent_handlers:\n  mislaid: [mislaid]\n");
+  testServer.configure(withMislaid);
   await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "mislaid"));
   const { events } = await testServer.emit([1, 2].map((n) => ({ type: "mislaid", key: `mislaid:${n}` })));
   await openPage("/handlers/mislaid", async (page) => {
@@ -173,14 +173,14 @@ test("handlers: missing tasks are counted and adopted", async () => {
     await page.getByText("2 tasks are missing").waitFor();
     assert.equal(await page.getByRole("button", { name: "Adopt" }).count(), 0);
     await checkScreen(page, "handler-gone");
-    testServer.configure(there);
+    testServer.configure(withMislaid);
     await page.getByRole("button", { name: "Adopt" }).click();
     await page.getByText("Missing tasks of mislaid were adopted").waitFor();
     const { counts } = await readHandler("mislaid");
     assert.deepEqual([counts.missing, counts.ready], [0, 2]);
     await page.getByRole("button", { name: "Adopt" }).waitFor({ state: "detached" });
     for (const { tasks } of events) await testServer.post(`/api/v1/tasks/${tasks[0]}/cancel`);
-  }, { complaints: /404/ });
+  }, { expectedErrors: /404/ });
   testServer.configure();
   await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "mislaid"));
 });

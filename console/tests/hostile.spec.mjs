@@ -16,7 +16,7 @@ const TENANTS = ["__proto__", "constructor", "..."];
 /** A member named `__proto__` cannot be written as an object literal. */
 const VALUE = JSON.parse(`{"__proto__": {"stolen": 1}, "constructor": ${JSON.stringify(HOSTILE_TEXT)}, "toString": null, "link": "javascript:window.stolen=1"}`);
 
-const params = (members) => new URLSearchParams(members).toString();
+const queryString = (members) => new URLSearchParams(members).toString();
 
 test("hostile: every key is listed and opens its own object", async () => {
   const { events } = await testServer.emit(KEYS.map((key) => ({ type: TYPES[0], key, value: VALUE, context: { note: HOSTILE_TEXT } })));
@@ -29,7 +29,7 @@ test("hostile: every key is listed and opens its own object", async () => {
       assert.equal(new URL(page.url()).pathname, "/", key);
       await navigateTo(page, `/events/${events[n].eventId}`);
       await page.getByRole("heading", { name: TYPES[0] }).waitFor();
-      const links = await page.locator("main a").evaluateAll((all) => all.map((one) => one.protocol));
+      const links = await page.locator("main a").evaluateAll((all) => all.map((link) => link.protocol));
       assert.ok(links.every((protocol) => ["http:", "https:"].includes(protocol)), `${key}: ${links}`);
     }
   });
@@ -37,22 +37,22 @@ test("hostile: every key is listed and opens its own object", async () => {
 
 test("hostile: hostile types and tenants are filtered, counted and shown like others", async () => {
   await testServer.emit(TENANTS.flatMap((tenant) => TYPES.map((type) => ({ type, tenant, key: "hostile:1", value: VALUE }))));
-  await testServer.waitUntil(`/api/v1/tasks?${params({ key: "hostile:1", status: "SUCCESS" })}`, ({ tasks }) => tasks.length === TENANTS.length * TYPES.length);
+  await testServer.waitUntil(`/api/v1/tasks?${queryString({ key: "hostile:1", status: "SUCCESS" })}`, ({ tasks }) => tasks.length === TENANTS.length * TYPES.length);
   await openPage("/tasks", async (page) => {
     const rows = page.locator(".table-box tbody tr:not(.spacer-row)");
     for (const tenant of TENANTS) {
-      await navigateTo(page, `/tasks?${params({ tenant, key: "hostile:1" })}`);
+      await navigateTo(page, `/tasks?${queryString({ tenant, key: "hostile:1" })}`);
       await page.waitForFunction((count) => document.querySelectorAll(".table-box tbody tr:not(.spacer-row)").length === count, TYPES.length);
       for (const type of TYPES) await rows.getByText(type.slice("record.".length)).first().waitFor();
-      await navigateTo(page, `/stream?${params({ tenant, return: TYPES[0] })}`);
+      await navigateTo(page, `/stream?${queryString({ tenant, return: TYPES[0] })}`);
       await page.getByText("hostile:1").first().waitFor();
-      await navigateTo(page, `/objects/hostile%3A1?${params({ tenant })}`);
+      await navigateTo(page, `/objects/hostile%3A1?${queryString({ tenant })}`);
       await page.locator(".object .table-box").getByText(TYPES[0]).first().waitFor();
     }
     for (const screen of ["overview", "objects", "failures", "handlers", "handlers/index", "nodes", "audit"]) {
       await navigateTo(page, `/${screen}`);
       await page.locator("main h1, main h2").first().waitFor();
     }
-    assert.equal(await page.evaluate(() => ({}).stolen), undefined, "the prototype of all objects is as it was");
+    assert.equal(await page.evaluate(() => ({}).stolen), undefined, "Object.prototype is unchanged");
   });
 });

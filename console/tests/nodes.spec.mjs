@@ -27,7 +27,7 @@ test("nodes: a live node shows its slots and handlers", async () => {
   }, { role: "viewer" });
 });
 
-test("nodes: a replaced node is gone; handlers without a node are reported", async () => {
+test("nodes: a stopped node is shown as gone", async () => {
   await testServer.stopProcess();
   await testServer.startProcess();
   const { nodes } = await testServer.get("/api/v1/nodes");
@@ -37,6 +37,6 @@ test("nodes: a replaced node is gone; handlers without a node are reported", asy
     await page.getByRole("row").filter({ hasText: "Alive" }).click();
     await page.getByText("Can run", { exact: true }).last().waitFor();
     assert.match(await page.evaluate(() => location.hash), /node=\d+/);
-    await checkScreen(page, "nodes-two");
+    await checkScreen(page, "nodes-gone");
   });
 });

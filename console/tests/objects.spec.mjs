@@ -6,20 +6,20 @@ import { navigateTo, bufferDeliveries, checkScreen, openPage } from "./browser.m
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const objectPath = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
-const events = (page) => page.locator(".object .table-box tbody tr:not(.spacer-row)");
+const eventRows = (page) => page.locator(".object .table-box tbody tr:not(.spacer-row)");
 const readStatuses = async (key) => (await testServer.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
 
-/** Creates a halted lane with `behind` waiting tasks. */
-async function createHaltedLane(key, behind) {
+/** Creates a halted lane with `waitingCount` waiting tasks. */
+async function createHaltedLane(key, waitingCount) {
   testServer.target.replies.ledger = (body) => (body?.bad ? { status: 422, body: { log: [`torn ${HOSTILE_TEXT}`] } } : {});
-  await testServer.emit([{ type: "ledger", key, value: { bad: true } }, ...Array.from({ length: behind }, (_, n) => ({ type: "ledger", key, value: { n } }))]);
+  await testServer.emit([{ type: "ledger", key, value: { bad: true } }, ...Array.from({ length: waitingCount }, (_, n) => ({ type: "ledger", key, value: { n } }))]);
   await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams({ key, status: "FAILED" })}`, ({ tasks }) => tasks.length === 1);
 }
 
 test("objects: an object is found by key and tenant, among halted lanes, and among recent objects", async () => {
   await openPage("/objects", async (page) => {
-    const still = page.getByRole("region", { name: "Halted lanes" }).first();
-    await still.getByText("strict:1").waitFor();
+    const haltedLanes = page.getByRole("region", { name: "Halted lanes" }).first();
+    await haltedLanes.getByText("strict:1").waitFor();
     await testServer.emit({ type: "record.changed", key: `${HOSTILE_TEXT} again`, value: {} });
     await page.getByRole("region", { name: "Recently changed objects" }).getByText(`${HOSTILE_TEXT} again`).waitFor();
     await checkScreen(page, "objects");
@@ -29,9 +29,9 @@ test("objects: an object is found by key and tenant, among halted lanes, and amo
     await page.getByLabel("Tenant").fill("shop");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.hash === "#/objects/theirs%3A1?tenant=shop");
-    await events(page).first().waitFor();
+    await eventRows(page).first().waitFor();
     await page.goBack();
-    await still.getByText("strict:1").click();
+    await haltedLanes.getByText("strict:1").click();
     await page.getByRole("heading", { name: "strict:1" }).waitFor();
   });
 });
@@ -59,17 +59,17 @@ test("objects: events are listed newest first, with the status of their tasks", 
   await testServer.emit([1, 2, 3].map((n) => ({ type: "record.changed", key, value: { n, evil: HOSTILE_TEXT } })));
   await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams({ key, status: "SUCCESS" })}`, ({ tasks }) => tasks.length === 3);
   await openPage(objectPath(key), async (page) => {
-    await events(page).nth(2).waitFor();
-    const ids = async () => (await page.locator(".object tbody td:last-child").allInnerTexts()).map(Number);
-    const { events: known } = await testServer.get(`/api/v1/objects/${encodeURIComponent(key)}`);
-    assert.deepEqual(await ids(), known.map((event) => event.eventId));
+    await eventRows(page).nth(2).waitFor();
+    const shownIds = async () => (await page.locator(".object tbody td:last-child").allInnerTexts()).map(Number);
+    const { events: storedEvents } = await testServer.get(`/api/v1/objects/${encodeURIComponent(key)}`);
+    assert.deepEqual(await shownIds(), storedEvents.map((event) => event.eventId));
     await page.getByText("First event of the object.").waitFor();
     await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 3);
     await page.getByText("No open tasks for this object.").waitFor();
     const { events: [{ eventId }] } = await testServer.emit({ type: "record.changed", key, value: { n: 4 } });
     await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 4);
-    assert.equal((await ids())[0], eventId);
-    await checkScreen(page, "object-chain");
+    assert.equal((await shownIds())[0], eventId);
+    await checkScreen(page, "object-events");
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForFunction((id) => location.hash === `#/events/${id}`, eventId);
@@ -100,7 +100,7 @@ test("objects: a halted head without waiting tasks is shown, and continues after
   await createHaltedLane("objects:2", 0);
   await openPage(objectPath("objects:2"), async (page) => {
     await page.locator(".lane").getByText("no tasks behind it").waitFor();
-    assert.equal(await page.locator(".lane button").count(), 0, "a viewer has no ways out");
+    assert.equal(await page.locator(".lane button").count(), 0, "a viewer has no actions");
     testServer.target.replies.ledger = () => ({});
     const [{ id }] = (await testServer.get("/api/v1/tasks?key=objects:2")).tasks;
     await testServer.post(`/api/v1/tasks/${id}/retry`);
@@ -125,33 +125,33 @@ test("objects: a long lane is counted, and unordered handlers are shown", async 
   });
 });
 
-test("objects: waiting lanes say why", async () => {
+test("objects: waiting lanes show the reason", async () => {
   await openPage(objectPath("busy:1"), async (page) => {
     await page.locator(".lane .badge").getByText("Waiting", { exact: true }).first().waitFor();
     await page.locator(".lane-why").waitFor();
     await page.getByRole("link", { name: "Task details" }).click();
     await page.getByText("Why it is waiting").waitFor();
   });
-  let go;
-  testServer.target.replies.ledger = () => new Promise((resolve) => { go = () => resolve({}); });
+  let reply;
+  testServer.target.replies.ledger = () => new Promise((resolve) => { reply = () => resolve({}); });
   await testServer.emit({ type: "ledger", key: "objects:3" });
   await openPage(objectPath("objects:3"), async (page) => {
     await page.locator(".lane .badge").getByText("Running", { exact: true }).first().waitFor();
-    go();
+    reply();
     await page.getByText("No open tasks for this object.").waitFor();
   });
 });
 
-test("objects: an object without events says so, and a tenant token sees its own objects", async () => {
+test("objects: an object without events is reported as such, and a tenant token sees its own objects", async () => {
   await openPage(objectPath(`none ${HOSTILE_TEXT}`), async (page) => {
     await page.getByText("No events", { exact: true }).waitFor();
     await checkScreen(page, "object-unknown");
     await page.getByLabel("Tenant").fill("shop");
     await page.waitForFunction(() => location.hash.endsWith("?tenant=shop"));
     await page.getByText("No event of the tenant shop").waitFor();
-  }, { complaints: /404/ });
+  }, { expectedErrors: /404/ });
   await openPage(objectPath("theirs:1"), async (page) => {
-    await events(page).first().waitFor();
+    await eventRows(page).first().waitFor();
     assert.equal(await page.getByLabel("Tenant").count(), 0);
     await page.getByText("tenant shop").waitFor();
   }, { role: "shop" });

@@ -32,16 +32,16 @@ test("orders: the list is filtered and updated live", async () => {
 test("orders: a finished order is shown from its journal events", async () => {
   await openPage("/orders/publish/article,117", async (page) => {
     await page.getByText("Finished at done", { exact: true }).waitFor();
-    const way = page.getByRole("group", { name: "Timeline of /publish/article,117" });
-    await way.getByRole("button", { name: /render: step succeeded/ }).waitFor();
-    await way.getByRole("button", { name: /deploy: step succeeded/ }).waitFor();
-    await way.getByRole("img", { name: /done: finished/ }).waitFor();
+    const timeline = page.getByRole("group", { name: "Timeline of /publish/article,117" });
+    await timeline.getByRole("button", { name: /render: step succeeded/ }).waitFor();
+    await timeline.getByRole("button", { name: /deploy: step succeeded/ }).waitFor();
+    await timeline.getByRole("img", { name: /done: finished/ }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Suspend" }).count(), 0);
-    await checkScreen(page, "order-arrived");
+    await checkScreen(page, "order-finished");
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByText("tasks list --key /publish/article,117").waitFor();
     await page.keyboard.press("Escape");
-    await navigateTo(page, "/orders/publish/article,never-there");
+    await navigateTo(page, "/orders/publish/article,unknown");
     await page.getByText("the journal has no events of it").waitFor();
   });
 });
@@ -56,13 +56,13 @@ test("orders: a set-back order shows its retry time, and its failed step links t
   });
 });
 
-test("orders: an operator suspends, changes, resumes and removes one", async () => {
-  await testServer.post("/api/v1/orders", { path: "/publish/article,steered-1", delay: "1h", value: { title: HOSTILE_TEXT, long: 1 } });
-  await openPage("/orders/publish/article,steered-1", async (page) => {
+test("orders: an operator suspends, changes, resumes and removes an order", async () => {
+  await testServer.post("/api/v1/orders", { path: "/publish/article,changed-1", delay: "1h", value: { title: HOSTILE_TEXT, long: 1 } });
+  await openPage("/orders/publish/article,changed-1", async (page) => {
     await page.getByText("Planned", { exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Suspend" }).click();
     await page.getByText("Suspended: the order starts no step").waitFor();
-    assert.equal((await readOrder("steered-1")).suspended, true);
+    assert.equal((await readOrder("changed-1")).suspended, true);
 
     await page.getByRole("button", { name: "Change" }).click();
     await page.getByRole("dialog").getByLabel("Value").fill(`{"title": "better", "long": 12345678901234567890}`);
@@ -73,9 +73,9 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
     await page.getByRole("dialog").getByRole("button", { name: "Change" }).click();
     await page.getByText("12345678901234567890").waitFor();
     await page.getByText("at deploy").first().waitFor();
-    const changed = await readOrder("steered-1");
+    const changed = await readOrder("changed-1");
     assert.deepEqual([changed.node, changed.value.title, changed.planned_at.slice(0, 10)], ["deploy", "better", "2099-01-31"]);
-    const raw = await fetch(`${testServer.url}/api/v1/orders/publish/article,steered-1`, { headers: { authorization: `Bearer ${testServer.tokens.admin}` } });
+    const raw = await fetch(`${testServer.url}/api/v1/orders/publish/article,changed-1`, { headers: { authorization: `Bearer ${testServer.tokens.admin}` } });
     assert.match(await raw.text(), /12345678901234567890/, "long numbers keep their digits");
 
     await page.getByRole("button", { name: "Change" }).click();
@@ -84,14 +84,14 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
 
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Suspend" }).waitFor();
-    assert.equal((await readOrder("steered-1")).suspended, false);
+    assert.equal((await readOrder("changed-1")).suspended, false);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
-    assert.equal((await listOrder("steered-1")).orders.length, 1);
+    assert.equal((await listOrder("changed-1")).orders.length, 1);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
     await page.getByText("Removed", { exact: true }).waitFor();
-    assert.equal((await listOrder("steered-1")).orders.length, 0);
+    assert.equal((await listOrder("changed-1")).orders.length, 0);
     const { entries } = await testServer.get("/api/v1/audit?limit=4");
     assert.deepEqual(entries.map(({ action }) => action), ["remove", "resume", "change", "suspend"]);
   }, { role: "operator" });
@@ -154,20 +154,20 @@ test("orders: an order that ended through on_error is shown as failed", async ()
   }
 });
 
-test("orders: the list and the chain page say why an order is on hold, and show ids in full", async () => {
+test("orders: the list and the chain page show why an order is on hold, and its full id", async () => {
   await testServer.put("/api/v1/chains/publish/article/nodes/deploy/action", { action: "stop" });
   try {
     const { orders: [{ path }] } = await testServer.post("/api/v1/orders", { path: "/publish/article", value: { n: 2 } });
     const id = path.split(",")[1];
     assert.match(id, /^\d{16}$/);
-    await testServer.waitUntil(`/api/v1/orders?path=${path}`, ({ orders }) => orders[0]?.node === "deploy" && orders[0].held);
+    await testServer.waitUntil(`/api/v1/orders?path=${path}`, ({ orders }) => orders[0]?.node === "deploy" && orders[0].blocked_by);
     for (const screen of ["/orders", "/chains/publish/article"]) {
       await openPage(screen, async (page) => {
         const row = page.getByRole("row").filter({ hasText: id });
         await row.getByText("On hold").waitFor();
         await row.getByText(/node deploy.* stopped/).waitFor();
         const cell = row.locator("td").first();
-        assert.ok(await cell.evaluate((element) => element.scrollWidth <= element.clientWidth), `the id is cut on ${screen}`);
+        assert.ok(await cell.evaluate((element) => element.scrollWidth <= element.clientWidth), `the id is truncated on ${screen}`);
       }, { role: "viewer" });
     }
     await openPage(`/orders${path}`, async (page) => {

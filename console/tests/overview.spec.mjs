@@ -37,12 +37,12 @@ test("overview: the backlog equals that of the API, and failures appear live", a
 });
 
 test("overview: tasks of paused handlers are not counted as ready", async () => {
-  const ready = async (wanted) => (await testServer.get("/api/v1/handlers")).handlers.filter(wanted).reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
+  const countReady = async (isIncluded) => (await testServer.get("/api/v1/handlers")).handlers.filter(isIncluded).reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
   await testServer.put("/api/v1/handlers/quick/pause", {});
-  await testServer.emit([1, 2, 3].map((n) => ({ type: "quick", key: `held:${n}` })));
-  assert.equal(await ready(({ name }) => name === "quick"), 3);
+  await testServer.emit([1, 2, 3].map((n) => ({ type: "quick", key: `paused:${n}` })));
+  assert.equal(await countReady(({ name }) => name === "quick"), 3);
   await openPage("/overview", async (page) => {
-    await page.getByText(`${await ready(({ rules }) => rules.length === 0)} ready`).waitFor();
+    await page.getByText(`${await countReady(({ rules }) => rules.length === 0)} ready`).waitFor();
   });
   await testServer.delete("/api/v1/handlers/quick/pause");
 });

@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { TIMEOUT_MS, freePort } from "./test-server.mjs";
 
 /** The program of the server. Debian's redis-tools has it under another name, and argv[0] selects its role. */
-const PROGRAM = ["redis-server", "redis-check-rdb"].find((name) => (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name))));
+const SERVER_PROGRAM = ["redis-server", "redis-check-rdb"].find((name) => (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name))));
 
 class Redis {
   async start() {
@@ -16,25 +16,25 @@ class Redis {
     this.port = await freePort();
     this.url = `redis://127.0.0.1:${this.port}`;
     const settings = { port: this.port, bind: "127.0.0.1", dir: this.folder, save: "", appendonly: "yes", appendfsync: "always" };
-    const words = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    this.process = spawn(PROGRAM ?? "redis-server", words, { argv0: "redis-server", stdio: "ignore" });
-    const end = Date.now() + TIMEOUT_MS;
-    while (!this.answers()) {
-      if (Date.now() > end) throw new Error("redis-server does not answer");
+    const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    this.process = spawn(SERVER_PROGRAM ?? "redis-server", flags, { argv0: "redis-server", stdio: "ignore" });
+    const deadline = Date.now() + TIMEOUT_MS;
+    while (!this.isReady()) {
+      if (Date.now() > deadline) throw new Error("redis-server does not respond");
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
 
-  answers() {
+  isReady() {
     try {
-      return this.say("PING") === "PONG";
+      return this.runCommand("PING") === "PONG";
     } catch {
       return false;
     }
   }
 
-  /** Sends a command, as redis-cli does. @param {...string} words */
-  say(...words) {
+  /** Runs a command with redis-cli, and returns its output. @param {...string} words */
+  runCommand(...words) {
     return execFileSync("redis-cli", ["-p", String(this.port), ...words], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
   }
 

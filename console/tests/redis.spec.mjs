@@ -6,29 +6,29 @@ import { redis } from "./redis.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 /** Pushes events as a producer does in its own MULTI. @param {string} object @param {...string} events */
-function push(object, ...events) {
-  redis.say("LPUSH", `${object}:events`, ...events);
-  redis.say("LPUSH", "objects.with.events", object);
+function pushToOutbox(object, ...events) {
+  redis.runCommand("LPUSH", `${object}:events`, ...events);
+  redis.runCommand("LPUSH", "objects.with.events", object);
 }
 
 test("redis: events pushed by a producer are streamed and handled", async () => {
   await openPage("/stream?key=pushed:1", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    push("pushed:1", ...[1, 2].map((n) => JSON.stringify({ type: "record.changed", value: { n, evil: HOSTILE_TEXT } })));
+    pushToOutbox("pushed:1", ...[1, 2].map((n) => JSON.stringify({ type: "record.changed", value: { n, evil: HOSTILE_TEXT } })));
     await page.getByText("record.changed").nth(1).waitFor();
   });
-  const done = ({ tasks }) => tasks.length > 1 && tasks.every(({ status }) => status === "SUCCESS");
-  await testServer.waitUntil("/api/v1/tasks?key=pushed:1", done);
+  const allSucceeded = ({ tasks }) => tasks.length > 1 && tasks.every(({ status }) => status === "SUCCESS");
+  await testServer.waitUntil("/api/v1/tasks?key=pushed:1", allSucceeded);
 });
 
 test("redis: invalid outbox entries are reported until they are removed", async () => {
-  push("pushed:2", "no event", JSON.stringify({ type: "record.changed" }));
+  pushToOutbox("pushed:2", "no event", JSON.stringify({ type: "record.changed" }));
   await testServer.waitUntil("/healthz", ({ warnings }) => warnings.length === 1);
   await openPage("/overview", async (page) => {
     const attention = page.getByRole("region", { name: "Needs attention" });
     const notice = attention.getByText("1 outbox entry is not an event and was set aside", { exact: false });
     await notice.waitFor();
-    redis.say("DEL", "events.set.aside");
+    redis.runCommand("DEL", "events.set.aside");
     await testServer.waitUntil("/healthz", ({ warnings }) => (warnings ?? []).length === 0);
     await testServer.emit({ type: "record.changed", key: "pushed:2" });
     await notice.waitFor({ state: "detached" });

@@ -1,5 +1,5 @@
 // All tests of the console: `node run.mjs BINARY [SPEC…]`. Each spec has a process, a server and a browser of its own,
-// so that they are independent; a few run at a time, since they mostly wait.
+// so that they are independent. A few run in parallel, since they mostly wait.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -9,12 +9,12 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const testsDir = dirname(fileURLToPath(import.meta.url));
-const [binary, ...wanted] = process.argv.slice(2);
-assert.ok(binary, "say which binary to test: node run.mjs target/debug/pointsman");
+const [binary, ...requestedSpecs] = process.argv.slice(2);
+assert.ok(binary, "pass the binary to test: node run.mjs target/debug/pointsman");
 const specs = readdirSync(testsDir).filter((name) => name.endsWith(".spec.mjs")).map((name) => name.replace(".spec.mjs", "")).sort();
-for (const name of wanted) assert.ok(specs.includes(name), `there is no spec ${name}; there are ${specs.join(", ")}`);
+for (const name of requestedSpecs) assert.ok(specs.includes(name), `unknown spec ${name}; the specs are ${specs.join(", ")}`);
 
-const pendingSpecs = wanted.length ? wanted : specs;
+const pendingSpecs = requestedSpecs.length ? requestedSpecs : specs;
 const failed = [];
 const startedAt = Date.now();
 
@@ -29,17 +29,17 @@ async function runSpecs() {
  * @returns {Promise<boolean>} */
 function runSpec(spec) {
   return new Promise((resolved) => {
-    const child = spawn(process.execPath, ["--test-reporter=spec", join(testsDir, "one.mjs"), resolve(binary), spec]);
-    const pieces = [];
-    child.stdout.on("data", (piece) => pieces.push(piece));
-    child.stderr.on("data", (piece) => pieces.push(piece));
+    const child = spawn(process.execPath, ["--test-reporter=spec", join(testsDir, "run-spec.mjs"), resolve(binary), spec]);
+    const output = [];
+    child.stdout.on("data", (chunk) => output.push(chunk));
+    child.stderr.on("data", (chunk) => output.push(chunk));
     child.on("close", (code) => {
-      process.stdout.write(Buffer.concat(pieces));
+      process.stdout.write(Buffer.concat(output));
       resolved(code === 0);
     });
   });
 }
 
 await Promise.all(Array.from({ length: Math.min(4, cpus().length + 1) }, runSpecs));
-console.log(`${failed.length ? `these failed: ${failed.join(", ")}` : "all passed"}, in ${Math.round((Date.now() - startedAt) / 1000)} s`);
+console.log(`${failed.length ? `failed: ${failed.join(", ")}` : "all passed"}, in ${Math.round((Date.now() - startedAt) / 1000)} s`);
 process.exitCode = failed.length ? 1 : 0;

@@ -5,13 +5,13 @@ import { test } from "node:test";
 import { navigateTo, checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const schedule = (name) => testServer.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
+const readSchedule = (name) => testServer.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
 
 test("schedules: the week view lists frequent schedules apart, and shows later weeks", async () => {
   await openPage("/schedules", async (page) => {
-    const often = page.getByRole("list", { name: "Frequent schedules" });
-    await often.getByText("every 3 seconds").waitFor();
-    await often.getByText("every 5 minutes, at second 0").waitFor();
+    const frequent = page.getByRole("list", { name: "Frequent schedules" });
+    await frequent.getByText("every 3 seconds").waitFor();
+    await frequent.getByText("every 5 minutes, at second 0").waitFor();
     assert.ok(await page.locator(".day").getByText("nightly").count() >= 6);
     await checkScreen(page, "schedules");
     await page.getByRole("button", { name: "Next week" }).click();
@@ -29,7 +29,7 @@ test("schedules: the week view lists frequent schedules apart, and shows later w
     await page.getByRole("button", { name: "Today" }).click();
     await page.locator(".day.today").waitFor();
     await page.getByLabel("Name").fill("digest");
-    await often.waitFor({ state: "detached" });
+    await frequent.waitFor({ state: "detached" });
     await page.locator(".day").getByText("nightly").first().waitFor({ state: "detached" });
   });
 });
@@ -41,8 +41,8 @@ test("schedules: the agenda groups fires by day", async () => {
       const day = 86_400_000;
       const midnights = Array.from({ length: 8 }, (_, n) => n * day);
       const every = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
-      const found = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
-      return { frequent: found.frequent.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
+      const agenda = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
+      return { frequent: agenda.frequent.map(({ name }) => name), days: agenda.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
     });
     assert.deepEqual(frequent, ["hourly"]);
     assert.deepEqual(days[0], [["daily", 1]]);
@@ -77,18 +77,18 @@ test("schedules: the detail page shows a description, warnings and a live ledger
     await checkScreen(page, "schedule");
     await rows.first().getByRole("link").click();
     await page.getByRole("heading", { name: "heartbeat" }).waitFor();
-    await navigateTo(page, "/schedules/nobody");
+    await navigateTo(page, "/schedules/unknown");
     await page.getByText("Not found").waitFor();
-  }, { complaints: /404/ });
+  }, { expectedErrors: /404/ });
 });
 
-test("schedules: an operator runs one now, which creates an order, event or task", async () => {
-  const due = async () => (await testServer.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
-  const before = await due();
+test("schedules: an operator runs a schedule now, which creates an order, event or task", async () => {
+  const countReports = async () => (await testServer.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
+  const before = await countReports();
   await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("nightly was run").waitFor();
-    assert.equal(await due(), before + 1);
+    assert.equal(await countReports(), before + 1);
     await navigateTo(page, "/schedules/digest");
     await page.getByText("adds an order to").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
@@ -106,21 +106,21 @@ test("schedules: an operator runs one now, which creates an order, event or task
   }, { role: "viewer" });
 });
 
-test("schedules: a paused schedule skips its times with a reason; after resuming, the last one is caught up", async () => {
+test("schedules: a paused schedule skips its times with a reason; after it is resumed, the last time is caught up", async () => {
   await openPage("/schedules/beat", async (page) => {
     await page.getByRole("button", { name: "Pause" }).click();
     assert.equal(await page.getByLabel("Tenant").count(), 0, "a schedule has no tenants");
     await page.getByLabel("Reason").fill(`too loud ${HOSTILE_TEXT}`);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText(`too loud ${HOSTILE_TEXT}`).waitFor();
-    const { held, rules } = await schedule("beat");
+    const { held, rules } = await readSchedule("beat");
     assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${HOSTILE_TEXT}`, "the-operator"]);
-    await page.getByText("Skipped: held").first().waitFor();
+    await page.getByText("Skipped: on hold").first().waitFor();
     await page.getByText("paused or blocked").first().waitFor();
-    await checkScreen(page, "schedule-held");
+    await checkScreen(page, "schedule-paused");
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
-    assert.equal((await schedule("beat")).held, false);
+    assert.equal((await readSchedule("beat")).held, false);
     await page.getByText("Caught up").first().waitFor();
   }, { role: "operator" });
 });
@@ -131,7 +131,7 @@ test("schedules: an operator cannot run a blocked schedule", async () => {
     await page.getByLabel("Reason").fill("wrong figures");
     await page.getByRole("dialog").getByRole("button", { name: "Block" }).click();
     await page.getByRole("button", { name: "Unblock" }).waitFor();
-    assert.equal((await schedule("nightly")).rules[0].kind, "block");
+    assert.equal((await readSchedule("nightly")).rules[0].kind, "block");
     await openPage("/schedules/nightly", async (other) => {
       await other.getByText("wrong figures").waitFor();
       assert.ok(await other.getByRole("button", { name: "Run now" }).isDisabled());
@@ -141,6 +141,6 @@ test("schedules: an operator cannot run a blocked schedule", async () => {
     await navigateTo(page, "/schedules/nightly");
     await page.getByRole("button", { name: "Unblock" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
-    assert.equal((await schedule("nightly")).held, false);
+    assert.equal((await readSchedule("nightly")).held, false);
   });
 });

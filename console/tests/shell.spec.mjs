@@ -30,7 +30,7 @@ test("shell: a token is entered, refused, accepted and removed at sign-out", asy
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.length + Number("pointsman.token" in localStorage)), 1);
-  }, { role: null, complaints: /401/ });
+  }, { role: null, expectedErrors: /401/ });
 });
 
 test("shell: a link with a token signs in and is removed from the address", async () => {
@@ -43,25 +43,25 @@ test("shell: a link with a token signs in and is removed from the address", asyn
 test("shell: a truncated or invalid response does not sign out", async () => {
   const body = JSON.stringify({ name: "the-viewer", role: "viewer", tenant: null });
   const head = (length, type = "application/json") => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
-  const answers = [head(body.length) + body.slice(0, 9), head(4) + "<hi>", head(4) + "null", head(4, "text/html") + "<hi>", head(body.length) + body];
-  let asked = 0;
-  const broken = createServer((socket) => {
-    socket.once("data", () => socket.end(answers[asked++] ?? answers.at(-1)));
+  const responses = [head(body.length) + body.slice(0, 9), head(4) + "<hi>", head(4) + "null", head(4, "text/html") + "<hi>", head(body.length) + body];
+  let requestCount = 0;
+  const brokenServer = createServer((socket) => {
+    socket.once("data", () => socket.end(responses[requestCount++] ?? responses.at(-1)));
     socket.on("error", () => {});
   });
-  await new Promise((resolve) => broken.listen(0, "127.0.0.1", resolve));
+  await new Promise((resolve) => brokenServer.listen(0, "127.0.0.1", resolve));
   try {
     await openPage("/overview", async (page) => {
       await page.getByRole("heading", { name: "Overview" }).waitFor();
-      await page.route("**/api/v1/me", (route) => route.continue({ url: `http://127.0.0.1:${broken.address().port}/api/v1/me` }));
+      await page.route("**/api/v1/me", (route) => route.continue({ url: `http://127.0.0.1:${brokenServer.address().port}/api/v1/me` }));
       await page.reload();
       await page.getByText("The server does not respond").waitFor();
       await page.getByText("The server sent an invalid response").waitFor();
       await page.getByRole("heading", { name: "Overview" }).waitFor();
-      assert.equal(asked, 5);
-    }, { role: "viewer", complaints: /ERR_CONTENT_LENGTH_MISMATCH/ });
+      assert.equal(requestCount, 5);
+    }, { role: "viewer", expectedErrors: /ERR_CONTENT_LENGTH_MISMATCH/ });
   } finally {
-    broken.close();
+    brokenServer.close();
   }
 });
 
@@ -86,17 +86,17 @@ test("shell: keyboard shortcuts, palette and search work", async () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     await page.keyboard.press("/");
-    await page.getByRole("combobox").fill(String(testServer.published.eventId));
+    await page.getByRole("combobox").fill(String(testServer.publishedEvent.eventId));
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "record.published" }).waitFor();
     await page.keyboard.press("/");
     await page.getByRole("combobox").fill(HOSTILE_TEXT);
     await page.getByRole("option").first().waitFor();
     await page.keyboard.press("Escape");
-    const dark = () => page.evaluate(() => document.documentElement.dataset.theme);
-    const before = await dark();
+    const readTheme = () => page.evaluate(() => document.documentElement.dataset.theme);
+    const before = await readTheme();
     await page.keyboard.press("t");
-    assert.notEqual(await dark(), before);
+    assert.notEqual(await readTheme(), before);
     await page.keyboard.press("u");
     await page.getByRole("button", { name: "UTC" }).waitFor();
   });
@@ -116,26 +116,26 @@ test("shell: on a phone the navigation is behind a button", async () => {
 
 test("shell: a link with another token replaces the current one only after a confirmation", async () => {
   await openPage("/stream", async (page) => {
-    const who = page.locator(".token-owner");
+    const tokenOwner = page.locator(".token-owner");
     const link = `${testServer.url}/#token=${testServer.tokens.viewer}&to=${encodeURIComponent("/tasks")}`;
-    const stored = () => page.evaluate(() => sessionStorage.getItem("pointsman.token"));
-    await who.getByText("the-admin").waitFor();
+    const readStoredToken = () => page.evaluate(() => sessionStorage.getItem("pointsman.token"));
+    await tokenOwner.getByText("the-admin").waitFor();
     await page.goto(link);
     const dialog = page.getByRole("dialog", { name: "Use the token of this link?" });
     await dialog.getByText("the-viewer", { exact: true }).waitFor();
     await checkScreen(page, "link-token");
-    await checkAccessibility(page, "another token is offered");
-    assert.equal(await stored(), testServer.tokens.admin);
+    await checkAccessibility(page, "prompt to switch the token");
+    assert.equal(await readStoredToken(), testServer.tokens.admin);
     await dialog.getByRole("button").first().click();
     await dialog.waitFor({ state: "detached" });
     await page.reload();
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
-    await who.getByText("the-admin").waitFor();
+    await tokenOwner.getByText("the-admin").waitFor();
     assert.equal(await dialog.count(), 0);
     await page.goto(link);
     await page.getByRole("button", { name: "Switch to the-viewer" }).click();
-    await who.getByText("the-viewer").waitFor();
-    assert.equal(await stored(), testServer.tokens.viewer);
+    await tokenOwner.getByText("the-viewer").waitFor();
+    assert.equal(await readStoredToken(), testServer.tokens.viewer);
   });
 });
 
@@ -147,26 +147,26 @@ test("shell: a link with an unknown token keeps the current session", async () =
     await page.getByText("The server does not know this token. You are still signed in as the-admin.").waitFor();
     assert.equal(await page.getByText("Sign in again").count(), 0);
     await page.locator(".token-owner").getByText("the-admin").waitFor();
-  }, { complaints: /401/ });
+  }, { expectedErrors: /401/ });
 });
 
-test("shell: a link with an unknown token says so on the login page", async () => {
+test("shell: a link with an unknown token shows an error on the login page", async () => {
   await openPage("/", async (page) => {
     // The page reloads by itself when a token appears in its address.
     await page.goto(`${testServer.url}/#token=pm_unknown`);
     await page.getByText("The token of the link is not valid").waitFor();
     assert.equal(await page.getByText("no longer accepted").count(), 0);
-  }, { role: null, complaints: /401/ });
+  }, { role: null, expectedErrors: /401/ });
 });
 
 test("shell: a link signs in if the stored token is no longer accepted", async () => {
   await openPage("/", async (page) => {
     await page.getByLabel("Token").waitFor();
-    await page.evaluate(() => sessionStorage.setItem("pointsman.token", "pm_of_an_earlier_store"));
+    await page.evaluate(() => sessionStorage.setItem("pointsman.token", "pm_no_longer_accepted"));
     await page.goto(`${testServer.url}/#token=${testServer.tokens.viewer}`);
     await page.locator(".token-owner").getByText("the-viewer").waitFor();
     assert.equal(await page.getByRole("dialog").count(), 0);
-  }, { role: null, complaints: /401/ });
+  }, { role: null, expectedErrors: /401/ });
 });
 
 test("shell: the window title names the screen, and the focus moves to an opened screen", async () => {
@@ -192,22 +192,22 @@ test("shell: going back returns to the opened row", async () => {
     const row = box.locator("tr", { hasText: "back:80" });
     await box.locator("tr", { hasText: "back:149" }).waitFor();
     await box.evaluate((element) => { element.scrollTop = 32 * 65; });
-    for (const leave of [() => row.getByRole("link", { name: "back:80" }).click(), () => row.click({ position: { x: 2, y: 10 } }), () => page.keyboard.press("Enter")]) {
+    for (const openRow of [() => row.getByRole("link", { name: "back:80" }).click(), () => row.click({ position: { x: 2, y: 10 } }), () => page.keyboard.press("Enter")]) {
       await row.waitFor();
-      await leave();
+      await openRow();
       await row.waitFor({ state: "detached" });
       await page.goBack();
       await row.and(page.locator(".current")).waitFor();
-      assert.ok(await row.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight), "it is visible");
+      assert.ok(await row.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight), "the row is visible");
     }
   });
 });
 
-test("shell: a missing object says why it may be missing", async () => {
+test("shell: a page that is not found shows possible reasons", async () => {
   await openPage("/tasks/none", async (page) => {
     await page.getByText("It may have expired").waitFor();
-    await checkAccessibility(page, "not there");
-  }, { complaints: /404/ });
+    await checkAccessibility(page, "not found");
+  }, { expectedErrors: /404/ });
 });
 
 test("shell: a screen that could not be loaded appears when the server is back", async () => {
@@ -219,10 +219,10 @@ test("shell: a screen that could not be loaded appears when the server is back",
     await checkAccessibility(page, "not loaded");
     await testServer.startProcess();
     await page.getByRole("heading", { name: "Failures" }).waitFor();
-  }, { complaints: /ERR_|network|Failed to (load|fetch)/i });
+  }, { expectedErrors: /ERR_|network|Failed to (load|fetch)/i });
 });
 
-test("shell: an unknown address says so", async () => {
+test("shell: an unknown address shows that no page was found", async () => {
   await openPage(`/nowhere/${encodeURIComponent(HOSTILE_TEXT)}`, async (page) => {
     await page.getByText("Page not found").waitFor();
     await navigateTo(page, "/overview");
@@ -243,7 +243,7 @@ test("shell: a lost connection is shown, and no event is missed after reconnecti
     await page.getByText("restart.after").waitFor();
     assert.equal(await page.getByText("restart.before").count(), 1);
     await page.getByText("Live", { exact: true }).waitFor();
-  }, { complaints: /ERR_|network|Failed to load/i });
+  }, { expectedErrors: /ERR_|network|Failed to load/i });
 });
 
 test("shell: a revoked token ends the session with a message", async () => {
@@ -254,27 +254,27 @@ test("shell: a revoked token ends the session with a message", async () => {
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
     testServer.configure();
     await testServer.waitUntil("/api/v1/me", ({ role }) => role === "viewer", "viewer");
-  }, { role: "viewer", complaints: /401/ });
+  }, { role: "viewer", expectedErrors: /401/ });
 });
 
 test("shell: a late 401 of an earlier session does not sign out the current one", async () => {
   await openPage("/overview", async (page) => {
-    const held = [];
-    await page.route("**/metrics", (route) => held.push(route));
+    const pendingRoutes = [];
+    await page.route("**/metrics", (route) => pendingRoutes.push(route));
     await page.waitForRequest("**/metrics");
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Token").fill(testServer.tokens.operator);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("the-operator").waitFor();
-    const [first] = held;
-    const answered = first.request().response();
-    await first.fulfill({ status: 401, json: {} });
-    await (await answered).finished();
+    const [firstRoute] = pendingRoutes;
+    const response = firstRoute.request().response();
+    await firstRoute.fulfill({ status: 401, json: {} });
+    await (await response).finished();
     await page.unroute("**/metrics");
     await navigateTo(page, "/stream");
     await page.getByText("Live", { exact: true }).waitFor();
     assert.equal(await page.getByText("the-operator").count(), 1);
-  }, { role: "viewer", complaints: /401/ });
+  }, { role: "viewer", expectedErrors: /401/ });
 });
 
 test("shell: failed reads are repeated when the server is back", async () => {
@@ -286,5 +286,5 @@ test("shell: failed reads are repeated when the server is back", async () => {
     await testServer.startProcess();
     await page.getByText("This may be out of date").waitFor({ state: "detached" });
     await page.getByText("Live", { exact: true }).waitFor();
-  }, { complaints: /ERR_|network|Failed to load/i });
+  }, { expectedErrors: /ERR_|network|Failed to load/i });
 });

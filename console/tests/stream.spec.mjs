@@ -37,7 +37,7 @@ const ENGINE_EVENT_LINES = [
 test("stream: each engine event has a readable line, and unknown ones show their fields", () => {
   for (const [event, line] of ENGINE_EVENT_LINES) assert.equal(describeEngineEvent({ eventId: 1, ...event }), line);
   assert.equal(describeEngineEvent({ eventId: 1, TYPE: "SomethingNewer", key: "/a,1", nodeId: "x", count: { n: 2 } }), 'nodeId x  count {"n":2}');
-  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderFinished", key: "/a,1" }), "", "without its fields there is no line");
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderFinished", key: "/a,1" }), "", "an event that lacks a field has no line");
   assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderSuspended", key: "/a,1\u202e\u0007\n2" }), "order 1   2 suspended");
 });
 
@@ -62,7 +62,7 @@ test("stream: new events appear live, newest first", async () => {
     await page.getByText("fresh.two").waitFor();
     const types = await page.locator("tbody td:nth-child(2)").allInnerTexts();
     assert.ok(types.indexOf("fresh.two") < types.indexOf("fresh.one"), types.join());
-    assert.ok(types.includes("fresh.before"), "what was there before is shown, too");
+    assert.ok(types.includes("fresh.before"), "earlier events are shown, too");
     await checkScreen(page, "stream");
   });
 });
@@ -80,7 +80,7 @@ test("stream: filters are in the address, and the CLI command can be copied", as
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "pointsman watch --key record:1");
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/stream");
-    await page.getByLabel("Type").fill("nobody.emits.this");
+    await page.getByLabel("Type").fill("never.emitted");
     await page.getByText("No event matches").waitFor();
   });
 });
@@ -88,15 +88,15 @@ test("stream: filters are in the address, and the CLI command can be copied", as
 test("stream: a refused filter shows an error", async () => {
   await openPage("/stream?path=nowhere", async (page) => {
     await page.getByText("The journal could not be loaded").waitFor();
-  }, { complaints: /400/ });
+  }, { expectedErrors: /400/ });
 });
 
 test("stream: a paused stream buffers events and shows them on resume", async () => {
-  await openPage("/stream?return=held", async (page) => {
+  await openPage("/stream?return=buffered", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.keyboard.press("p");
     await page.getByText("Paused, 0 new").waitFor();
-    await testServer.emit([1, 2, 3].map((n) => ({ type: "held", key: `held:${n}` })));
+    await testServer.emit([1, 2, 3].map((n) => ({ type: "buffered", key: `buffered:${n}` })));
     await page.getByText("Paused, 3 new").waitFor();
     assert.equal(await rows(page).count(), 0);
     await page.getByRole("button", { name: "Resume" }).click();
@@ -126,7 +126,7 @@ test("stream: names chosen by users are rendered as text", async () => {
   await openPage(`/stream?key=${encodeURIComponent(HOSTILE_TEXT)}`, async (page) => {
     await page.getByText("record.changed").first().waitFor();
     assert.equal(await page.locator("tbody img, tbody script").count(), 0);
-    await checkScreen(page, "stream-evil");
+    await checkScreen(page, "stream-hostile");
   });
 });
 
@@ -144,7 +144,7 @@ test("stream: a thousand events per second do not block the page", async () => {
     await page.evaluate(async () => {
       const { RingBuffer } = await import("/console/dev/data/ring-buffer.js");
       const { push } = RingBuffer.prototype;
-      window.work = { frames: 0, deliveries: 0, most: 0, longest: 0 };
+      window.frameStats = { frames: 0, deliveries: 0, maxDeliveries: 0, longestMs: 0 };
       let deliveries = 0;
       RingBuffer.prototype.push = function (list) {
         deliveries += 1;
@@ -152,11 +152,11 @@ test("stream: a thousand events per second do not block the page", async () => {
       };
       let before = performance.now();
       const frame = (now) => {
-        const { work } = window;
-        work.frames += 1;
-        work.deliveries += deliveries;
-        work.most = Math.max(work.most, deliveries);
-        work.longest = Math.max(work.longest, now - before);
+        const { frameStats } = window;
+        frameStats.frames += 1;
+        frameStats.deliveries += deliveries;
+        frameStats.maxDeliveries = Math.max(frameStats.maxDeliveries, deliveries);
+        frameStats.longestMs = Math.max(frameStats.longestMs, now - before);
         deliveries = 0;
         before = now;
         requestAnimationFrame(frame);
@@ -165,25 +165,25 @@ test("stream: a thousand events per second do not block the page", async () => {
     });
     const browser = page.context().browser();
     await browser.startTracing(page, { categories: ["toplevel"] });
-    const begun = Date.now();
+    const startedAt = Date.now();
     for (let batch = 0; batch < 60; batch += 1) {
-      const due = begun + batch * 100;
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - Date.now())));
-      await testServer.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some words to carry" } })));
+      const batchAt = startedAt + batch * 100;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, batchAt - Date.now())));
+      await testServer.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some text" } })));
     }
     await page.getByText("5,000 shown, 1,000 older ones removed").waitFor();
-    const seconds = (Date.now() - begun) / 1000;
-    const tasks = mainThreadTaskTimes(JSON.parse((await browser.stopTracing()).toString()));
-    const longest = Math.max(...tasks);
-    const share = tasks.reduce((sum, ms) => sum + ms, 0) / 1000 / seconds;
-    const work = await page.evaluate(() => window.work);
-    console.log(`6000 events in ${seconds.toFixed(1)} s: the page worked for ${(share * 100).toFixed(0)} % of it, at most ${longest.toFixed(0)} ms in a row, `
-      + `with ${work.deliveries} deliveries in ${work.frames} frames; the longest time between two frames was ${work.longest.toFixed(0)} ms`);
-    // A key press waits for the running piece of work. These are CPU times, so other processes do not count.
-    assert.ok(tasks.length > 100 && longest < 100, `${tasks.length} pieces of work, the longest of ${longest} ms`);
+    const seconds = (Date.now() - startedAt) / 1000;
+    const taskTimes = mainThreadTaskTimes(JSON.parse((await browser.stopTracing()).toString()));
+    const longest = Math.max(...taskTimes);
+    const share = taskTimes.reduce((sum, ms) => sum + ms, 0) / 1000 / seconds;
+    const frameStats = await page.evaluate(() => window.frameStats);
+    console.log(`6000 events in ${seconds.toFixed(1)} s: the main thread was busy for ${(share * 100).toFixed(0)} % of the time, at most ${longest.toFixed(0)} ms at once, `
+      + `with ${frameStats.deliveries} deliveries in ${frameStats.frames} frames; the longest time between two frames was ${frameStats.longestMs.toFixed(0)} ms`);
+    // A key press waits for the running task of the main thread. These are CPU times, so other processes do not count.
+    assert.ok(taskTimes.length > 100 && longest < 100, `${taskTimes.length} tasks of the main thread, the longest of ${longest} ms`);
     assert.ok(share < 0.6, `${share}`);
     // One delivery per frame. Two are counted if one happens after the counting of its frame.
-    assert.ok(work.most <= 2 && work.deliveries <= work.frames, JSON.stringify(work));
+    assert.ok(frameStats.maxDeliveries <= 2 && frameStats.deliveries <= frameStats.frames, JSON.stringify(frameStats));
     assert.ok(await countElements(page) < 1500, `${await countElements(page)} elements`);
   });
 });
@@ -231,7 +231,7 @@ test("stream: a torn stream shows a gap and continues", async () => {
     await page.getByRole("button", { name: "Reload" }).click();
     await page.getByText("Events are missing").waitFor({ state: "detached" });
     await page.getByText("torn.after").waitFor();
-  }, { complaints: /ERR_|Failed to load/ });
+  }, { expectedErrors: /ERR_|Failed to load/ });
 });
 
 /** CPU milliseconds of each task of the main thread. */

@@ -7,20 +7,20 @@ import { countElements, checkScreen, openPage } from "./browser.mjs";
 import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const taskPath = (id) => `/tasks/${encodeURIComponent(id)}`;
-const findTask = async (query, wished = () => true) =>
-  (await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams(query)}`, ({ tasks }) => tasks.some(wished))).tasks.find(wished);
+const findTask = async (query, condition = () => true) =>
+  (await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams(query)}`, ({ tasks }) => tasks.some(condition))).tasks.find(condition);
 const readTask = (id) => testServer.get(`/api/v1/tasks/${encodeURIComponent(id)}`);
 
-test("task: gates say in order why it waits, and link to what blocks it", async () => {
+test("task: gates show in order why it waits, with links to blocking tasks", async () => {
   const { id } = await findTask({ handler: "strict", key: "strict:1" }, (task) => task.status === "SCHEDULED");
   const why = await testServer.get(`/api/v1/tasks/${id}/why`);
   const [head] = why.gates.find((gate) => gate.gate === "lane").tasks;
   await openPage(taskPath(id), async (page) => {
     const gates = page.getByRole("list", { name: "Conditions, in order" }).locator("> li");
     await gates.first().waitFor();
-    assert.deepEqual(await gates.evaluateAll((list) => list.map((gate) => !gate.classList.contains("shut"))), why.gates.map((gate) => gate.open));
+    assert.deepEqual(await gates.evaluateAll((list) => list.map((gate) => !gate.classList.contains("closed"))), why.gates.map((gate) => gate.open));
     await checkScreen(page, "task-why");
-    await page.locator(".gate.first").getByRole("link").first().click();
+    await page.locator(".gate.first-closed").getByRole("link").first().click();
     await page.waitForFunction((hash) => location.hash === hash, `#${taskPath(head)}`);
     await page.locator(".why-summary").getByText("It failed for good and halts its lane").waitFor();
     await page.getByRole("button", { name: "Run again" }).waitFor();
@@ -41,7 +41,7 @@ test("task: a pause shows its author and reason as text", async () => {
   }, { role: "viewer" });
 });
 
-test("task: it is run again and updated live", async () => {
+test("task: a task is run again and updated live", async () => {
   testServer.target.replies.draft = () => ({ status: 422, body: { log: [`not now ${HOSTILE_TEXT}`] } });
   await testServer.emit({ type: "draft", key: "task:1", value: { evil: HOSTILE_TEXT, [HOSTILE_TEXT]: 1 } });
   const { id } = await findTask({ key: "task:1" }, (task) => task.status === "FAILED");
@@ -65,7 +65,7 @@ test("task: it is run again and updated live", async () => {
   }, { role: "operator" });
 });
 
-test("task: it is cancelled after a confirmation, and a viewer cannot cancel", async () => {
+test("task: a task is cancelled after a confirmation, and a viewer cannot cancel", async () => {
   await testServer.emit({ type: "scribe", key: "task:2" });
   const { id } = await findTask({ key: "task:2" });
   await openPage(taskPath(id), async (page) => {
@@ -97,11 +97,11 @@ test("task: payloads keep their digits, steps show the order's value, sources ha
   await openPage(taskPath((await findTask({ source: "letters" })).id), (page) => page.getByText("without a payload").waitFor());
 });
 
-test("task: an unknown task says so", async () => {
-  await openPage(taskPath(`${HOSTILE_TEXT}_00000000-0000`), (page) => page.getByText("Not found").waitFor(), { complaints: /40[04]/ });
+test("task: an unknown task is reported as not found", async () => {
+  await openPage(taskPath(`${HOSTILE_TEXT}_00000000-0000`), (page) => page.getByText("Not found").waitFor(), { expectedErrors: /40[04]/ });
 });
 
-/** Creates a pulled task, and returns functions that claim it and write its log. */
+/** Creates a pulled task, and returns functions that claim it and call the worker API. */
 async function claimTask(key) {
   await testServer.emit({ type: "scribe", key });
   const { id } = await findTask({ key });
@@ -113,16 +113,16 @@ async function claimTask(key) {
       fence = tasks.find((task) => task.id === id)?.fence;
     }
   };
-  const say = (call, body) => testServer.post(`/api/v1/worker/${id}/${call}`, { fence, ...body });
+  const callWorkerApi = (call, body) => testServer.post(`/api/v1/worker/${id}/${call}`, { fence, ...body });
   await claim();
-  return { id, say, claim };
+  return { id, callWorkerApi, claim };
 }
 
 test("task: its log is live, searchable and downloadable", async () => {
-  const { id, say } = await claimTask("task:log");
+  const { id, callWorkerApi } = await claimTask("task:log");
   await openPage(taskPath(id), async (page) => {
     await page.getByText("No log lines yet").waitFor();
-    await say("logs", { logs: ["alpha", { message: `two ${HOSTILE_TEXT}`, level: "error" }, "three\nlines\nof alpha", "\u001b[31mred\u001b[0m"] });
+    await callWorkerApi("logs", { logs: ["alpha", { message: `two ${HOSTILE_TEXT}`, level: "error" }, "three\nlines\nof alpha", "\u001b[31mred\u001b[0m"] });
     const lines = page.locator(".log-line");
     await lines.nth(3).waitFor();
     await page.locator(".log").getByText(HOSTILE_TEXT).waitFor();
@@ -148,7 +148,7 @@ test("task: its log is live, searchable and downloadable", async () => {
     const text = readFileSync(await file.path(), "utf8");
     assert.match(text, /^\S+ info alpha\n\S+ error two <img/);
     assert.equal(file.suggestedFilename(), `${id}.log`);
-    await say("done", { result: { done: true }, log: ["the last"] });
+    await callWorkerApi("done", { result: { done: true }, log: ["the last"] });
     await page.getByText("the last").waitFor();
     await page.getByText("Succeeded").first().waitFor();
     await page.getByText("5 lines", { exact: true }).waitFor();
@@ -156,9 +156,9 @@ test("task: its log is live, searchable and downloadable", async () => {
 });
 
 test("task: a log of 100,000 lines scrolls with few lines in the page", async () => {
-  const { id, say, claim } = await claimTask("task:long");
-  // An attempt may write ten thousand.
-  const write = (part) => say("logs", { logs: Array.from({ length: 10_000 }, (_, n) => `line ${part * 10_000 + n}`) });
+  const { id, callWorkerApi, claim } = await claimTask("task:long");
+  // An attempt may write 10,000 log lines.
+  const write = (part) => callWorkerApi("logs", { logs: Array.from({ length: 10_000 }, (_, n) => `line ${part * 10_000 + n}`) });
   for (let part = 0; part < 9; part += 1) {
     await write(part);
     await testServer.post(`/api/v1/tasks/${id}/cancel`);
@@ -169,23 +169,23 @@ test("task: a log of 100,000 lines scrolls with few lines in the page", async ()
   }
   await openPage(taskPath(id), async (page) => {
     await page.getByText("90,000 lines", { exact: true }).waitFor();
-    // A task that begins again is followed on.
+    // The log of a task that is run again is followed again.
     await page.getByRole("button", { name: "Run again" }).click();
     await claim();
     await write(9);
     await page.getByText("100,000 lines, live").waitFor();
-    // It follows: the end is seen.
+    // The log is followed: its end is visible.
     await page.getByText("line 99999", { exact: true }).waitFor();
-    const there = await countElements(page);
-    assert.ok(there < 1000, `${there} elements are in the page`);
+    const elementCount = await countElements(page);
+    assert.ok(elementCount < 1000, `${elementCount} elements are in the page`);
     const box = page.locator(".log");
     await box.evaluate((element) => { element.scrollTop = 0; });
     await page.getByText("line 0", { exact: true }).waitFor();
-    // Scrolled up, nothing moves when lines arrive.
+    // While scrolled up, new lines do not move the view.
     await testServer.post(`/api/v1/tasks/${id}/cancel`);
     await testServer.post(`/api/v1/tasks/${id}/retry`);
     await claim();
-    await say("logs", { logs: ["and one more"] });
+    await callWorkerApi("logs", { logs: ["and one more"] });
     await page.getByText("100,001 lines, live").waitFor();
     assert.equal(await box.evaluate((element) => element.scrollTop), 0);
     await page.getByLabel("Search the log").fill("line 7777");
@@ -199,15 +199,15 @@ test("task: a log of 100,000 lines scrolls with few lines in the page", async ()
 });
 
 test("task: a log continues after a restart without duplicate lines", async () => {
-  const { id, say } = await claimTask("task:away");
+  const { id, callWorkerApi } = await claimTask("task:away");
   await openPage(taskPath(id), async (page) => {
-    await say("logs", { logs: ["before"] });
+    await callWorkerApi("logs", { logs: ["before"] });
     await page.locator(".log").getByText("before").waitFor();
     await testServer.stopProcess("SIGTERM");
     await page.getByText("not live").first().waitFor();
     await testServer.startProcess();
-    await say("logs", { logs: ["after"] });
+    await callWorkerApi("logs", { logs: ["after"] });
     await page.locator(".log").getByText("after").waitFor();
     assert.equal(await page.locator(".log-line").count(), 2);
-  }, { complaints: /ERR_|network|Failed to load/i });
+  }, { expectedErrors: /ERR_|network|Failed to load/i });
 });

@@ -18,12 +18,12 @@ const ROLES = ["admin", "operator", "viewer", "producer", "worker", "shop"];
 export const TIMEOUT_MS = 20_000;
 
 class TestServer {
-  store = "sqlite:world.db";
+  store = "sqlite:test.db";
 
-  /** @param {string} binary @param {string} [setup] @param {(server: TestServer) => Promise<void>} [addData] */
-  async start(binary, setup = "test-server.yml", addData = addSampleData) {
+  /** @param {string} binary @param {string} [configFile] @param {(server: TestServer) => Promise<void>} [addData] */
+  async start(binary, configFile = "test-server.yml", addData = addSampleData) {
     this.binary = binary;
-    this.setup = setup;
+    this.configFile = configFile;
     this.target = new HandlerTarget();
     await this.target.start();
     this.folder = mkdtempSync(join(tmpdir(), "pointsman-console-"));
@@ -38,9 +38,9 @@ class TestServer {
   /** Writes the configuration, optionally changed. The server reloads it.
    * @param {(yaml: string) => string} [change] */
   configure(change = (yaml) => yaml) {
-    const yaml = readFileSync(join(testsDir, this.setup), "utf8").replaceAll("TARGET", this.target.url);
-    const own = `store: ${this.store}\nserver: {listen: "127.0.0.1:${this.port}", drain: 1s}\n`;
-    writeFileSync(join(this.folder, "pointsman.yml"), own + change(yaml));
+    const yaml = readFileSync(join(testsDir, this.configFile), "utf8").replaceAll("TARGET", this.target.url);
+    const serverSettings = `store: ${this.store}\nserver: {listen: "127.0.0.1:${this.port}", drain: 1s}\n`;
+    writeFileSync(join(this.folder, "pointsman.yml"), serverSettings + change(yaml));
   }
 
   async startProcess() {
@@ -48,16 +48,16 @@ class TestServer {
     for (const role of ROLES) env[`TOKEN_${role.toUpperCase()}`] = this.tokens[role];
     this.process = spawn(this.binary, ["serve", "--config", "pointsman.yml"], { cwd: this.folder, env, stdio: ["ignore", "ignore", "pipe"] });
     this.running = true;
-    let said = "";
+    let stderrTail = "";
     this.process.stderr.setEncoding("utf8").on("data", (text) => {
-      said = (said + text).slice(-8000);
+      stderrTail = (stderrTail + text).slice(-8000);
     });
-    const died = once(this.process, "exit").then(([code]) => {
+    const exited = once(this.process, "exit").then(([code]) => {
       this.running = false;
-      if (!this.stopping) throw new Error(`the server ended with ${code}:\n${said}`);
+      if (!this.stopping) throw new Error(`the server ended with ${code}:\n${stderrTail}`);
     });
-    died.catch(() => {});
-    await Promise.race([died, this.waitUntil("/readyz", (answer) => answer.status === "ok")]);
+    exited.catch(() => {});
+    await Promise.race([exited, this.waitUntil("/readyz", ({ status }) => status === "ok")]);
   }
 
   /** Stops the server. @param {NodeJS.Signals} [signal] */
@@ -82,9 +82,9 @@ class TestServer {
     if (body !== undefined) headers["content-type"] = "application/json";
     const response = await fetch(this.url + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
     const text = await response.text();
-    const answer = text.startsWith("{") ? JSON.parse(text) : text;
+    const responseBody = text.startsWith("{") ? JSON.parse(text) : text;
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return answer;
+    return responseBody;
   }
 
   get(path, role) { return this.call("GET", path, undefined, role); }
@@ -96,20 +96,20 @@ class TestServer {
    * @param {object | object[]} events */
   emit(events) { return this.post("/api/v1/events", events); }
 
-  /** Repeats a GET until the response satisfies a condition. @param {string} path @param {(answer: any) => boolean} wished */
-  async waitUntil(path, wished, role) {
-    const end = Date.now() + TIMEOUT_MS;
+  /** Repeats a GET until the response satisfies a condition. @param {string} path @param {(body: any) => boolean} condition */
+  async waitUntil(path, condition, role) {
+    const deadline = Date.now() + TIMEOUT_MS;
     let last;
-    while (Date.now() < end) {
+    while (Date.now() < deadline) {
       try {
         last = await this.get(path, role);
-        if (wished(last)) return last;
+        if (condition(last)) return last;
       } catch (error) {
         last = error;
       }
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    throw new Error(`${path} is never as wished; in the end it was ${last instanceof Error ? last.message : JSON.stringify(last).slice(0, 1000)}`);
+    throw new Error(`the condition on ${path} was not met within ${TIMEOUT_MS} ms; the last response was ${last instanceof Error ? last.message : JSON.stringify(last).slice(0, 1000)}`);
   }
 }
 
@@ -126,8 +126,8 @@ export async function freePort() {
 /** Adds the sample data. Specs may add more, and use keys of their own for data that they change.
  * @param {TestServer} server */
 async function addSampleData(server) {
-  const paid = await server.emit({ type: "record.published", key: "record:1", value: { title: "Hello", pages: 12345678901234567890n.toString() }, context: { ip: "10.0.0.7", request: HOSTILE_TEXT } });
-  server.published = paid.events[0];
+  const emitted = await server.emit({ type: "record.published", key: "record:1", value: { title: "Hello", pages: 12345678901234567890n.toString() }, context: { ip: "10.0.0.7", request: HOSTILE_TEXT } });
+  server.publishedEvent = emitted.events[0];
   await server.emit(Array.from({ length: 6 }, (_, n) => ({ type: "record.changed", key: `record:${n % 3}`, value: { n } })));
   await server.emit({ type: "record.changed", key: HOSTILE_TEXT, value: { [HOSTILE_TEXT]: HOSTILE_TEXT }, context: { [`x-${"y".repeat(20)}`]: HOSTILE_TEXT } });
   await server.emit(Array.from({ length: 5 }, (_, n) => ({ type: "flaky", key: `flaky:${n}`, value: { n } })));

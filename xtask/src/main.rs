@@ -17,7 +17,7 @@
 mod console;
 mod durability;
 mod model;
-mod servers;
+mod shared_servers;
 mod step;
 mod test;
 mod tidy;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn run_subcommand() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => test::run_all(&find_repository_root()?),
+        ["test"] => test::run_all_checks(&find_repository_root()?),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
         ["model"] => model::run_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {

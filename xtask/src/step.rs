@@ -17,20 +17,25 @@ enum StepResult {
 /// The steps that have run so far.
 pub(crate) struct Steps {
     root: PathBuf,
-    started: Instant,
+    started_at: Instant,
     finished: Vec<(&'static str, StepResult, Duration)>,
     /// Environment variables for cargo and the tests.
-    variables: Vec<(String, String)>,
+    environment_variables: Vec<(String, String)>,
 }
 
 impl Steps {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_path_buf(), started: Instant::now(), finished: vec![], variables: vec![] }
+        Self {
+            root: root.to_path_buf(),
+            started_at: Instant::now(),
+            finished: vec![],
+            environment_variables: vec![],
+        }
     }
 
     /// Adds environment variables for all later steps.
-    pub(crate) fn add_variables(&mut self, variables: &[(String, String)]) {
-        self.variables.extend_from_slice(variables);
+    pub(crate) fn add_environment_variables(&mut self, variables: &[(String, String)]) {
+        self.environment_variables.extend_from_slice(variables);
     }
 
     /// Runs cargo with these arguments. Its output goes straight to the terminal.
@@ -42,7 +47,7 @@ impl Steps {
     ) -> anyhow::Result<()> {
         print_heading(name, &format!("cargo {}", arguments.join(" ")));
         let started_at = Instant::now();
-        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        let variables = self.environment_variables.iter().map(|(name, value)| (name, value));
         let status = cargo_command(&self.root, arguments).envs(variables).status();
         let passed = matches!(&status, Ok(status) if status.success());
         self.record_result(name, started_at, passed, advice)
@@ -66,7 +71,7 @@ impl Steps {
     }
 
     /// Records a step that this machine cannot run.
-    pub(crate) fn skip(&mut self, name: &'static str, reason: String) {
+    pub(crate) fn record_skipped_step(&mut self, name: &'static str, reason: String) {
         print_heading(name, &format!("skipped: {reason}"));
         self.finished.push((name, StepResult::Skipped(reason), Duration::ZERO));
     }
@@ -98,7 +103,7 @@ impl Steps {
                 StepResult::Skipped(reason) => eprintln!("  skipped  {name:<12} {reason}"),
             }
         }
-        eprintln!("  total    {:<12} {:>9}", "", format!("{:.1} s", self.started.elapsed().as_secs_f64()));
+        eprintln!("  total    {:<12} {:>9}", "", format!("{:.1} s", self.started_at.elapsed().as_secs_f64()));
     }
 }
 
@@ -113,7 +118,7 @@ pub(crate) fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether a cargo subcommand is installed.
+/// Returns whether a cargo subcommand is installed.
 pub(crate) fn has_cargo_subcommand(root: &Path, subcommand: &str) -> bool {
     let output = cargo_command(root, &[subcommand, "--version"]).output();
     matches!(output, Ok(output) if output.status.success())

@@ -8,11 +8,11 @@ use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
 
-use crate::servers::SharedServers;
+use crate::shared_servers::SharedServers;
 use crate::step::{Steps, has_cargo_subcommand};
 use crate::{console, tidy, tools};
 
-pub(crate) fn run_all(root: &Path) -> anyhow::Result<()> {
+pub(crate) fn run_all_checks(root: &Path) -> anyhow::Result<()> {
     let mut steps = Steps::new(root);
     steps.run_function(
         "tools",
@@ -24,10 +24,10 @@ pub(crate) fn run_all(root: &Path) -> anyhow::Result<()> {
         tidy::check_repository,
         "Each line above names the file and the rule; `cargo xtask tidy` repeats it.",
     )?;
-    if ensure_component(&mut steps, root, "format", "fmt", "rustfmt") {
+    if ensure_toolchain_component(&mut steps, root, "format", "fmt", "rustfmt") {
         steps.run_cargo("format", &["fmt", "--all", "--check"], "Run `cargo fmt --all` to fix it.")?;
     }
-    if ensure_component(&mut steps, root, "lints", "clippy", "clippy") {
+    if ensure_toolchain_component(&mut steps, root, "lints", "clippy", "clippy") {
         let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.run_cargo("lints", &arguments, "The messages above say what to change.")?;
     }
@@ -51,7 +51,7 @@ fn run_tests(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     steps.run_cargo("build", &build, "The compiler's messages are above.")?;
     let servers =
         steps.run_function("servers", |_| SharedServers::start(), "The output of the servers is above.")?;
-    steps.add_variables(&servers.variables);
+    steps.add_environment_variables(&servers.environment_variables);
     let advice = "The failing tests are listed above; run one alone with `cargo test -p CRATE NAME`.";
     steps.run_cargo("tests", &run, advice)?;
     let advice = "`node console/tests/run.mjs target/debug/pointsman SPEC` repeats one spec.";
@@ -68,7 +68,7 @@ fn test_thread_count() -> String {
 
 /// Adds a component of the toolchain if it is missing, and returns whether it is installed. Without it the step is
 /// skipped, so that a machine without rustup can still run the tests.
-fn ensure_component(
+fn ensure_toolchain_component(
     steps: &mut Steps,
     root: &Path,
     step: &'static str,
@@ -82,7 +82,7 @@ fn ensure_component(
     let is_installed =
         matches!(added, Ok(status) if status.success()) && has_cargo_subcommand(root, subcommand);
     if !is_installed {
-        steps.skip(step, format!("{name} is not installed and could not be added"));
+        steps.record_skipped_step(step, format!("{name} is not installed and could not be added"));
     }
     is_installed
 }

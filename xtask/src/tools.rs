@@ -12,7 +12,7 @@ struct Tool {
     name: &'static str,
     purpose: &'static str,
     /// Debian packages that contain it, tried one after the other.
-    packages: &'static [&'static str],
+    debian_packages: &'static [&'static str],
     is_installed: fn(&Path) -> bool,
     /// Another way to install it, if the packages cannot be installed.
     install_fallback: Option<fn(&Path)>,
@@ -22,28 +22,28 @@ const TOOLS: [Tool; 11] = [
     Tool {
         name: "strace",
         purpose: "to check that a response is sent after the data is on disk",
-        packages: &["strace"],
+        debian_packages: &["strace"],
         is_installed: |_| program_runs("strace", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "python3",
         purpose: "to run the example of a worker",
-        packages: &["python3"],
+        debian_packages: &["python3"],
         is_installed: |_| program_runs("python3", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "PostgreSQL",
         purpose: "for the tests of its store",
-        packages: &["postgresql-15", "postgresql"],
+        debian_packages: &["postgresql-15", "postgresql"],
         is_installed: |_| has_postgres(),
         install_fallback: None,
     },
     Tool {
         name: "PgBouncer",
         purpose: "to test connections through it",
-        packages: &["pgbouncer"],
+        debian_packages: &["pgbouncer"],
         is_installed: |_| {
             program_runs("pgbouncer", &["--version"]) || program_runs("/usr/sbin/pgbouncer", &["--version"])
         },
@@ -52,49 +52,49 @@ const TOOLS: [Tool; 11] = [
     Tool {
         name: "Redis",
         purpose: "for the tests of its store",
-        packages: &["redis-tools", "redis-server"],
+        debian_packages: &["redis-tools", "redis-server"],
         is_installed: |_| program_runs("redis-cli", &["--version"]) && has_redis_server(),
         install_fallback: None,
     },
     Tool {
         name: "faketime",
         purpose: "to run nodes whose clocks disagree",
-        packages: &["faketime"],
+        debian_packages: &["faketime"],
         is_installed: |_| program_runs("faketime", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "psycopg for python3",
         purpose: "to emit events from Python with SQL",
-        packages: &["python3-psycopg"],
+        debian_packages: &["python3-psycopg"],
         is_installed: has_psycopg,
         install_fallback: Some(install_psycopg_with_pip),
     },
     Tool {
         name: "node",
         purpose: "to emit events from Node with SQL",
-        packages: &["nodejs"],
+        debian_packages: &["nodejs"],
         is_installed: |_| program_runs("node", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "npm",
         purpose: "to install the packages of the console's tests",
-        packages: &["npm"],
+        debian_packages: &["npm"],
         is_installed: |_| program_runs("npm", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "Chromium",
         purpose: "to open the console in a browser",
-        packages: &["chromium"],
+        debian_packages: &["chromium"],
         is_installed: |_| program_runs("chromium", &["--version"]),
         install_fallback: None,
     },
     Tool {
         name: "pg for node",
         purpose: "to emit events from Node with SQL",
-        packages: &["node-pg"],
+        debian_packages: &["node-pg"],
         is_installed: has_node_pg,
         install_fallback: Some(install_pg_with_npm),
     },
@@ -107,15 +107,15 @@ pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
             continue;
         }
         eprintln!("installing {}, which is needed {}", tool.name, tool.purpose);
-        let packages = tool.packages.iter().any(|package| {
-            install_package(package);
+        let packages = tool.debian_packages.iter().any(|package| {
+            install_debian_package(package);
             (tool.is_installed)(&tools_folder)
         });
         if !packages && let Some(install_fallback) = tool.install_fallback {
             install_fallback(&tools_folder);
         }
         if !(tool.is_installed)(&tools_folder) {
-            let package = tool.packages.first().copied().unwrap_or_default();
+            let package = tool.debian_packages.first().copied().unwrap_or_default();
             bail!("cannot install {}; run `apt-get install {package}` as root", tool.name);
         }
     }
@@ -137,7 +137,7 @@ fn install_console_packages(root: &Path) -> anyhow::Result<()> {
     Ok(std::fs::write(installed_lock, expected_lock)?)
 }
 
-/// `target/tools`.
+/// Returns the folder `target/tools`.
 fn tools_folder() -> anyhow::Result<PathBuf> {
     Ok(target_folder()?.join("tools"))
 }
@@ -158,14 +158,14 @@ fn runs_successfully(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Whether PostgreSQL is installed. Debian keeps its programs out of PATH, one folder for each version.
+/// Returns whether PostgreSQL is installed. Debian keeps its programs out of PATH, one folder for each version.
 fn has_postgres() -> bool {
     let debian = (15..=18).map(|version| format!("/usr/lib/postgresql/{version}/bin/initdb"));
     debian.chain(["initdb".to_owned()]).any(|initdb| program_runs(&initdb, &["--version"]))
 }
 
-/// Whether a Redis server is installed. Debian's package `redis-server` starts one for the machine, which tests do not
-/// need. The program is in `redis-tools` too, under another name; it acts as the program that it is started as.
+/// Returns whether a Redis server is installed. Debian's package `redis-server` starts one for the machine, which tests
+/// do not need. The program is in `redis-tools` too, under another name; it acts as the program that it is started as.
 fn has_redis_server() -> bool {
     ["redis-server", "redis-check-rdb"]
         .iter()
@@ -204,7 +204,7 @@ fn install_pg_with_npm(tools_folder: &Path) {
 }
 
 /// Installs a package, as root or through sudo where that needs no password. The caller checks whether it worked.
-fn install_package(package: &str) {
+fn install_debian_package(package: &str) {
     let install = ["apt-get", "install", "-y", "--no-install-recommends", package];
     for before in [&[][..], &["sudo", "-n"]] {
         let update = [before, &["apt-get", "update"]].concat();

@@ -30,7 +30,7 @@ pub(crate) struct BaselineResult {
 /// The run of the store that a baseline is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeasuredRun {
-    pub(crate) events: usize,
+    pub(crate) event_count: usize,
     /// Events per second.
     pub(crate) rate: f64,
     pub(crate) events_per_commit: usize,
@@ -54,8 +54,8 @@ impl Baseline {
     pub(crate) async fn measure_emits(&mut self, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
         match self {
             Self::Sqlite(conn) => sqlite::measure_emits(conn, run),
-            Self::Postgres(baseline) => baseline.measure_emits(run.events).await,
-            Self::Redis(baseline) => baseline.measure_emits(run.events),
+            Self::Postgres(baseline) => baseline.measure_emits(run.event_count).await,
+            Self::Redis(baseline) => baseline.measure_emits(run.event_count),
         }
     }
 
@@ -66,8 +66,8 @@ impl Baseline {
     ) -> anyhow::Result<BaselineResult> {
         match self {
             Self::Sqlite(conn) => sqlite::measure_full_lifecycle(conn, run),
-            Self::Postgres(baseline) => baseline.measure_full_lifecycle(run.events).await,
-            Self::Redis(baseline) => baseline.measure_full_lifecycle(run.events),
+            Self::Postgres(baseline) => baseline.measure_full_lifecycle(run.event_count).await,
+            Self::Redis(baseline) => baseline.measure_full_lifecycle(run.event_count),
         }
     }
 

@@ -49,7 +49,7 @@ const CLAIM_SQL: &str = "
     WHERE t.seq = ANY (ARRAY[best.seq])
     RETURNING t.seq, t.event";
 
-const END_SQL: &str = "
+const ARCHIVE_SQL: &str = "
     WITH gone AS (DELETE FROM pointsman.task WHERE seq = ANY ($1) RETURNING *)
     INSERT INTO pointsman.history (n, seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,
                                    crashes, late, has_lane, created, started, finished)
@@ -59,7 +59,8 @@ const END_SQL: &str = "
     FROM gone";
 
 /// Commits one small row.
-const COMMIT_SQL: &str = "INSERT INTO pointsman.log_retained (partition_key, task, n, time, level, message)
+const SMALL_INSERT_SQL: &str =
+    "INSERT INTO pointsman.log_retained (partition_key, task, n, time, level, message)
                           VALUES (-1, 1, $1, 0, 0, $2)";
 
 /// One connection with its prepared statements.
@@ -67,10 +68,10 @@ pub(crate) struct PostgresBaseline {
     client: Client,
     emit_statement: Statement,
     claim_statement: Statement,
-    end_statement: Statement,
-    commit_statement: Statement,
+    archive_statement: Statement,
+    small_insert_statement: Statement,
     /// The number of events written so far.
-    events: usize,
+    event_count: usize,
 }
 
 impl PostgresBaseline {
@@ -79,16 +80,23 @@ impl PostgresBaseline {
         let [emit_statement, claim_statement] =
             [client.prepare(EMIT_SQL).await?, client.prepare(CLAIM_SQL).await?];
         let [end_statement, commit_statement] =
-            [client.prepare(END_SQL).await?, client.prepare(COMMIT_SQL).await?];
-        Ok(Self { client, emit_statement, claim_statement, end_statement, commit_statement, events: 0 })
+            [client.prepare(ARCHIVE_SQL).await?, client.prepare(SMALL_INSERT_SQL).await?];
+        Ok(Self {
+            client,
+            emit_statement,
+            claim_statement,
+            archive_statement: end_statement,
+            small_insert_statement: commit_statement,
+            event_count: 0,
+        })
     }
 
     pub(super) async fn measure_emits(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
         self.create_partitions_for(events).await?;
         let start = Instant::now();
-        let target_count = self.events + events;
-        while self.events < target_count {
-            self.insert_events(TASKS_PER_STATEMENT.min(target_count - self.events)).await?;
+        let target_count = self.event_count + events;
+        while self.event_count < target_count {
+            self.insert_events(TASKS_PER_STATEMENT.min(target_count - self.event_count)).await?;
         }
         let rate = events as f64 / start.elapsed().as_secs_f64();
         let description = format!(
@@ -100,9 +108,9 @@ impl PostgresBaseline {
     pub(super) async fn measure_full_lifecycle(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
         self.create_partitions_for(events).await?;
         let start = Instant::now();
-        let target_count = self.events + events;
-        while self.events < target_count {
-            let batch = TASKS_PER_STATEMENT.min(target_count - self.events);
+        let target_count = self.event_count + events;
+        while self.event_count < target_count {
+            let batch = TASKS_PER_STATEMENT.min(target_count - self.event_count);
             self.insert_events(batch).await?;
             let claimed = self.claim_tasks(batch).await?;
             anyhow::ensure!(claimed.len() == batch, "{} of {batch} tasks were claimed", claimed.len());
@@ -118,12 +126,12 @@ impl PostgresBaseline {
     pub(super) async fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
         let message = event_payload(n as usize);
         let start = Instant::now();
-        self.client.execute(&self.commit_statement, &[&n, &message]).await?;
+        self.client.execute(&self.small_insert_statement, &[&n, &message]).await?;
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
     async fn insert_events(&mut self, count: usize) -> anyhow::Result<()> {
-        let numbers = self.events..self.events + count;
+        let numbers = self.event_count..self.event_count + count;
         let base = pointsman_engine::now().micros();
         let seqs: Vec<i64> = numbers.clone().map(|n| n as i64 + 1).collect();
         let ids: Vec<i64> = numbers.clone().map(|n| base + n as i64).collect();
@@ -132,7 +140,7 @@ impl PostgresBaseline {
         self.client
             .execute(&self.emit_statement, &[&seqs, &ids, &keys, &values, &fixtures::EVENT_TYPE])
             .await?;
-        self.events += count;
+        self.event_count += count;
         Ok(())
     }
 
@@ -144,13 +152,18 @@ impl PostgresBaseline {
 
     async fn archive_tasks(&self, seqs: Vec<i64>) -> anyhow::Result<()> {
         let now = pointsman_engine::now().micros();
-        self.client.execute(&self.end_statement, &[&seqs, &fixtures::EVENT_TYPE, &now]).await?;
+        self.client.execute(&self.archive_statement, &[&seqs, &fixtures::EVENT_TYPE, &now]).await?;
         Ok(())
     }
 
     /// Creates the partitions for this many more events, before the measurement starts.
     async fn create_partitions_for(&self, events: usize) -> anyhow::Result<()> {
-        create_partitions(&self.client, (self.events + events) as i64, (self.events + events) as i64).await
+        create_partitions(
+            &self.client,
+            (self.event_count + events) as i64,
+            (self.event_count + events) as i64,
+        )
+        .await
     }
 }
 

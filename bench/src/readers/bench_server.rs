@@ -22,7 +22,7 @@ use crate::fixtures;
 pub(super) const EVENT_TYPE: &str = "bench.watched";
 
 /// The number of paced producers, which emit one after another, and the interval of each.
-const PACED_PRODUCERS: usize = 5;
+const PACED_PRODUCER_COUNT: usize = 5;
 const EMIT_INTERVAL: Duration = Duration::from_millis(10);
 /// Connections besides those of readers.
 const SPARE_CONNECTIONS: usize = 64;
@@ -59,14 +59,14 @@ impl BenchServer {
         config.listen_address = SocketAddr::from(([127, 0, 0, 1], 0));
         config.max_connections = readers + SPARE_CONNECTIONS;
         // All readers use one token from one address.
-        config.limits.per_address = config.max_connections;
-        config.limits.streams_per_client = config.max_connections;
-        config.limits.reserve = 0;
+        config.server_limits.connections_per_address = config.max_connections;
+        config.server_limits.streams_per_client = config.max_connections;
+        config.server_limits.reserved_connections = 0;
         config.drain_timeout = Duration::from_secs(1);
         // Events create tasks as usual; running them would be another measurement.
         config.services =
             EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
-        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::done() })?;
+        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::succeeded() })?;
         let routes = fixtures::routes_by_handler_name([&handler.def])?;
         let program = Setup { handlers: vec![handler], routes, ..Setup::default() };
         let server = Server::start(config, None, program).await?;
@@ -91,7 +91,7 @@ impl BenchServer {
 
     /// Returns the id of the newest event.
     pub(super) async fn last_event_id(&self) -> anyhow::Result<EventId> {
-        Ok(self.server.engine().observer().read_extent().await?.head)
+        Ok(self.server.engine().observer().read_journal_range().await?.head)
     }
 
     /// Emits one event for each object.
@@ -100,15 +100,15 @@ impl BenchServer {
     }
 
     /// Emits at a steady rate for a while; returns the events per second.
-    pub(super) async fn emit_paced(&self, rate: usize, time: Duration) -> anyhow::Result<f64> {
+    pub(super) async fn emit_at_rate(&self, rate: usize, time: Duration) -> anyhow::Result<f64> {
         let ticks = (time.as_millis() / EMIT_INTERVAL.as_millis()) as usize;
-        let batch = (rate * EMIT_INTERVAL.as_millis() as usize / 1000 / PACED_PRODUCERS).max(1);
+        let batch = (rate * EMIT_INTERVAL.as_millis() as usize / 1000 / PACED_PRODUCER_COUNT).max(1);
         let start = Instant::now();
         let mut producers = JoinSet::new();
-        for n in 0..PACED_PRODUCERS {
-            let mut producer = self.new_producer(n, PACED_PRODUCERS);
+        for n in 0..PACED_PRODUCER_COUNT {
+            let mut producer = self.new_producer(n, PACED_PRODUCER_COUNT);
             let mut ticker = interval_at(
-                (start + EMIT_INTERVAL * n as u32 / PACED_PRODUCERS as u32).into(),
+                (start + EMIT_INTERVAL * n as u32 / PACED_PRODUCER_COUNT as u32).into(),
                 EMIT_INTERVAL,
             );
             producers.spawn(async move {
@@ -128,13 +128,13 @@ impl BenchServer {
     pub(super) async fn emit_at_full_speed(&self, load: ProducerLoad, time: Duration) -> anyhow::Result<f64> {
         let start = Instant::now();
         let mut producers = JoinSet::new();
-        for n in 0..load.producers {
-            let mut producer = self.new_producer(n, load.producers);
+        for n in 0..load.producer_count {
+            let mut producer = self.new_producer(n, load.producer_count);
             producers.spawn(async move {
                 let mut emitted = 0;
                 while start.elapsed() < time {
-                    producer.emit_events(load.batch, None).await?;
-                    emitted += load.batch;
+                    producer.emit_events(load.batch_size, None).await?;
+                    emitted += load.batch_size;
                 }
                 anyhow::Ok(emitted)
             });

@@ -29,13 +29,13 @@ use bench_server::BenchServer;
 use reader_group::{ReaderGroup, ReaderScope};
 
 /// The number of steps that are reported as they begin.
-pub(crate) const STEP_COUNT: u64 = 3;
+pub(crate) const PROGRESS_STEP_COUNT: u64 = 3;
 
 /// Events per second while each reader follows one object, and while each follows all objects.
-const OBJECT_READER_RATE: usize = 5_000;
-const ALL_READER_RATE: usize = 500;
+const ONE_OBJECT_EMIT_RATE: usize = 5_000;
+const ALL_OBJECTS_EMIT_RATE: usize = 500;
 /// The number of readers of one object for each reader of all objects.
-const OBJECT_READERS_PER_ALL_READER: usize = 10;
+const ALL_OBJECTS_READER_DIVISOR: usize = 10;
 /// The larger group has this many times as many readers as the smaller.
 const GROUP_SIZE_RATIO: usize = 4;
 /// The duration of a round at full speed on one server, and the number of rounds.
@@ -44,7 +44,7 @@ const ROUNDS: usize = 3;
 
 /// The loads of producers at full speed: about the rate of the paced measurement, and the maximum.
 const FULL_SPEED_LOADS: [ProducerLoad; 2] =
-    [ProducerLoad { producers: 2, batch: 1 }, ProducerLoad { producers: 8, batch: 100 }];
+    [ProducerLoad { producer_count: 2, batch_size: 1 }, ProducerLoad { producer_count: 8, batch_size: 100 }];
 
 pub(crate) async fn measure(
     options: &BenchOptions,
@@ -55,16 +55,16 @@ pub(crate) async fn measure(
     let readers = file_limit::limit_reader_count(requested);
     let bench = ReaderBench::start(dir.path(), readers, Duration::from_secs(options.seconds) / 4).await?;
     begin(&format!(
-        "{readers} readers of one object each at {OBJECT_READER_RATE} events/s, and a quarter of them"
+        "{readers} readers of one object each at {ONE_OBJECT_EMIT_RATE} events/s, and a quarter of them"
     ));
-    let mut figures = bench.measure_object_readers().await?;
+    let mut figures = bench.measure_readers_of_one_object().await?;
     begin(&format!("emits at full speed with {readers} readers, and without them"));
     figures.extend(bench.measure_full_speed().await?);
     begin(&format!(
-        "{} readers of all objects at {ALL_READER_RATE} events/s",
-        readers / OBJECT_READERS_PER_ALL_READER
+        "{} readers of all objects at {ALL_OBJECTS_EMIT_RATE} events/s",
+        readers / ALL_OBJECTS_READER_DIVISOR
     ));
-    figures.extend(bench.measure_all_readers().await?);
+    figures.extend(bench.measure_readers_of_all_objects().await?);
     bench.stop().await;
     if readers < requested {
         for figure in &mut figures {
@@ -80,13 +80,13 @@ pub(crate) async fn measure(
 struct ReaderBench {
     server_without_readers: BenchServer,
     server_with_readers: BenchServer,
-    readers: usize,
-    time: Duration,
+    reader_count: usize,
+    emit_duration: Duration,
 }
 
 /// The result of a paced measurement with a group of readers.
 struct PacedResult {
-    rate: f64,
+    emit_rate: f64,
     /// The time until each event had reached all of its readers, in milliseconds.
     delivery_times_ms: Vec<f64>,
 }
@@ -96,63 +96,72 @@ impl ReaderBench {
     async fn start(dir: &Path, readers: usize, time: Duration) -> anyhow::Result<Self> {
         let server_without_readers = BenchServer::start(dir, "calm.db", readers, readers).await?;
         let server_with_readers = BenchServer::start(dir, "watched.db", readers, readers).await?;
-        Ok(Self { server_without_readers, server_with_readers, readers, time })
+        Ok(Self { server_without_readers, server_with_readers, reader_count: readers, emit_duration: time })
     }
 
-    async fn measure_object_readers(&self) -> anyhow::Result<Vec<Figure>> {
-        let without = self.server_without_readers.emit_paced(OBJECT_READER_RATE, self.time).await?;
+    async fn measure_readers_of_one_object(&self) -> anyhow::Result<Vec<Figure>> {
+        let without =
+            self.server_without_readers.emit_at_rate(ONE_OBJECT_EMIT_RATE, self.emit_duration).await?;
         let few = self
-            .measure_paced(ReaderScope::OneObjectEach, self.readers / GROUP_SIZE_RATIO, OBJECT_READER_RATE)
+            .measure_at_rate(
+                ReaderScope::OneObjectEach,
+                self.reader_count / GROUP_SIZE_RATIO,
+                ONE_OBJECT_EMIT_RATE,
+            )
             .await?;
-        let all = self.measure_paced(ReaderScope::OneObjectEach, self.readers, OBJECT_READER_RATE).await?;
-        let readers_label = format!("{} readers of one object each", self.readers);
+        let all =
+            self.measure_at_rate(ReaderScope::OneObjectEach, self.reader_count, ONE_OBJECT_EMIT_RATE).await?;
+        let readers_label = format!("{} readers of one object each", self.reader_count);
         let name = format!(
-            "events emitted at {OBJECT_READER_RATE}/s, {readers_label}, half by long poll and half by SSE"
+            "events emitted at {ONE_OBJECT_EMIT_RATE}/s, {readers_label}, half by long poll and half by SSE"
         );
         let mut figures = vec![
-            Figure::new(name, all.rate, MeasurementUnit::PerSecond)
+            Figure::new(name, all.emit_rate, MeasurementUnit::PerSecond)
                 .compared_with("without readers", without)
                 .with_min_ratio(0.7),
         ];
-        figures.extend(compare_delivery_times(&readers_label, OBJECT_READER_RATE, all, few));
+        figures.extend(compare_delivery_times(&readers_label, ONE_OBJECT_EMIT_RATE, all, few));
         Ok(figures)
     }
 
-    async fn measure_all_readers(&self) -> anyhow::Result<Vec<Figure>> {
-        let readers = self.readers / OBJECT_READERS_PER_ALL_READER;
-        let without = self.server_without_readers.emit_paced(ALL_READER_RATE, self.time).await?;
-        let few =
-            self.measure_paced(ReaderScope::AllObjects, readers / GROUP_SIZE_RATIO, ALL_READER_RATE).await?;
-        let all = self.measure_paced(ReaderScope::AllObjects, readers, ALL_READER_RATE).await?;
+    async fn measure_readers_of_all_objects(&self) -> anyhow::Result<Vec<Figure>> {
+        let readers = self.reader_count / ALL_OBJECTS_READER_DIVISOR;
+        let without =
+            self.server_without_readers.emit_at_rate(ALL_OBJECTS_EMIT_RATE, self.emit_duration).await?;
+        let few = self
+            .measure_at_rate(ReaderScope::AllObjects, readers / GROUP_SIZE_RATIO, ALL_OBJECTS_EMIT_RATE)
+            .await?;
+        let all = self.measure_at_rate(ReaderScope::AllObjects, readers, ALL_OBJECTS_EMIT_RATE).await?;
         let readers_label = format!("{readers} readers of all objects");
-        let name = format!("events emitted at {ALL_READER_RATE}/s, {readers_label}");
+        let name = format!("events emitted at {ALL_OBJECTS_EMIT_RATE}/s, {readers_label}");
         let mut figures = vec![
-            Figure::new(name, all.rate, MeasurementUnit::PerSecond)
+            Figure::new(name, all.emit_rate, MeasurementUnit::PerSecond)
                 .compared_with("without readers", without)
                 .with_min_ratio(0.7),
         ];
-        figures.extend(compare_delivery_times(&readers_label, ALL_READER_RATE, all, few));
+        figures.extend(compare_delivery_times(&readers_label, ALL_OBJECTS_EMIT_RATE, all, few));
         Ok(figures)
     }
 
     /// Emits at a steady rate with this many readers.
-    async fn measure_paced(
+    async fn measure_at_rate(
         &self,
         scope: ReaderScope,
         readers: usize,
         rate: usize,
     ) -> anyhow::Result<PacedResult> {
         let mut group = ReaderGroup::start(&self.server_with_readers, scope, readers).await?;
-        let rate = self.server_with_readers.emit_paced(rate, self.time).await?;
+        let rate = self.server_with_readers.emit_at_rate(rate, self.emit_duration).await?;
         group.wait_until_caught_up(&self.server_with_readers).await?;
-        Ok(PacedResult { rate, delivery_times_ms: group.take_delivery_times() })
+        Ok(PacedResult { emit_rate: rate, delivery_times_ms: group.take_delivery_times() })
     }
 
     /// Emits as fast as emits are acknowledged, with readers and without.
     async fn measure_full_speed(&self) -> anyhow::Result<Vec<Figure>> {
-        let round_duration = ROUND_DURATION.min(self.time / 2);
+        let round_duration = ROUND_DURATION.min(self.emit_duration / 2);
         let mut group =
-            ReaderGroup::start(&self.server_with_readers, ReaderScope::OneObjectEach, self.readers).await?;
+            ReaderGroup::start(&self.server_with_readers, ReaderScope::OneObjectEach, self.reader_count)
+                .await?;
         let mut figures = Vec::new();
         for load in FULL_SPEED_LOADS {
             let (mut with, mut without) = (0.0, 0.0);
@@ -161,11 +170,12 @@ impl ReaderBench {
                 with += self.server_with_readers.emit_at_full_speed(load, round_duration).await?;
                 group.wait_until_caught_up(&self.server_with_readers).await?;
             }
-            let name = format!("emits acknowledged, {load}, {} readers of one object each", self.readers);
+            let name =
+                format!("emits acknowledged, {load}, {} readers of one object each", self.reader_count);
             let figure = Figure::new(name, with / ROUNDS as f64, MeasurementUnit::PerSecond)
                 .compared_with("without readers", without / ROUNDS as f64);
             // Batches contain more events than the readers can receive on the cores that they share with the server.
-            figures.push(if load.batch == 1 { figure.with_min_ratio(0.7) } else { figure });
+            figures.push(if load.batch_size == 1 { figure.with_min_ratio(0.7) } else { figure });
         }
         Ok(figures)
     }

@@ -32,7 +32,7 @@ pub(super) struct JournalReader {
     pub(super) next_numbers: Vec<u64>,
     /// The id of the last event that the reader has received.
     pub(super) last_event_id: u64,
-    pub(super) deliveries: Arc<DeliveryLog>,
+    pub(super) delivery_log: Arc<DeliveryLog>,
 }
 
 /// The members of an event that a reader checks. The engine's own events have no value.
@@ -65,7 +65,7 @@ struct EventSeqResponse {
 
 impl JournalReader {
     /// Reads until an error occurs.
-    pub(super) async fn run(mut self, server: SocketAddr, token: String) -> anyhow::Result<()> {
+    pub(super) async fn read_until_error(mut self, server: SocketAddr, token: String) -> anyhow::Result<()> {
         let stream = TcpStream::connect(server).await.context("cannot connect to the server")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -94,7 +94,7 @@ impl JournalReader {
         let body = response.into_body().collect().await?.to_bytes();
         let seq: EventSeqResponse = serde_json::from_slice(&body)?;
         for event in &seq.event_snapshots {
-            self.check_event(event)?;
+            self.check_next_event(event)?;
         }
         match (seq.kind.as_str(), seq.last_event_id) {
             ("NonEmpty", _) => {}
@@ -115,7 +115,7 @@ impl JournalReader {
             parser.push_bytes(&chunk);
             while let Some((event, data)) = parser.next_frame() {
                 match event.as_str() {
-                    EVENT_TYPE => self.check_event(&serde_json::from_str(&data)?)?,
+                    EVENT_TYPE => self.check_next_event(&serde_json::from_str(&data)?)?,
                     "Torn" => bail!("the server sent Torn after event {}", self.last_event_id),
                     // The engine's own events, and changes of tasks.
                     _ => {}
@@ -131,7 +131,7 @@ impl JournalReader {
     }
 
     /// Checks that a received event is the next one of its object.
-    fn check_event(&mut self, event: &ReceivedEvent) -> anyhow::Result<()> {
+    fn check_next_event(&mut self, event: &ReceivedEvent) -> anyhow::Result<()> {
         let id = event.event_id;
         ensure!(id > self.last_event_id, "received event {id} after event {}", self.last_event_id);
         self.last_event_id = id;
@@ -146,7 +146,7 @@ impl JournalReader {
             "object {object}: received event number {number} instead of number {next_number}"
         );
         *next_number += 1;
-        self.deliveries.record_delivery(id, emitted_at);
+        self.delivery_log.record_delivery(id, emitted_at);
         Ok(())
     }
 }
@@ -179,32 +179,32 @@ impl HttpConnection {
 struct SseParser {
     buffer: Vec<u8>,
     /// The number of bytes that have been parsed.
-    parsed: usize,
-    event: String,
+    parsed_bytes: usize,
+    event_type: String,
     data: String,
 }
 
 impl SseParser {
     fn push_bytes(&mut self, chunk: &[u8]) {
-        self.buffer.drain(..std::mem::take(&mut self.parsed));
+        self.buffer.drain(..std::mem::take(&mut self.parsed_bytes));
         self.buffer.extend_from_slice(chunk);
     }
 
     /// Returns the type and the data of the next complete frame.
     fn next_frame(&mut self) -> Option<(String, String)> {
         loop {
-            let rest = &self.buffer[self.parsed..];
+            let rest = &self.buffer[self.parsed_bytes..];
             let end = rest.iter().position(|byte| *byte == b'\n')?;
             let line = String::from_utf8_lossy(&rest[..end]);
             if let Some(event) = line.strip_prefix("event: ") {
-                event.clone_into(&mut self.event);
+                event.clone_into(&mut self.event_type);
             } else if let Some(data) = line.strip_prefix("data: ") {
                 self.data.push_str(data);
             }
             let is_over = line.is_empty();
-            self.parsed += end + 1;
+            self.parsed_bytes += end + 1;
             if is_over {
-                let frame = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
+                let frame = (std::mem::take(&mut self.event_type), std::mem::take(&mut self.data));
                 // A keep-alive comment has neither.
                 if !frame.0.is_empty() {
                     return Some(frame);
@@ -246,11 +246,11 @@ mod tests {
             first_object: 7,
             next_numbers: vec![5],
             last_event_id: 10,
-            deliveries: Arc::new(DeliveryLog::new(1)),
+            delivery_log: Arc::new(DeliveryLog::new(1)),
         };
         let check_all = |events: &[ReceivedEvent]| {
             let mut reader = reader();
-            events.iter().try_for_each(|event| reader.check_event(event))
+            events.iter().try_for_each(|event| reader.check_next_event(event))
         };
         assert!(check_all(&[event(11, 5), event(12, 6)]).is_ok());
         assert!(check_all(&[event(11, 6)]).is_err(), "an event is missing");

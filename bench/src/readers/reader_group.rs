@@ -26,11 +26,11 @@ pub(super) enum ReaderScope {
 
 pub(super) struct ReaderGroup {
     scope: ReaderScope,
-    readers: usize,
+    reader_count: usize,
     /// The number of events of each object before the readers started.
     initial_counts: Vec<u64>,
-    deliveries: Arc<DeliveryLog>,
-    reader_tasks: JoinSet<anyhow::Result<()>>,
+    delivery_log: Arc<DeliveryLog>,
+    spawned_readers: JoinSet<anyhow::Result<()>>,
     _thread: ReaderThread,
 }
 
@@ -58,13 +58,20 @@ impl ReaderGroup {
                 first_object,
                 next_numbers,
                 last_event_id: head.get(),
-                deliveries: deliveries.clone(),
+                delivery_log: deliveries.clone(),
             };
-            let read = reader.run(bench_server.address(), bench_server.token().to_owned());
+            let read = reader.read_until_error(bench_server.address(), bench_server.token().to_owned());
             reader_tasks
                 .spawn_on(async move { read.await.with_context(|| format!("reader {n}")) }, thread.handle()?);
         }
-        let mut group = Self { scope, readers, initial_counts, deliveries, reader_tasks, _thread: thread };
+        let mut group = Self {
+            scope,
+            reader_count: readers,
+            initial_counts,
+            delivery_log: deliveries,
+            spawned_readers: reader_tasks,
+            _thread: thread,
+        };
         bench_server.emit_one_per_object().await?;
         group.wait_until_caught_up(bench_server).await?;
         Ok(group)
@@ -74,27 +81,27 @@ impl ReaderGroup {
     pub(super) async fn wait_until_caught_up(&mut self, bench_server: &BenchServer) -> anyhow::Result<()> {
         let expected = self.expected_deliveries(bench_server);
         loop {
-            let delivered_count = self.deliveries.delivered.count();
+            let delivered_count = self.delivery_log.delivery_counter.count();
             tokio::select! {
-                () = self.deliveries.delivered.wait_until_reached(expected) => break,
-                Some(ended) = self.reader_tasks.join_next() => {
+                () = self.delivery_log.delivery_counter.wait_until_reached(expected) => break,
+                Some(ended) = self.spawned_readers.join_next() => {
                     ended??;
                     bail!("a reader ended unexpectedly");
                 }
                 () = sleep(STALL_TIMEOUT) => {
-                    if self.deliveries.delivered.count() == delivered_count {
-                        bail!("{} readers received {delivered_count} events instead of {expected}", self.readers);
+                    if self.delivery_log.delivery_counter.count() == delivered_count {
+                        bail!("{} readers received {delivered_count} events instead of {expected}", self.reader_count);
                     }
                 }
             }
         }
         // A reader that received too much has failed, even if all others have received their events.
-        if let Some(ended) = self.reader_tasks.try_join_next() {
+        if let Some(ended) = self.spawned_readers.try_join_next() {
             ended??;
         }
-        let delivered_count = self.deliveries.delivered.count();
+        let delivered_count = self.delivery_log.delivery_counter.count();
         if delivered_count != expected {
-            bail!("{} readers received {delivered_count} events instead of {expected}", self.readers);
+            bail!("{} readers received {delivered_count} events instead of {expected}", self.reader_count);
         }
         Ok(())
     }
@@ -105,20 +112,20 @@ impl ReaderGroup {
         let since =
             emitted.iter().zip(&self.initial_counts).map(|(now, initial_counts)| now - initial_counts);
         match self.scope {
-            ReaderScope::OneObjectEach => since.take(self.readers).sum(),
-            ReaderScope::AllObjects => since.sum::<u64>() * self.readers as u64,
+            ReaderScope::OneObjectEach => since.take(self.reader_count).sum(),
+            ReaderScope::AllObjects => since.sum::<u64>() * self.reader_count as u64,
         }
     }
 
     /// Takes the delivery times of events with an emit time: until each had reached all of its readers, in milliseconds.
     pub(super) fn take_delivery_times(&self) -> Vec<f64> {
-        std::mem::take(&mut self.deliveries.state().delivery_times_ms)
+        std::mem::take(&mut self.delivery_log.lock_state().delivery_times_ms)
     }
 }
 
 /// The deliveries to all readers.
 pub(super) struct DeliveryLog {
-    delivered: EventCounter,
+    delivery_counter: EventCounter,
     /// The number of readers of each event.
     readers_per_event: usize,
     state: Mutex<DeliveryState>,
@@ -133,17 +140,17 @@ struct DeliveryState {
 
 impl DeliveryLog {
     pub(super) fn new(readers_per_event: usize) -> Self {
-        Self { delivered: EventCounter::default(), readers_per_event, state: Mutex::default() }
+        Self { delivery_counter: EventCounter::default(), readers_per_event, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, DeliveryState> {
+    fn lock_state(&self) -> MutexGuard<'_, DeliveryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a reader has received this event.
     pub(super) fn record_delivery(&self, event: u64, emitted_at: Option<u64>) {
         if let Some(emitted_at) = emitted_at {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let reached = state.partial_deliveries.entry(event).or_default();
             *reached += 1;
             if *reached == self.readers_per_event {
@@ -151,7 +158,7 @@ impl DeliveryLog {
                 state.delivery_times_ms.push(elapsed_micros().saturating_sub(emitted_at) as f64 / 1000.0);
             }
         }
-        self.delivered.increment();
+        self.delivery_counter.increment();
     }
 }
 

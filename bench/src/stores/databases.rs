@@ -42,7 +42,7 @@ impl PostgresBenchServer {
         BenchDatabases {
             admin: self.admin.clone(),
             admin_database: self.admin_database.clone(),
-            created: Mutex::default(),
+            created_databases: Mutex::default(),
         }
     }
 }
@@ -52,13 +52,13 @@ pub(crate) struct BenchDatabases {
     admin: PostgresAdmin,
     admin_database: String,
     /// The unique name of each database on the server, by its name here.
-    created: Mutex<BTreeMap<String, String>>,
+    created_databases: Mutex<BTreeMap<String, String>>,
 }
 
 impl BenchDatabases {
     /// Returns the URL of a database, and creates it if it does not exist.
-    pub(crate) fn get_or_create_url(&self, name: &str) -> anyhow::Result<String> {
-        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn get_or_create_database(&self, name: &str) -> anyhow::Result<String> {
+        let mut created = self.created_databases.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(existing) = created.get(name) {
             return Ok(self.admin.url(existing));
         }
@@ -71,7 +71,8 @@ impl BenchDatabases {
 
     /// Opens a new connection to a database.
     pub(crate) async fn connect(&self, name: &str) -> anyhow::Result<Client> {
-        let (client, connection) = tokio_postgres::connect(&self.get_or_create_url(name)?, NoTls).await?;
+        let (client, connection) =
+            tokio_postgres::connect(&self.get_or_create_database(name)?, NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
     }
@@ -88,7 +89,8 @@ impl BenchDatabases {
 
 impl Drop for BenchDatabases {
     fn drop(&mut self) {
-        let created = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
+        let created =
+            std::mem::take(&mut *self.created_databases.lock().unwrap_or_else(PoisonError::into_inner));
         for name in created.into_values() {
             // If it fails, an unused database stays on the server, recognizable by its name.
             let _ = self

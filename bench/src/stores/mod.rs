@@ -71,7 +71,7 @@ pub(crate) enum StoreFactory {
 #[derive(Clone)]
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) work: Arc<WriterStatus>,
+    pub(crate) writer_status: Arc<WriterStatus>,
 }
 
 impl StoreFactory {
@@ -83,17 +83,17 @@ impl StoreFactory {
             Self::Sqlite(dir) => {
                 let store = Sqlite::open(dir.path().join(name), now)?;
                 let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), work })
+                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
             }
             Self::Postgres(databases) => {
-                let store = Postgres::open(&databases.get_or_create_url(name)?, now).await?;
+                let store = Postgres::open(&databases.get_or_create_database(name)?, now).await?;
                 let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), work })
+                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
             }
             Self::Redis(key_prefixes) => {
                 let store = Redis::open(&key_prefixes.store_url(name), now).await?;
                 let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), work })
+                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
             }
         }
     }

@@ -1,7 +1,7 @@
-// The audit: who changed what, when and why.
+// The audit log: each change with its author, time, target and reason.
 
 import { api } from "../../data/api.js";
-import { usePages } from "../../data/paged-list.js";
+import { usePagedList } from "../../data/paged-list.js";
 import { formatCount } from "../../data/numbers.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
@@ -9,7 +9,7 @@ import { ScreenHeader } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago, TimeOfDay } from "../../parts/time.js";
+import { RelativeTime, TimeOfDay } from "../../parts/time.js";
 import { html, useEffect, useMemo } from "../../parts/ui.js";
 import { AuditTarget } from "./target.js";
 
@@ -27,43 +27,43 @@ const ACTION_LABELS = {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Audit({ query }) {
-  const entries = usePages({
+  const entries = usePagedList({
     read: async (before, signal) => {
       const page = await api.get("/api/v1/audit", { query: { before, limit: 200 }, signal });
       return { eventId: page.eventId, rows: /** @type {AuditEntry[]} */ (page.entries), next: page.next };
     },
-    id: (entry) => entry.number,
+    rowId: (entry) => entry.number,
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
     pollInterval: 3000,
   }, []);
   const all = entries.data ?? [];
-  const rows = useMemo(() => all.filter(buildFilter(query)), [entries.data, query.by, query.action, query.what]);
-  const filtered = Boolean(query.by || query.action || query.what);
+  const rows = useMemo(() => all.filter(buildFilter(query)), [entries.data, query.by, query.action, query.target]);
+  const filtered = Boolean(query.by || query.action || query.target);
   // A filter with few matches loads older entries, up to `MAX_FILTER_SCAN`.
   const needsMore = filtered && rows.length < 50 && all.length < MAX_FILTER_SCAN;
   useEffect(() => {
-    if (needsMore) entries.more?.();
-  }, [needsMore, all.length, entries.more === null]);
+    if (needsMore) entries.loadMore?.();
+  }, [needsMore, all.length, entries.loadMore === null]);
   return html`
-    <${ScreenHeader} title="Audit" sub=${entries.data && html`<span>${filtered ? `${formatCount(rows.length)} of the newest ${formatCount(all.length)}` : `the newest ${formatCount(all.length)}`}${entries.more ? "" : ", all entries"}</span>`}>
+    <${ScreenHeader} title="Audit" subtitle=${entries.data && html`<span>${filtered ? `${formatCount(rows.length)} of the newest ${formatCount(all.length)}` : `the newest ${formatCount(all.length)}`}${entries.loadMore ? "" : ", all entries"}</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/audit", query: { limit: 100 } }} cli=${cliCommand("audit", "--limit", "100")} />
     <//>
     <${FilterBar} query=${query} fields=${[
       { name: "by", label: "Who", hint: "a token's name", suggestions: distinctValues(all, "by"), width: 150 },
       { name: "action", label: "Action", choices: distinctValues(all, "action").map((action) => /** @type {[string, string]} */ ([action, ACTION_LABELS[action] ?? action])) },
-      { name: "what", label: "Target or reason", hint: "part of it", width: 220 },
+      { name: "target", label: "Target or reason", hint: "part of it", width: 220 },
     ]} />
-    <${LiveView} data=${entries} lines=${12} errorTitle="The audit could not be loaded">${() => html`
+    <${LiveView} live=${entries} lines=${12} errorTitle="The audit could not be loaded">${() => html`
       <${Table} fill label="Audit entries, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {AuditEntry} */ entry) => String(entry.number)}
-        onEnd=${entries.more ?? undefined} empty=${html`<${EmptyAudit} filtered=${filtered} more=${entries.more} />`} />`}<//>`;
+        onEnd=${entries.loadMore ?? undefined} empty=${html`<${EmptyAudit} filtered=${filtered} loadMore=${entries.loadMore} />`} />`}<//>`;
 }
 
 /** @param {Record<string, string>} query
  * @returns {(entry: AuditEntry) => boolean} */
-function buildFilter({ by = "", action = "", what = "" }) {
-  const [who, textPart] = [by.toLowerCase(), what.toLowerCase()];
-  return (entry) => entry.by.toLowerCase().includes(who) && (!action || entry.action === action)
-    && (!textPart || `${entry.what} ${entry.detail}`.toLowerCase().includes(textPart));
+function buildFilter({ by = "", action = "", target = "" }) {
+  const [authorPart, targetPart] = [by.toLowerCase(), target.toLowerCase()];
+  return (entry) => entry.by.toLowerCase().includes(authorPart) && (!action || entry.action === action)
+    && (!targetPart || `${entry.target} ${entry.detail}`.toLowerCase().includes(targetPart));
 }
 
 /** @param {AuditEntry[]} entries @param {"by" | "action"} name */
@@ -71,20 +71,20 @@ function distinctValues(entries, name) {
   return [...new Set(entries.map((entry) => entry[name]))].sort();
 }
 
-/** @param {{filtered: boolean, more: (() => void) | null}} props */
-function EmptyAudit({ filtered, more }) {
+/** @param {{filtered: boolean, loadMore: (() => void) | null}} props */
+function EmptyAudit({ filtered, loadMore }) {
   if (!filtered) return html`<${EmptyState} title="No audit entries yet" icon="audit"><p>Pauses, retries, added orders and other changes appear here with the name of the token.</p><//>`;
   return html`<${EmptyState} title="No entry matches" icon="filter">
-    ${more ? html`<p>Older entries were not searched yet.</p><${Button} onClick=${more}>Search older entries<//>` : html`<p>Clear a filter to see more.</p>`}<//>`;
+    ${loadMore ? html`<p>Older entries were not searched yet.</p><${Button} onClick=${loadMore}>Search older entries<//>` : html`<p>Clear a filter to see more.</p>`}<//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<AuditEntry>[]} */
 const COLUMNS = [
   { name: "time", title: "Time", width: 156, cell: (entry) => html`<${TimeOfDay} at=${entry.time} withMillis=${false} />` },
-  { name: "ago", title: "Ago", width: 78, narrow: true, cell: (entry) => html`<span class="soft"><${Ago} at=${entry.time} /></span>` },
-  { name: "by", title: "Who", grow: 32, narrow: true, cell: (entry) => html`<b title=${entry.by}>${entry.by}</b>` },
-  { name: "action", title: "Action", width: 112, narrow: true, cell: (entry) => html`<span title=${entry.action}>${ACTION_LABELS[entry.action] ?? entry.action}</span>` },
-  { name: "what", title: "Target", grow: 36, narrow: true, cell: (entry) => html`<${AuditTarget} text=${entry.what} />` },
+  { name: "age", title: "Age", width: 78, onSmallScreens: true, cell: (entry) => html`<span class="soft"><${RelativeTime} at=${entry.time} /></span>` },
+  { name: "by", title: "Who", grow: 32, onSmallScreens: true, cell: (entry) => html`<b title=${entry.by}>${entry.by}</b>` },
+  { name: "action", title: "Action", width: 112, onSmallScreens: true, cell: (entry) => html`<span title=${entry.action}>${ACTION_LABELS[entry.action] ?? entry.action}</span>` },
+  { name: "target", title: "Target", grow: 36, onSmallScreens: true, cell: (entry) => html`<${AuditTarget} text=${entry.target} />` },
   { name: "detail", title: "Reason or details", grow: 40, cell: (entry) => html`<span class="soft" title=${entry.detail}>${entry.detail}</span>` },
-  { name: "number", title: "No.", width: 66, right: true, cell: (entry) => html`<span class="faint">${entry.number}</span>` },
+  { name: "number", title: "No.", width: 66, alignRight: true, cell: (entry) => html`<span class="faint">${entry.number}</span>` },
 ];

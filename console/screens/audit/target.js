@@ -7,8 +7,8 @@ import { screenPaths } from "../../shell/router.js";
 /** Parses a target, written as `kind name` and an optional rest. @param {string} text
  * @returns {{kind: string, name: string, rest: string} | null} */
 export function parseTarget(text) {
-  const found = /^(handler|collection|schedule|chain|order|task|node) (\S+)(.*)$/s.exec(text);
-  return found && { kind: found[1], name: found[2], rest: found[3] };
+  const match = /^(handler|collection|schedule|chain|order|task|node) (\S+)(.*)$/s.exec(text);
+  return match && { kind: match[1], name: match[2], rest: match[3] };
 }
 
 /** @param {{text: string}} props */

@@ -26,39 +26,39 @@ import { ChainStateBadge } from "./state.js";
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
 export default function ChainScreen({ params, query }) {
   const path = `/${params.path}`;
-  const address = `/api/v1/chains/${encodePath(path)}`;
+  const url = `/api/v1/chains/${encodePath(path)}`;
   const live = useLiveData({
-    read: (signal) => /** @type {Promise<Chain & {eventId: number}>} */ (api.get(address, { signal })),
+    read: (signal) => /** @type {Promise<Chain & {eventId: number}>} */ (api.get(url, { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"], path },
     minInterval: 500,
     pollInterval: 5000,
   }, [path]);
-  return html`<${LiveView} data=${live} lines=${10} errorTitle="The chain could not be loaded">
-    ${(/** @type {Chain} */ chain) => html`<${ChainDetail} chain=${chain} address=${address} selectedId=${query.node} onChange=${live.reload} />`}<//>`;
+  return html`<${LiveView} live=${live} lines=${10} errorTitle="The chain could not be loaded">
+    ${(/** @type {Chain} */ chain) => html`<${ChainDetail} chain=${chain} url=${url} selectedId=${query.node} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{chain: Chain, address: string, selectedId: string | undefined, onChange: () => void}} props */
-function ChainDetail({ chain, address, selectedId, onChange }) {
+/** @param {{chain: Chain, url: string, selectedId: string | undefined, onChange: () => void}} props */
+function ChainDetail({ chain, url, selectedId, onChange }) {
   const { path, defined, orders, stranded, rules } = chain;
   const [countText, setCountText] = useState("");
   const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
-  const node = chain.nodes.find((one) => one.id === selectedId);
-  const stops = listStops(chain);
-  const orphanedCount = stranded.reduce((sum, one) => sum + one.orders, 0);
+  const node = chain.nodes.find((candidate) => candidate.id === selectedId);
+  const stopTexts = describeStops(chain);
+  const orphanedCount = stranded.reduce((sum, node) => sum + node.orders, 0);
   return html`
-    <${ScreenHeader} title=${path} sub=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
+    <${ScreenHeader} title=${path} subtitle=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
       <span>${pluralize(chain.nodes.length, "node")}</span>`}>
       ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => addOrder(chain)}>Add an order<//>`}
-      ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} address=${address} onChange=${onChange} />`}
+      ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} url=${url} onChange=${onChange} />`}
       <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
-      <${CopyAsMenu} call=${{ path: address }} cli=${cliCommand("chains", "show", path)} />
+      <${CopyAsMenu} call=${{ path: url }} cli=${cliCommand("chains", "show", path)} />
     <//>
     ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
     ${orphanedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(orphanedCount, "order")} ${orphanedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
-      ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or define the nodes again.</span>
+      ${stranded.map(({ node, orders }) => `${node} (${orders})`).join(", ")}. Move them, or define the nodes again.</span>
       <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
     ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
-      <${ChainGraph} chain=${chain} selectedId=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
+      <${ChainGraph} chain=${chain} selectedId=${node?.id} onSelect=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}
     <div class="columns">
       <div class="stack">
@@ -72,14 +72,14 @@ function ChainDetail({ chain, address, selectedId, onChange }) {
         ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
         ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
         <${Panel} title="Pauses and blocks">
-          ${stops.length > 0 && html`<ul class="stops">${stops.map((text) => html`<li key=${text}><${StatusIcon} tone="bad" />${text}</li>`)}</ul>`}
-          ${(stops.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>
+          ${stopTexts.length > 0 && html`<ul class="stops">${stopTexts.map((text) => html`<li key=${text}><${StatusIcon} tone="bad" />${text}</li>`)}</ul>`}
+          ${(stopTexts.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>
       </div>
     </div>`;
 }
 
-/** What is stopped, and how many orders wait there. @param {Chain} chain */
-function listStops({ state, nodes }) {
+/** Says that the chain or its nodes are stopped, and how many orders wait there. @param {Chain} chain */
+function describeStops({ state, nodes }) {
   const stopped = nodes.filter((node) => node.action === "stop");
   return [
     ...(state === "stopped" ? ["The chain is stopped"] : []),
@@ -87,21 +87,21 @@ function listStops({ state, nodes }) {
   ];
 }
 
-/** @param {{chain: Chain, address: string, onChange: () => void}} props */
-function StopStartButton({ chain: { path, state }, address, onChange }) {
+/** @param {{chain: Chain, url: string, onChange: () => void}} props */
+function StopStartButton({ chain: { path, state }, url, onChange }) {
   /** @param {"running" | "stopped"} state */
-  const set = (state) => api.put(`${address}/state`, { state });
+  const setState = (state) => api.put(`${url}/state`, { state });
   const stop = async () => {
     const confirmed = await promptUser({
       title: `Stop ${path}`,
       text: html`<p>No order of this chain starts a step until the chain is started again, whatever its tenant. Running steps finish. The chain stays stopped after a restart.</p>`,
-      action: "Stop",
+      actionLabel: "Stop",
       danger: true,
     });
-    if (confirmed && await runWithToast(() => set("stopped"), `${path} is stopped`, `${path} was not stopped`)) onChange();
+    if (confirmed && await runWithToast(() => setState("stopped"), `${path} is stopped`, `${path} was not stopped`)) onChange();
   };
   const start = async () => {
-    if (await runWithToast(() => set("running"), `${path} is started`, `${path} was not started`)) onChange();
+    if (await runWithToast(() => setState("running"), `${path} is started`, `${path} was not started`)) onChange();
   };
   return state === "stopped"
     ? html`<${Button} icon="play" role="operator" onClick=${start}>Start<//>`

@@ -5,8 +5,8 @@ import { layoutChain } from "./layout.js";
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 /** @typedef {import("./layout.js").ChainEdge} ChainEdge */
 /** @typedef {{id: string, x: number, y: number}} NodeBox */
-/** @typedef {ChainEdge & {d: string, back: boolean}} EdgePath */
-/** @typedef {{boxes: NodeBox[], lines: EdgePath[], width: number, height: number}} ChainDrawing */
+/** @typedef {ChainEdge & {d: string, isBack: boolean}} EdgePath */
+/** @typedef {{boxes: NodeBox[], edges: EdgePath[], width: number, height: number}} ChainDrawing */
 
 export const NODE_WIDTH = 148;
 export const NODE_HEIGHT = 54;
@@ -32,19 +32,19 @@ export function drawChain(chain, vertical) {
   const layout = layoutChain(chain.nodes.map((node) => node.id), chainEdges(chain), sizes);
   /** @param {number} along @param {number} across */
   const point = (along, across) => (vertical ? `${round(across + MARGIN)} ${round(along + MARGIN)}` : `${round(along + MARGIN)} ${round(across + MARGIN)}`);
-  const half = sizes.along / 2;
-  let backs = 0;
-  const lines = layout.edges.map(({ from, to, kind, points, back }) => {
-    if (!back) return { from, to, kind, back, d: forwardPath(points, half, point) };
-    const distance = layout.breadth + BACK_EDGE_GAP + 12 * backs;
-    backs += 1;
-    return { from, to, kind, back, d: backPath(points, sizes.across / 2, distance, point) };
+  const halfLength = sizes.along / 2;
+  let backEdgeCount = 0;
+  const edges = layout.edges.map(({ from, to, kind, points, isBack }) => {
+    if (!isBack) return { from, to, kind, isBack, d: forwardPath(points, halfLength, point) };
+    const distance = layout.breadth + BACK_EDGE_GAP + 12 * backEdgeCount;
+    backEdgeCount += 1;
+    return { from, to, kind, isBack, d: backPath(points, sizes.across / 2, distance, point) };
   });
-  const breadth = layout.breadth + (backs ? BACK_EDGE_GAP + 12 * backs : 0) + 2 * MARGIN;
+  const breadth = layout.breadth + (backEdgeCount ? BACK_EDGE_GAP + 12 * backEdgeCount : 0) + 2 * MARGIN;
   const length = layout.length + 2 * MARGIN;
   return {
     boxes: layout.nodes.map(({ id, along, across }) => (vertical ? { id, x: across + MARGIN, y: along + MARGIN } : { id, x: along + MARGIN, y: across + MARGIN })),
-    lines,
+    edges,
     width: vertical ? breadth : length,
     height: vertical ? length : breadth,
   };
@@ -56,22 +56,22 @@ function round(number) {
 }
 
 /** The path of a forward edge, through its waypoints.
- * @param {{along: number, across: number}[]} points @param {number} half @param {(along: number, across: number) => string} point */
-function forwardPath(points, half, point) {
+ * @param {{along: number, across: number}[]} points @param {number} halfLength @param {(along: number, across: number) => string} point */
+function forwardPath(points, halfLength, point) {
   let d = "";
   points.slice(1).forEach((to, index) => {
     const from = points[index];
-    const [begin, end] = [from.along + half, to.along - half];
-    const middle = (begin + end) / 2;
-    d += `${d ? "L" : "M"}${point(begin, from.across)}C${point(middle, from.across)} ${point(middle, to.across)} ${point(end, to.across)}`;
+    const [start, end] = [from.along + halfLength, to.along - halfLength];
+    const middle = (start + end) / 2;
+    d += `${d ? "L" : "M"}${point(start, from.across)}C${point(middle, from.across)} ${point(middle, to.across)} ${point(end, to.across)}`;
   });
   return d;
 }
 
 /** The path of a back edge, around all nodes.
- * @param {{along: number, across: number}[]} points @param {number} half @param {number} distance @param {(along: number, across: number) => string} point */
-function backPath([from, to], half, distance, point) {
+ * @param {{along: number, across: number}[]} points @param {number} halfBreadth @param {number} distance @param {(along: number, across: number) => string} point */
+function backPath([from, to], halfBreadth, distance, point) {
   const [out, into] = [from.along + 14, to.along - 14];
-  return `M${point(out, from.across + half)}C${point(out, distance)} ${point(out, distance)} ${point((out + into) / 2, distance)}`
-    + `C${point(into, distance)} ${point(into, distance)} ${point(into, to.across + half)}`;
+  return `M${point(out, from.across + halfBreadth)}C${point(out, distance)} ${point(out, distance)} ${point((out + into) / 2, distance)}`
+    + `C${point(into, distance)} ${point(into, distance)} ${point(into, to.across + halfBreadth)}`;
 }

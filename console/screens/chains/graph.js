@@ -11,61 +11,61 @@ import { MovingDot, useMovingOrders } from "./moving-orders.js";
 /** Narrower graphs are drawn vertically. */
 const VERTICAL_BELOW_PX = 600;
 
-/** @param {{chain: Chain, selectedId: string | undefined, onChoose: (id: string) => void}} props */
-export function ChainGraph({ chain, selectedId, onChoose }) {
+/** @param {{chain: Chain, selectedId: string | undefined, onSelect: (id: string) => void}} props */
+export function ChainGraph({ chain, selectedId, onSelect }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [vertical, setVertical] = useState(innerWidth < VERTICAL_BELOW_PX);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const watch = new ResizeObserver(() => setVertical(element.clientWidth < VERTICAL_BELOW_PX));
-    watch.observe(element);
-    return () => watch.disconnect();
+    const resizeObserver = new ResizeObserver(() => setVertical(element.clientWidth < VERTICAL_BELOW_PX));
+    resizeObserver.observe(element);
+    return () => resizeObserver.disconnect();
   }, []);
-  const shape = JSON.stringify(chain.nodes.map(({ id, next, on_error }) => [id, next, on_error]));
-  const picture = useMemo(() => drawChain(chain, vertical), [shape, vertical]);
-  const [movingOrders, removeMoving] = useMovingOrders(chain.path);
+  const structureKey = JSON.stringify(chain.nodes.map(({ id, next, on_error }) => [id, next, on_error]));
+  const drawing = useMemo(() => drawChain(chain, vertical), [structureKey, vertical]);
+  const [movingOrders, removeMovingOrder] = useMovingOrders(chain.path);
   const id = useId();
   const nodes = new Map(chain.nodes.map((node) => [node.id, node]));
   return html`<div class="graph" ref=${box} tabindex="0" role="region" aria-label=${`The chain ${chain.path}`}>
-    <svg width=${picture.width} height=${picture.height} viewBox=${`0 0 ${picture.width} ${picture.height}`} role="group" aria-label="Nodes in processing order">
+    <svg width=${drawing.width} height=${drawing.height} viewBox=${`0 0 ${drawing.width} ${drawing.height}`} role="group" aria-label="Nodes in processing order">
       <defs>${["next", "error"].map((kind) => html`<marker key=${kind} id=${`${id}-${kind}`} class=${`arrow ${kind}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.5 7.5 4 0 7.5z" /></marker>`)}</defs>
-      ${picture.lines.map((line) => html`<path key=${`${line.kind} ${line.from} ${line.to}`} class=${classNames("edge", line.kind)} d=${line.d} marker-end=${`url(#${id}-${line.kind})`}>
-        <title>${line.kind === "next" ? `${line.from} leads to ${line.to}` : `on error, ${line.from} leads to ${line.to}`}</title></path>`)}
-      ${picture.boxes.map((box) => {
+      ${drawing.edges.map((edge) => html`<path key=${`${edge.kind} ${edge.from} ${edge.to}`} class=${classNames("edge", edge.kind)} d=${edge.d} marker-end=${`url(#${id}-${edge.kind})`}>
+        <title>${edge.kind === "next" ? `${edge.from} leads to ${edge.to}` : `on error, ${edge.from} leads to ${edge.to}`}</title></path>`)}
+      ${drawing.boxes.map((box) => {
         const node = nodes.get(box.id);
-        return node && html`<${NodeShape} key=${box.id} node=${node} x=${box.x} y=${box.y} selected=${selectedId === box.id} first=${chain.nodes[0].id === box.id} onChoose=${() => onChoose(box.id)} />`;
+        return node && html`<${NodeShape} key=${box.id} node=${node} x=${box.x} y=${box.y} selected=${selectedId === box.id} isStart=${chain.nodes[0].id === box.id} onSelect=${() => onSelect(box.id)} />`;
       })}
       ${movingOrders.map(({ key, order, from, to }) => {
-        const line = picture.lines.find((one) => one.from === from && one.to === to);
-        return html`<${MovingDot} key=${key} d=${line?.d ?? `M0 0`} title=${order} onEnd=${() => removeMoving(key)} />`;
+        const edge = drawing.edges.find((candidate) => candidate.from === from && candidate.to === to);
+        return html`<${MovingDot} key=${key} d=${edge?.d ?? `M0 0`} title=${order} onEnd=${() => removeMovingOrder(key)} />`;
       })}
     </svg>
   </div>`;
 }
 
 /** @type {Record<ChainNode["action"], string>} */
-const ACTION_LABELS = { process: "", stop: "stopped", next_state: "skipped" };
+const NODE_STATE_LABELS = { process: "", stop: "stopped", next_state: "skipped" };
 
-/** @param {{node: ChainNode, x: number, y: number, selected: boolean, first: boolean, onChoose: () => void}} props */
-function NodeShape({ node, x, y, selected, first, onChoose }) {
+/** @param {{node: ChainNode, x: number, y: number, selected: boolean, isStart: boolean, onSelect: () => void}} props */
+function NodeShape({ node, x, y, selected, isStart, onSelect }) {
   const { id, end, handler, action, orders } = node;
-  const label = [id, end ? "end node" : `handler ${handler}`, first && "start node", ACTION_LABELS[action], orders !== null && pluralize(orders, "order")].filter(Boolean).join(", ");
+  const label = [id, end ? "end node" : `handler ${handler}`, isStart && "start node", NODE_STATE_LABELS[action], orders !== null && pluralize(orders, "order")].filter(Boolean).join(", ");
   /** @param {KeyboardEvent} event */
-  const key = (event) => {
+  const handleKeyDown = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
-    onChoose();
+    onSelect();
   };
   return html`<g class=${classNames("chain-node", end && "end", selected && "selected", action)} transform=${`translate(${x} ${y})`} role="button" tabindex="0"
-    aria-pressed=${selected} onClick=${onChoose} onKeyDown=${key}>
+    aria-pressed=${selected} onClick=${onSelect} onKeyDown=${handleKeyDown}>
     <title>${label}</title>
     <rect width=${NODE_WIDTH} height=${NODE_HEIGHT} rx=${end ? NODE_HEIGHT / 2 : 8} />
     <text class="node-id" x=${end ? 22 : 14} y="23">${truncate(id, 14)}</text>
-    <text class="node-handler" x=${end ? 22 : 14} y="41">${ACTION_LABELS[action] ? `${ACTION_LABELS[action]} · ` : ""}${end ? "end" : truncate(handler ?? "", ACTION_LABELS[action] ? 8 : 18)}</text>
+    <text class="node-handler" x=${end ? 22 : 14} y="41">${NODE_STATE_LABELS[action] ? `${NODE_STATE_LABELS[action]} · ` : ""}${end ? "end" : truncate(handler ?? "", NODE_STATE_LABELS[action] ? 8 : 18)}</text>
     ${orders !== null && orders > 0 && html`<g class="node-count" transform=${`translate(${NODE_WIDTH - 14} 18)`}>
       <rect x=${-pillWidth(orders)} y="-11" width=${pillWidth(orders)} height="18" rx="9" /><text x=${-pillWidth(orders) / 2} y="2" text-anchor="middle">${formatCompact(orders)}</text></g>`}
-    ${first && html`<path class="node-start" d="M-9 21 L-2 27 L-9 33z" />`}
+    ${isStart && html`<path class="node-start" d="M-9 21 L-2 27 L-9 33z" />`}
   </g>`;
 }
 
@@ -74,7 +74,7 @@ function pillWidth(number) {
   return 12 + 7 * formatCompact(number).length;
 }
 
-/** @param {string} text @param {number} most */
-function truncate(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+/** @param {string} text @param {number} maxLength */
+function truncate(text, maxLength) {
+  return text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text;
 }

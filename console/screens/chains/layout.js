@@ -6,8 +6,8 @@
 // `along` is the direction of the orders, `across` the other one; the drawing maps them to x and y.
 
 /** @typedef {{from: string, to: string, kind: "next" | "error"}} ChainEdge */
-/** @typedef {{id: string, layer: number, along: number, across: number, real: boolean}} LayoutNode */
-/** @typedef {ChainEdge & {points: {along: number, across: number}[], back: boolean}} RoutedEdge */
+/** @typedef {{id: string, layer: number, along: number, across: number, isWaypoint: boolean}} LayoutNode */
+/** @typedef {ChainEdge & {points: {along: number, across: number}[], isBack: boolean}} RoutedEdge */
 /** @typedef {{nodes: LayoutNode[], edges: RoutedEdge[], length: number, breadth: number}} ChainLayout */
 
 /** Sizes of nodes and gaps.
@@ -21,15 +21,15 @@ const ITERATIONS = 8;
  * @returns {ChainLayout} */
 export function layoutChain(ids, edges, sizes) {
   const nodeIds = new Set(ids);
-  const valid = edges.filter(({ from, to }) => nodeIds.has(from) && nodeIds.has(to));
-  const back = findBackEdges(ids, valid);
-  const forward = valid.filter((edge) => !back.has(edge));
-  const layers = assignLayers(ids, forward);
+  const validEdges = edges.filter(({ from, to }) => nodeIds.has(from) && nodeIds.has(to));
+  const backEdges = findBackEdges(ids, validEdges);
+  const forwardEdges = validEdges.filter((edge) => !backEdges.has(edge));
+  const layers = assignLayers(ids, forwardEdges);
   /** @type {Map<string, LayoutNode>} */
-  const nodes = new Map(ids.map((id) => [id, { id, layer: layers.get(id) ?? 0, along: 0, across: 0, real: true }]));
-  /** Edges as sequences of nodes and waypoints. @type {{edge: ChainEdge, stops: LayoutNode[]}[]} */
-  const runs = forward.map((edge, number) => ({ edge, stops: insertWaypoints(edge, number, nodes) }));
-  const neighbours = collectNeighbours(runs);
+  const nodes = new Map(ids.map((id) => [id, { id, layer: layers.get(id) ?? 0, along: 0, across: 0, isWaypoint: false }]));
+  /** Edges as sequences of nodes and waypoints. @type {{edge: ChainEdge, path: LayoutNode[]}[]} */
+  const edgePaths = forwardEdges.map((edge, number) => ({ edge, path: insertWaypoints(edge, number, nodes) }));
+  const neighbours = collectNeighbours(edgePaths);
   const columns = orderLayers([...nodes.values()], neighbours);
   assignPositions(columns, neighbours, sizes);
   const length = columns.length * sizes.along + (columns.length - 1) * sizes.gapAlong;
@@ -38,12 +38,12 @@ export function layoutChain(ids, edges, sizes) {
   for (const node of all) node.across -= minimum;
   const breadth = Math.max(0, ...all.map((node) => node.across)) + sizes.across;
   /** @param {LayoutNode} node */
-  const middle = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
+  const center = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
   return {
-    nodes: all.filter((node) => node.real),
+    nodes: all.filter((node) => !node.isWaypoint),
     edges: [
-      ...runs.map(({ edge, stops }) => ({ ...edge, back: false, points: stops.map(middle) })),
-      ...[...back].map((edge) => ({ ...edge, back: true, points: [edge.from, edge.to].map((id) => middle(/** @type {LayoutNode} */ (nodes.get(id)))) })),
+      ...edgePaths.map(({ edge, path }) => ({ ...edge, isBack: false, points: path.map(center) })),
+      ...[...backEdges].map((edge) => ({ ...edge, isBack: true, points: [edge.from, edge.to].map((id) => center(/** @type {LayoutNode} */ (nodes.get(id)))) })),
     ],
     length,
     breadth,
@@ -58,12 +58,12 @@ function findBackEdges(ids, edges) {
   /** @type {Map<string, "open" | "done">} */
   const visited = new Map();
   /** @type {Map<string, ChainEdge[]>} */
-  const leaving = new Map(ids.map((id) => [id, []]));
-  for (const edge of edges) leaving.get(edge.from)?.push(edge);
+  const outgoingEdges = new Map(ids.map((id) => [id, []]));
+  for (const edge of edges) outgoingEdges.get(edge.from)?.push(edge);
   for (const start of ids) {
     if (visited.has(start)) continue;
     // Not recursive: a chain may be long.
-    const path = [{ id: start, rest: [...(leaving.get(start) ?? [])] }];
+    const path = [{ id: start, rest: [...(outgoingEdges.get(start) ?? [])] }];
     visited.set(start, "open");
     while (path.length) {
       const top = path[path.length - 1];
@@ -75,7 +75,7 @@ function findBackEdges(ids, edges) {
         back.add(edge);
       } else if (!visited.has(edge.to)) {
         visited.set(edge.to, "open");
-        path.push({ id: edge.to, rest: [...(leaving.get(edge.to) ?? [])] });
+        path.push({ id: edge.to, rest: [...(outgoingEdges.get(edge.to) ?? [])] });
       }
     }
   }
@@ -107,43 +107,43 @@ function insertWaypoints({ from, to }, number, nodes) {
   const list = [first];
   for (let layer = first.layer + 1; layer < last.layer; layer += 1) {
     // Node ids contain no blanks, so waypoint ids are unique.
-    const waypoint = { id: ` ${number} ${layer}`, layer, along: 0, across: 0, real: false };
+    const waypoint = { id: ` ${number} ${layer}`, layer, along: 0, across: 0, isWaypoint: true };
     nodes.set(waypoint.id, waypoint);
     list.push(waypoint);
   }
   return [...list, last];
 }
 
-/** Neighbours of a node in the previous and next layer; `usual` are those along `next` edges.
- * @typedef {{before: LayoutNode[], behind: LayoutNode[], usual: LayoutNode[]}} Neighbours */
+/** Neighbours of a node in the previous and the next layer; `onNextEdges` are those along `next` edges.
+ * @typedef {{inPrevious: LayoutNode[], inNext: LayoutNode[], onNextEdges: LayoutNode[]}} Neighbours */
 
-/** @param {{edge: ChainEdge, stops: LayoutNode[]}[]} runs
+/** @param {{edge: ChainEdge, path: LayoutNode[]}[]} edgePaths
  * @returns {Map<LayoutNode, Neighbours>} */
-function collectNeighbours(runs) {
+function collectNeighbours(edgePaths) {
   /** @type {Map<LayoutNode, Neighbours>} */
   const neighbours = new Map();
   /** @param {LayoutNode} node */
   const neighboursOf = (node) => {
     let found = neighbours.get(node);
-    if (!found) neighbours.set(node, (found = { before: [], behind: [], usual: [] }));
+    if (!found) neighbours.set(node, (found = { inPrevious: [], inNext: [], onNextEdges: [] }));
     return found;
   };
-  for (const { edge, stops } of runs) {
-    for (let index = 1; index < stops.length; index += 1) {
-      const [a, b] = [neighboursOf(stops[index - 1]), neighboursOf(stops[index])];
-      a.behind.push(stops[index]);
-      b.before.push(stops[index - 1]);
+  for (const { edge, path } of edgePaths) {
+    for (let index = 1; index < path.length; index += 1) {
+      const [from, to] = [neighboursOf(path[index - 1]), neighboursOf(path[index])];
+      from.inNext.push(path[index]);
+      to.inPrevious.push(path[index - 1]);
       if (edge.kind !== "next") continue;
-      a.usual.push(stops[index]);
-      b.usual.push(stops[index - 1]);
+      from.onNextEdges.push(path[index]);
+      to.onNextEdges.push(path[index - 1]);
     }
   }
   return neighbours;
 }
 
-/** @param {number[]} numbers @param {number} none */
-function mean(numbers, none) {
-  return numbers.length ? numbers.reduce((sum, one) => sum + one, 0) / numbers.length : none;
+/** @param {number[]} numbers @param {number} fallback */
+function mean(numbers, fallback) {
+  return numbers.length ? numbers.reduce((sum, number) => sum + number, 0) / numbers.length : fallback;
 }
 
 /** Orders the nodes of each layer by the mean position of their neighbours, nodes on `next` edges first.
@@ -154,18 +154,18 @@ function orderLayers(nodes, neighbours) {
   const columns = Array.from({ length: depth }, () => []);
   for (const node of nodes) columns[node.layer].push(node);
   /** @type {Map<LayoutNode, number>} */
-  const at = new Map(columns.flatMap((column) => column.map((node, index) => [node, index])));
+  const indexByNode = new Map(columns.flatMap((column) => column.map((node, index) => [node, index])));
   for (let round = 0; round < ITERATIONS; round += 1) {
-    const down = round % 2 === 0;
-    for (const column of down ? columns : [...columns].reverse()) {
-      const middles = new Map(column.map((node, index) => {
-        const nodeIds = neighbours.get(node);
-        const middle = mean((down ? nodeIds?.before : nodeIds?.behind)?.map((other) => at.get(other) ?? 0) ?? [], index);
-        return [node, middle + (nodeIds?.usual.length ? 0 : 0.5)];
+    const isForward = round % 2 === 0;
+    for (const column of isForward ? columns : [...columns].reverse()) {
+      const sortKeys = new Map(column.map((node, index) => {
+        const nearby = neighbours.get(node);
+        const meanIndex = mean((isForward ? nearby?.inPrevious : nearby?.inNext)?.map((other) => indexByNode.get(other) ?? 0) ?? [], index);
+        return [node, meanIndex + (nearby?.onNextEdges.length ? 0 : 0.5)];
       }));
       // The sort is stable: ties keep their order.
-      column.sort((a, b) => (middles.get(a) ?? 0) - (middles.get(b) ?? 0));
-      column.forEach((node, index) => at.set(node, index));
+      column.sort((a, b) => (sortKeys.get(a) ?? 0) - (sortKeys.get(b) ?? 0));
+      column.forEach((node, index) => indexByNode.set(node, index));
     }
   }
   return columns;
@@ -182,8 +182,8 @@ function assignPositions(columns, neighbours, { along, across, gapAlong, gapAcro
   for (let round = 0; round < ITERATIONS; round += 1) {
     for (const column of round % 2 === 0 ? columns : [...columns].reverse()) {
       column.forEach((node, index) => {
-        const nodeIds = neighbours.get(node);
-        const reference = nodeIds?.usual.length ? nodeIds.usual : [...(nodeIds?.before ?? []), ...(nodeIds?.behind ?? [])];
+        const nearby = neighbours.get(node);
+        const reference = nearby?.onNextEdges.length ? nearby.onNextEdges : [...(nearby?.inPrevious ?? []), ...(nearby?.inNext ?? [])];
         const preferred = mean(reference.map((other) => other.across), node.across);
         node.across = Math.max(preferred, index ? column[index - 1].across + step : -Infinity);
       });

@@ -17,7 +17,7 @@ import { setQuery } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").NodeAction} NodeAction */
 
 /** @type {Record<NodeAction, [string, string]>} */
-const ACTIONS = {
+const NODE_ACTIONS = {
   process: ["Process", "Orders run the step of this node."],
   stop: ["Stop", "Orders wait at this node and do not run its step."],
   next_state: ["Skip", "Orders move on to the next node without running this step, delayed orders too."],
@@ -26,7 +26,7 @@ const ACTIONS = {
 /** @param {{chain: Chain, node: ChainNode, onChange: () => void}} props */
 export function SelectedNode({ chain, node, onChange }) {
   const { id, end, handler, next, on_error, setback, action, orders } = node;
-  const mayControl = hasRole("operator") && boundTenant.value === null;
+  const maySetAction = hasRole("operator") && boundTenant.value === null;
   return html`<${Panel} title=${`Node ${id}`} aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${() => setQuery({ node: null })} />`}>
     <${PropertyList} items=${[
       ["Handler", handler !== null && html`<${HandlerLink} name=${handler} />`],
@@ -35,10 +35,10 @@ export function SelectedNode({ chain, node, onChange }) {
       ["Next node", next],
       ["On error", !end && (on_error ?? "the order is suspended")],
       ["Retry", !end && (setback ? describeRetries(setback) : html`as set by <code>retry</code> of the handler`)],
-      ["Action", !end && html`${ACTIONS[action][0]}<span class="soft">: ${ACTIONS[action][1]}</span>`],
+      ["Action", !end && html`${NODE_ACTIONS[action][0]}<span class="soft">: ${NODE_ACTIONS[action][1]}</span>`],
     ]} />
-    ${!end && mayControl && html`<div class="node-actions" role="group" aria-label="Node action">
-      ${Object.entries(ACTIONS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
+    ${!end && maySetAction && html`<div class="node-actions" role="group" aria-label="Node action">
+      ${Object.entries(NODE_ACTIONS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
         onClick=${() => setNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, onChange)}>${label}<//>`)}
     </div>
     <p class="hint"><code>${cliCommand("chains", "node", chain.path, id, action === "stop" ? "process" : "stop")}</code></p>`}
@@ -48,9 +48,9 @@ export function SelectedNode({ chain, node, onChange }) {
 
 /** @param {import("../../data/api-types.js").SetbackPolicy} setback */
 function describeRetries({ max, backoff, delay_seconds, max_delay_seconds, delays_seconds }) {
-  const waits = backoff === "list" ? delays_seconds.map((seconds) => formatDuration(seconds * 1000)).join(", ")
+  const delaysText = backoff === "list" ? delays_seconds.map((seconds) => formatDuration(seconds * 1000)).join(", ")
     : `${formatDuration(delay_seconds * 1000)}${max_delay_seconds > delay_seconds ? ` up to ${formatDuration(max_delay_seconds * 1000)}` : ""}, ${backoff}`;
-  return `${max === 1 ? "once" : `${max} times`}, after ${waits}`;
+  return `${max === 1 ? "once" : `${max} times`}, after ${delaysText}`;
 }
 
 /** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} onChange */
@@ -58,12 +58,12 @@ async function setNodeAction(path, node, action, orders, onChange) {
   if (action === "next_state") {
     const confirmed = await promptUser({
       title: `Skip the node ${node}`,
-      text: html`<p>${ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
-      action: "Skip node",
+      text: html`<p>${NODE_ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
+      actionLabel: "Skip node",
       danger: true,
     });
     if (!confirmed) return;
   }
-  const address = `/api/v1/chains/${encodePath(path)}/nodes/${encodeSegment(node)}/action`;
-  if (await runWithToast(() => api.put(address, { action }), `${node}: ${ACTIONS[action][1]}`, `${node} was not changed`)) onChange();
+  const url = `/api/v1/chains/${encodePath(path)}/nodes/${encodeSegment(node)}/action`;
+  if (await runWithToast(() => api.put(url, { action }), `${node}: ${NODE_ACTIONS[action][1]}`, `${node} was not changed`)) onChange();
 }

@@ -22,8 +22,8 @@ const MAX_NODES = 8;
 const STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
-function matchesState({ state: set, rules, stranded, orders, nodes }, state) {
-  if (state === "stopped") return set === "stopped" || nodes.some((node) => node.action === "stop");
+function matchesState({ state: chainState, rules, stranded, orders, nodes }, state) {
+  if (state === "stopped") return chainState === "stopped" || nodes.some((node) => node.action === "stop");
   if (state === "held") return rules.length > 0;
   if (state === "stranded") return stranded.length > 0;
   return state !== "busy" || (orders ?? 1) > 0;
@@ -41,11 +41,11 @@ export default function Chains({ query }) {
   const pathPart = (query.path ?? "").toLowerCase();
   const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesState(chain, query.state ?? ""));
   return html`
-    <${ScreenHeader} title="Chains" sub=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
+    <${ScreenHeader} title="Chains" subtitle=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
     <//>
     <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATE_CHOICES }]} />
-    <${LiveView} data=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
+    <${LiveView} live=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
       <${Table} fill label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
         onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} isEmpty=${chains.length === 0} />`} />`}<//>`;
 }
@@ -59,9 +59,9 @@ function NoChains({ isEmpty }) {
 
 /** @type {import("../../parts/table.js").Column<Chain>[]} */
 const COLUMNS = [
-  { name: "path", title: "Chain", grow: 26, narrow: true, cell: (chain) => html`<${Link} to=${screenPaths.chain(chain.path)} class="mono">${chain.path}<//>` },
-  { name: "state", title: "State", width: 124, narrow: true, cell: (chain) => html`<${ChainStateBadge} chain=${chain} />` },
-  { name: "orders", title: "Orders", width: 76, right: true, narrow: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompact(chain.orders)) },
+  { name: "path", title: "Chain", grow: 26, onSmallScreens: true, cell: (chain) => html`<${Link} to=${screenPaths.chain(chain.path)} class="mono">${chain.path}<//>` },
+  { name: "state", title: "State", width: 124, onSmallScreens: true, cell: (chain) => html`<${ChainStateBadge} chain=${chain} />` },
+  { name: "orders", title: "Orders", width: 76, alignRight: true, onSmallScreens: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompact(chain.orders)) },
   { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${NodeChips} chain=${chain} />` },
 ];
 

@@ -7,7 +7,7 @@ import { html } from "../../parts/ui.js";
 
 /** @param {{chain: Chain}} props */
 export function ChainStateBadge({ chain: { state, rules, defined, stranded, orders } }) {
-  const rule = rules.find((one) => one.kind === "block") ?? rules[0];
+  const rule = rules.find((candidate) => candidate.kind === "block") ?? rules[0];
   if (state === "stopped") return html`<${Badge} tone="bad" title="Its orders start no step">Stopped<//>`;
   if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}${rule.tenant === null ? "" : " for some tenants"}<//>`;
   if (!defined) return html`<${Badge} tone="warn">Removed<//>`;

@@ -9,7 +9,7 @@ import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
 import { Link } from "../../parts/link.js";
 import { Notice, LiveView } from "../../parts/states.js";
-import { Ago, TimeOfDay, DateTime } from "../../parts/time.js";
+import { RelativeTime, TimeOfDay, DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 import { Settings } from "./settings.js";
@@ -27,27 +27,27 @@ export default function Configuration({ query }) {
     filter: { types: ["FileBasedEvent"] }, pollInterval: 2000,
   }, []);
   return html`
-    <${ScreenHeader} title="Configuration" sub=${live.data && html`<span>${live.data.node}</span><span>active since <${TimeOfDay} at=${live.data.loaded_at} withMillis=${false} /></span>`}>
+    <${ScreenHeader} title="Configuration" subtitle=${live.data && html`<span>${live.data.node}</span><span>active since <${TimeOfDay} at=${live.data.loaded_at} withMillis=${false} /></span>`}>
       <${CopyAsMenu} call=${{ path: CONFIG_URL }} cli=${cliCommand("config", "show")} />
     <//>
-    <${LiveView} data=${live} lines=${10} errorTitle="The configuration could not be loaded">${(/** @type {ConfigurationReport} */ config) => html`<${ConfigurationDetail} config=${config} query=${query} />`}<//>`;
+    <${LiveView} live=${live} lines=${10} errorTitle="The configuration could not be loaded">${(/** @type {ConfigurationReport} */ config) => html`<${ConfigurationDetail} config=${config} query=${query} />`}<//>`;
 }
 
 /** @param {{config: ConfigurationReport, query: Record<string, string>}} props */
 function ConfigurationDetail({ config, query }) {
   const { files, warnings, reloads, settings, watched, loaded_at, node } = config;
   const newest = reloads[0];
-  const refused = newest !== undefined && !newest.applied;
+  const isRejected = newest !== undefined && !newest.applied;
   return html`
-    ${refused && html`<${Notice} tone="bad"><span>The changed files were not applied: ${newest.error}. The previous configuration stays active. Fix the files; they are reloaded automatically.</span><//>`}
+    ${isRejected && html`<${Notice} tone="bad"><span>The changed files were not applied: ${newest.error}. The previous configuration stays active. Fix the files; they are reloaded automatically.</span><//>`}
     ${!watched && html`<${Notice} tone="warn">The files are not watched: restart the process to apply changes.<//>`}
     <div class="columns">
       <div class="stack">
         <${FilterBar} query=${query} fields=${[{ name: "q", label: "Search the settings", hint: "a name, a value or a file", width: 260 }]} />
         <${Settings} yaml=${settings} query=${query} />
       </div>
-      <div class="stack config-side">
-        ${refused && html`<${ReloadHistory} reloads=${reloads} />`}
+      <div class="stack configuration-side">
+        ${isRejected && html`<${ReloadHistory} reloads=${reloads} />`}
         <${Panel} title="Source">
           <${PropertyList} items=${[
             ["Node", node],
@@ -62,7 +62,7 @@ function ConfigurationDetail({ config, query }) {
           ${warnings.length === 0 ? html`<p class="soft">None.</p>`
             : html`<ul class="warnings">${warnings.map((warning) => html`<li key=${warning}><${Warning} text=${warning} /></li>`)}</ul>`}
         <//>
-        ${!refused && html`<${ReloadHistory} reloads=${reloads} />`}
+        ${!isRejected && html`<${ReloadHistory} reloads=${reloads} />`}
       </div>
     </div>`;
 }
@@ -75,21 +75,21 @@ function ReloadHistory({ reloads }) {
   <//>`;
 }
 
-/** A warning with its file position apart from its text. @param {{text: string}} props */
+/** A warning: its position in the file, then its text. @param {{text: string}} props */
 function Warning({ text }) {
-  const found = /^(.+?:\d+:\d+): (.*)$/s.exec(text);
-  return found ? html`<span class="mono faint">${found[1]}</span><span>${found[2]}</span>` : html`<span>${text}</span>`;
+  const match = /^(.+?:\d+:\d+): (.*)$/s.exec(text);
+  return match ? html`<span class="mono faint">${match[1]}</span><span>${match[2]}</span>` : html`<span>${text}</span>`;
 }
 
 /** @param {{reload: ConfigurationReload, open: boolean}} props */
-function ReloadRow({ reload: { at, applied, error, faults, more_faults: more }, open }) {
+function ReloadRow({ reload: { at, applied, error, faults, more_faults: hiddenCount }, open }) {
   return html`<li>
-    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${Ago} at=${at} /></span></div>
+    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${RelativeTime} at=${at} /></span></div>
     ${error && faults.length === 0 && html`<p class="soft">${error}</p>`}
-    ${faults.length > 0 && html`<details open=${open}><summary>${pluralize(faults.length + more, "error")}</summary>
-      <ul class="faults">${faults.map((fault, index) => html`<li key=${index}><span class="mono faint">${fault.place}</span><span>${fault.message}</span>
+    ${faults.length > 0 && html`<details open=${open}><summary>${pluralize(faults.length + hiddenCount, "error")}</summary>
+      <ul class="faults">${faults.map((fault, index) => html`<li key=${index}><span class="mono faint">${fault.location}</span><span>${fault.message}</span>
         ${fault.excerpt !== null && html`<pre tabindex="0">${fault.excerpt}</pre>`}</li>`)}</ul>
-      ${more > 0 && html`<p class="faint">${pluralize(more, "more", "more")} not shown. Fix these first.</p>`}
+      ${hiddenCount > 0 && html`<p class="faint">${pluralize(hiddenCount, "more", "more")} not shown. Fix these first.</p>`}
     </details>`}
   </li>`;
 }

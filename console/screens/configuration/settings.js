@@ -7,46 +7,46 @@ import { Panel } from "../../parts/panel.js";
 import { classNames, html, useMemo } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 
-/** @typedef {{number: number, depth: number, text: string, from: string | null}} SettingLine */
+/** @typedef {{number: number, depth: number, text: string, origin: string | null}} SettingLine */
 
 /** Splits each line into text and origin. Values that contain `#` are quoted. @param {string} yaml
  * @returns {SettingLine[]} */
 export function parseSettingLines(yaml) {
   return yaml.trimEnd().split("\n").map((line, number) => {
-    const at = line.lastIndexOf("  # ");
-    const text = at < 0 ? line : line.slice(0, at);
-    return { number, depth: /^[ -]*/.exec(text)?.[0].length ?? 0, text, from: at < 0 ? null : line.slice(at + 4) };
+    const commentIndex = line.lastIndexOf("  # ");
+    const text = commentIndex < 0 ? line : line.slice(0, commentIndex);
+    return { number, depth: /^[ -]*/.exec(text)?.[0].length ?? 0, text, origin: commentIndex < 0 ? null : line.slice(commentIndex + 4) };
   });
 }
 
 /** The included lines and their parent lines.
  * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} isIncluded */
 export function filterWithParents(lines, isIncluded) {
-  const keep = new Set();
+  const included = new Set();
   /** @type {SettingLine[]} */
   const ancestors = [];
   for (const line of lines) {
     while (ancestors.length && ancestors[ancestors.length - 1].depth >= line.depth) ancestors.pop();
     ancestors.push(line);
-    if (isIncluded(line)) for (const one of ancestors) keep.add(one);
+    if (isIncluded(line)) for (const ancestor of ancestors) included.add(ancestor);
   }
-  return lines.filter((line) => keep.has(line));
+  return lines.filter((line) => included.has(line));
 }
 
 /** @param {{yaml: string, query: Record<string, string>}} props */
 export function Settings({ yaml, query: { q = "", defaults } }) {
   const lines = useMemo(() => parseSettingLines(yaml), [yaml]);
-  const all = defaults === "1";
+  const showDefaults = defaults === "1";
   const searchText = q.toLowerCase();
-  const visibleLines = useMemo(() => filterWithParents(lines, (line) => (all || (line.from !== null && line.from !== "default"))
-    && (searchText === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(searchText))), [lines, all, searchText]);
-  return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Show defaults<//>
+  const visibleLines = useMemo(() => filterWithParents(lines, (line) => (showDefaults || (line.origin !== null && line.origin !== "default"))
+    && (searchText === "" || `${line.text} ${line.origin ?? ""}`.toLowerCase().includes(searchText))), [lines, showDefaults, searchText]);
+  return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${showDefaults} onClick=${() => setQuery({ defaults: showDefaults ? null : "1" })}>Show defaults<//>
     <${CopyButton} text=${yaml} label="settings" />`}>
     ${visibleLines.length === 0
       ? html`<p class="settings-empty soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
       : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${pluralize(visibleLines.length, "line")}`}>
-        ${visibleLines.map(({ number, text, from }) => html`<div key=${number} class=${classNames("setting", from === "default" && "is-default")}>
-          <code>${text}</code>${from !== null && html`<span class="setting-from" title=${from}><bdi>${from}</bdi></span>`}</div>`)}
+        ${visibleLines.map(({ number, text, origin }) => html`<div key=${number} class=${classNames("setting", origin === "default" && "is-default")}>
+          <code>${text}</code>${origin !== null && html`<span class="setting-origin" title=${origin}><bdi>${origin}</bdi></span>`}</div>`)}
       </div>`}
   <//>`;
 }

@@ -1,7 +1,7 @@
 // The causes of an event, up to the first one.
 
 import { api } from "../../data/api.js";
-import { eventKeyText } from "../../data/filter.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { EventLink, TaskLink } from "../../parts/link.js";
 import { html, useEffect, useState } from "../../parts/ui.js";
 
@@ -13,36 +13,36 @@ const MAX_CAUSES = 8;
 
 /** @param {{cause: EventCause | null}} props */
 export function Causes({ cause }) {
-  const [ancestors, setAncestors] = useState(/** @type {EventDetail[]} */ ([]));
-  const first = cause?.eventId ?? null;
+  const [causes, setCauses] = useState(/** @type {EventDetail[]} */ ([]));
+  const directCauseId = cause?.eventId ?? null;
   useEffect(() => {
     const readAbort = new AbortController();
-    setAncestors([]);
-    readCauses(first, readAbort.signal, setAncestors);
+    setCauses([]);
+    readCauses(directCauseId, readAbort.signal, setCauses);
     return () => readAbort.abort();
-  }, [first]);
+  }, [directCauseId]);
   if (!cause) return html`<p class="soft">No other event: a producer or a schedule emitted it.</p>`;
-  const depth = cause.depth - ancestors.length;
+  const hiddenCount = cause.depth - causes.length;
   return html`<ol class="causes">
-    ${depth > 0 && ancestors.length === MAX_CAUSES && html`<li class="faint">${depth} more above</li>`}
-    ${[...ancestors].reverse().map(({ event }) => html`<li key=${event.eventId}>
+    ${hiddenCount > 0 && causes.length === MAX_CAUSES && html`<li class="faint">${hiddenCount} more above</li>`}
+    ${[...causes].reverse().map(({ event }) => html`<li key=${event.eventId}>
       <span>${event.TYPE}</span><span class="faint mono">${eventKeyText(event)}</span><${EventLink} id=${event.eventId} /></li>`)}
-    ${first === null && html`<li class="soft">${cause.task ? "a task without an event (run of a source, step of an order)" : "an event of another tenant, or an expired one"}</li>`}
+    ${directCauseId === null && html`<li class="soft">${cause.task ? "a task without an event (run of a source, step of an order)" : "an event of another tenant, or an expired one"}</li>`}
     ${cause.task && html`<li><span class="soft">by task</span><${TaskLink} id=${cause.task} short /></li>`}
   </ol>`;
 }
 
-/** @param {number | null} id @param {AbortSignal} signal @param {(above: EventDetail[]) => void} show */
-async function readCauses(id, signal, show) {
+/** @param {number | null} id @param {AbortSignal} signal @param {(causes: EventDetail[]) => void} onCauses */
+async function readCauses(id, signal, onCauses) {
   /** @type {EventDetail[]} */
-  const found = [];
+  const causes = [];
   let next = id;
   try {
-    while (next !== null && next !== undefined && found.length < MAX_CAUSES) {
+    while (next !== null && next !== undefined && causes.length < MAX_CAUSES) {
       const detail = /** @type {EventDetail} */ (await api.get(`/api/v1/events/${next}`, { signal }));
       if (signal.aborted) return;
-      found.push(detail);
-      show([...found]);
+      causes.push(detail);
+      onCauses([...causes]);
       next = detail.cause?.eventId ?? null;
     }
   } catch {

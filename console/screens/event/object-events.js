@@ -8,11 +8,11 @@ import { KeyLink, Link } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
 import { TimeOfDay } from "../../parts/time.js";
 import { classNames, html } from "../../parts/ui.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 
 /** Events shown on each side. */
 const EVENTS_EACH_SIDE = 4;
@@ -25,31 +25,31 @@ export function ObjectEvents({ event, objectKey }) {
     filter: { key: objectKey, tenant },
   }, [objectKey, tenant]);
   const events = object.data?.events ?? [];
-  const at = events.findIndex((one) => one.eventId === event.eventId);
+  const currentIndex = events.findIndex((other) => other.eventId === event.eventId);
   /** @param {number} step */
-  const move = (step) => {
-    const next = events[at + step];
-    if (at >= 0 && next) navigate(screenPaths.event(next.eventId));
+  const openNeighbour = (step) => {
+    const next = events[currentIndex + step];
+    if (currentIndex >= 0 && next) navigate(screenPaths.event(next.eventId));
   };
   useShortcuts({
-    "]": { title: "Next event of the object", run: () => move(-1) },
-    "[": { title: "Previous event of the object", run: () => move(1) },
+    "]": { title: "Next event of the object", run: () => openNeighbour(-1) },
+    "[": { title: "Previous event of the object", run: () => openNeighbour(1) },
   });
   return html`<${Panel} title="Events of its object" aside=${object.data && pluralize(events.length, "event")}>
-    <${LiveView} data=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} at=${at} />
+    <${LiveView} live=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} currentIndex=${currentIndex} />
       <p class="object-link"><${KeyLink} objectKey=${objectKey} tenant=${tenant} /></p>`}<//>
   <//>`;
 }
 
-/** @param {{events: JournalEvent[], at: number}} props */
-function NeighbouringEvents({ events, at }) {
-  if (at < 0) return html`<p class="soft">This event is no longer among the stored events of its object.</p>`;
-  const from = Math.max(0, at - EVENTS_EACH_SIDE);
-  const to = Math.min(events.length, at + EVENTS_EACH_SIDE + 1);
+/** @param {{events: JournalEvent[], currentIndex: number}} props */
+function NeighbouringEvents({ events, currentIndex }) {
+  if (currentIndex < 0) return html`<p class="soft">This event is no longer among the stored events of its object.</p>`;
+  const from = Math.max(0, currentIndex - EVENTS_EACH_SIDE);
+  const to = Math.min(events.length, currentIndex + EVENTS_EACH_SIDE + 1);
   return html`<ol class="object-events">
     ${from > 0 && html`<li class="faint">${from} newer</li>`}
-    ${events.slice(from, to).map((one, index) => html`<li key=${one.eventId} class=${classNames(from + index === at && "current-event")} aria-current=${from + index === at ? "true" : undefined}>
-      <${TimeOfDay} at=${one.eventId} /><${Link} to=${screenPaths.event(one.eventId)}>${one.TYPE}<//>
+    ${events.slice(from, to).map((event, index) => html`<li key=${event.eventId} class=${classNames(from + index === currentIndex && "current-event")} aria-current=${from + index === currentIndex ? "true" : undefined}>
+      <${TimeOfDay} at=${event.eventId} /><${Link} to=${screenPaths.event(event.eventId)}>${event.TYPE}<//>
     </li>`)}
     ${to < events.length && html`<li class="faint">${events.length - to} older</li>`}
   </ol>`;

@@ -1,8 +1,8 @@
 // One event: its value, object, causes, tasks and caused events.
 
 import { api, ExactNumber } from "../../data/api.js";
-import { describeEngineEvent } from "../../data/engine-events.js";
-import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
+import { describeEngineEvent, isEngineEvent, eventTaskId } from "../../data/engine-events.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { cliCommand, CopyAsMenu, CopyButton } from "../../parts/copy.js";
@@ -19,7 +19,7 @@ import { EventTasks } from "./tasks.js";
 import { CausedTree } from "./tree.js";
 
 /** @typedef {import("../../data/api-types.js").EventDetail} EventDetail */
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 
 /** @param {{params: Record<string, string>}} props */
 export default function EventScreen({ params }) {
@@ -32,43 +32,43 @@ export default function EventScreen({ params }) {
 function EventPage({ id }) {
   const path = `/api/v1/events/${id}`;
   const detail = useLiveData({
-    read: (signal) => /** @type {Promise<EventDetail>} */ (api.get(path, { signal, exact: true })),
+    read: (signal) => /** @type {Promise<EventDetail>} */ (api.get(path, { signal, exactNumbers: true })),
     filter: { tasks: true },
     minInterval: 500,
     // Tasks of caused events can add events to the tree, too.
     apply: (data, { tasks }) => {
-      const tree = new Set([data.event.eventId, ...causedEventIds(data.caused)]);
-      return tasks.some((change) => change.event_id !== null && tree.has(change.event_id)) ? null : data;
+      const treeIds = new Set([data.event.eventId, ...causedEventIds(data.caused)]);
+      return tasks.some((change) => change.event_id !== null && treeIds.has(change.event_id)) ? null : data;
     },
   }, [id]);
-  return html`<${LiveView} data=${detail} errorTitle="The event could not be loaded">
+  return html`<${LiveView} live=${detail} errorTitle="The event could not be loaded">
     ${(/** @type {EventDetail} */ data) => html`<${EventDetails} data=${data} path=${path} />`}
   <//>`;
 }
 
 /** @param {EventDetail["caused"]} caused @returns {number[]} */
 function causedEventIds(caused) {
-  return caused.flatMap((one) => [one.event.eventId, ...causedEventIds(one.caused)]);
+  return caused.flatMap((child) => [child.event.eventId, ...causedEventIds(child.caused)]);
 }
 
 /** @param {{data: EventDetail, path: string}} props */
 function EventDetails({ data, path }) {
-  const { event, tasks, caused, cause, causedCut } = data;
-  const engine = isEngineEvent(event);
-  const task = eventTaskId(event);
-  const key = task ? null : eventKeyText(event);
+  const { event, tasks, caused, cause, causedTruncated } = data;
+  const isEngine = isEngineEvent(event);
+  const taskId = eventTaskId(event);
+  const key = taskId ? null : eventKeyText(event);
   return html`
-    <${ScreenHeader} title=${event.TYPE} sub=${html`${engine && html`<span>${describeEngineEvent(event)}</span>`}<${DateTime} at=${event.eventId} />`}>
+    <${ScreenHeader} title=${event.TYPE} subtitle=${html`${isEngine && html`<span>${describeEngineEvent(event)}</span>`}<${DateTime} at=${event.eventId} />`}>
       <${CopyAsMenu} call=${{ path }} cli=${cliCommand("events", "show", String(event.eventId))} />
     <//>
     <div class="columns">
       <div class="stack">
-        ${engine
+        ${isEngine
           ? html`<${Panel} title="Fields"><${JsonView} value=${engineEventFields(event)} label="Fields" /><//>`
           : html`<${Panel} title="Value"><${JsonView} value=${event.value ?? null} label="Value" /><//>`}
-        ${!engine && html`<${EventTasks} tasks=${tasks} />`}
-        <${Panel} title="Caused events" aside=${causedCut ? "not all are shown" : pluralize(causedEventIds(caused).length, "event")}>
-          <${CausedTree} event=${event} caused=${caused} isTruncated=${causedCut} />
+        ${!isEngine && html`<${EventTasks} tasks=${tasks} />`}
+        <${Panel} title="Caused events" aside=${causedTruncated ? "not all are shown" : pluralize(causedEventIds(caused).length, "event")}>
+          <${CausedTree} event=${event} caused=${caused} isTruncated=${causedTruncated} />
         <//>
       </div>
       <div class="stack">
@@ -77,17 +77,17 @@ function EventDetails({ data, path }) {
             ["Id", html`<span class="mono">${event.eventId}</span> <${CopyButton} text=${String(event.eventId)} label="event id" />`],
             ["Type", html`<${Link} to=${screenPaths.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
             ["Object", key !== null && html`<${KeyLink} objectKey=${key} tenant=${event.tenant} />`],
-            ["Task", task && html`<${TaskLink} id=${task} />`],
+            ["Task", taskId && html`<${TaskLink} id=${taskId} />`],
             ["Sub", event.sub],
             ["Tenant", event.tenant],
             ["Previous event", event.prev ? html`<${EventLink} id=${event.prev} />` : event.prev === null && "none: the first of its object"],
-            ["Published by", engine && "the engine"],
+            ["Published by", isEngine && "the engine"],
           ]} />
         <//>
         ${event.context && Object.keys(event.context).length > 0 && html`<${Panel} title="Context">
           <${PropertyList} items=${Object.entries(event.context).map(([name, value]) => [name, contextText(value)])} /><//>`}
         <${Panel} title="Caused by"><${Causes} cause=${cause} /><//>
-        ${!engine && typeof event.key === "string" && html`<${ObjectEvents} event=${event} objectKey=${event.key} />`}
+        ${!isEngine && typeof event.key === "string" && html`<${ObjectEvents} event=${event} objectKey=${event.key} />`}
       </div>
     </div>`;
 }

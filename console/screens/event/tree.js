@@ -1,6 +1,6 @@
 // The tree of caused events. It may have a thousand rows, so the first ones are shown.
 
-import { eventKeyText } from "../../data/filter.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
 import { Link, TaskLink } from "../../parts/link.js";
@@ -8,14 +8,14 @@ import { html, useMemo, useState } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/api-types.js").CausedEvent} CausedEvent */
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 
 const FIRST_ROWS = 100;
 
 /** @param {CausedEvent[]} caused @param {number} depth
- * @returns {{one: CausedEvent, depth: number}[]} */
+ * @returns {{child: CausedEvent, depth: number}[]} */
 function flattenTree(caused, depth) {
-  return caused.flatMap((one) => [{ one, depth }, ...flattenTree(one.caused, depth + 1)]);
+  return caused.flatMap((child) => [{ child, depth }, ...flattenTree(child.caused, depth + 1)]);
 }
 
 /** @param {{event: JournalEvent, caused: CausedEvent[], isTruncated: boolean}} props */
@@ -24,12 +24,12 @@ export function CausedTree({ event, caused, isTruncated }) {
   const [visibleCount, setVisibleCount] = useState(FIRST_ROWS);
   if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
-      ${rows.slice(0, visibleCount).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
+      ${rows.slice(0, visibleCount).map(({ child, depth }) => html`<li key=${child.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
         <span class="tree-branch" aria-hidden="true">└</span>
-        <${Link} to=${screenPaths.event(one.event.eventId)}>${one.event.TYPE}<//>
-        <span class="faint mono tree-key">${eventKeyText(one.event)}</span>
-        <span class="faint number" title="after the first event">+${formatDuration((one.event.eventId - event.eventId) / 1000)}</span>
-        ${one.task && html`<span class="tree-task"><${TaskLink} id=${one.task} short /></span>`}
+        <${Link} to=${screenPaths.event(child.event.eventId)}>${child.event.TYPE}<//>
+        <span class="faint mono tree-key">${eventKeyText(child.event)}</span>
+        <span class="faint number" title="after the first event">+${formatDuration((child.event.eventId - event.eventId) / 1000)}</span>
+        ${child.task && html`<span class="tree-task"><${TaskLink} id=${child.task} short /></span>`}
       </li>`)}
     </ul>
     ${rows.length > visibleCount && html`<${Button} small onClick=${() => setVisibleCount(visibleCount * 5)}>Show more of ${rows.length}<//>`}

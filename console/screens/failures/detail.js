@@ -8,7 +8,7 @@ import { promptUser } from "../../parts/prompt.js";
 import { PropertyList, Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
 import { runBulk } from "../../parts/bulk.js";
-import { Ago, DateTime } from "../../parts/time.js";
+import { RelativeTime, DateTime } from "../../parts/time.js";
 import { runWithUndo } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
@@ -19,7 +19,7 @@ import { screenPaths } from "../../shell/router.js";
 /** @typedef {import("../../data/redrives.js").RedriveScope} RedriveScope */
 
 /** Maximum tasks that are listed, and that are run again one by one. */
-const MAX_NAMED = 12;
+const MAX_LISTED_TASKS = 12;
 const MAX_RETRIES = 10_000;
 
 /** @param {{group: FailureGroup, groups: FailureGroup[], data: LoadedFailures, filter: TaskFilter, onRedrive: (scope: RedriveScope) => void, onClose: () => void}} props */
@@ -28,7 +28,7 @@ export function GroupDetail({ group, groups, data, filter, onRedrive, onClose })
   /** @type {RedriveScope} */
   const scope = { status: "FAILED", ...filter, handler };
   // A redrive cannot select by error: it is used if all failures of the handler are in this group.
-  const isOnlyError = !data.more && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
+  const isOnlyError = !data.hasMore && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
   return html`<div class="failures-detail"><${Panel} title=${handler} label="Failure group"
     aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${onClose} />`}>
     <div class="stack">
@@ -37,7 +37,7 @@ export function GroupDetail({ group, groups, data, filter, onRedrive, onClose })
         <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (isOnlyError ? onRedrive(scope) : retryGroup(group))}>Run ${formatCount(failures.length)} again<//>
         ${!isOnlyError && html`<${Button} role="operator" onClick=${() => onRedrive(scope)}>Redrive all of ${handler}…<//>`}
       </div>`}
-      ${kind === "step" && html`<p class="notice">These are steps of orders and cannot be run again from here. Their orders move on, or can be resumed.</p>`}
+      ${kind === "step" && html`<p class="notice">These are steps of orders and cannot be run again from here. Their orders have moved on, or can be resumed.</p>`}
       ${kind === "missing" && html`<p class="notice warn">The handler is no longer defined. Define it again and adopt its tasks, or cancel them: <code>${cliCommand("handlers", "adopt", handler)}</code></p>`}
       <${PropertyList} items=${[
         ["Tasks", html`<${Link} to=${screenPaths.tasks({ ...filter, handler, status: kind === "missing" ? "missing" : "FAILED" })}>${pluralize(failures.length, "task")}<//>`],
@@ -48,9 +48,9 @@ export function GroupDetail({ group, groups, data, filter, onRedrive, onClose })
         ["First", html`<${DateTime} at=${oldest} />`],
       ]} />
       <ul class="failures-tasks" aria-label="Newest tasks of the group">
-        ${failures.slice(0, MAX_NAMED).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} tail />
-          ${failure.key !== null && html`<${KeyLink} objectKey=${failure.key} tenant=${failure.tenant} />`}<${Ago} at=${failure.at} /></li>`)}
-        ${failures.length > MAX_NAMED && html`<li class="faint">and ${formatCount(failures.length - MAX_NAMED)} more</li>`}
+        ${failures.slice(0, MAX_LISTED_TASKS).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} suffixOnly />
+          ${failure.key !== null && html`<${KeyLink} objectKey=${failure.key} tenant=${failure.tenant} />`}<${RelativeTime} at=${failure.at} /></li>`)}
+        ${failures.length > MAX_LISTED_TASKS && html`<li class="faint">and ${formatCount(failures.length - MAX_LISTED_TASKS)} more</li>`}
       </ul>
     </div>
   <//></div>`;
@@ -64,7 +64,7 @@ async function retryGroup({ handler, failures }) {
   const confirmed = await promptUser({
     title: "Run these tasks again",
     text: html`<p><b>${countText}</b> of ${handler} with this error will be run again, one by one, the oldest first. Keep this page open until it is done.</p>`,
-    action: `Run ${formatCount(ids.length)} again`,
+    actionLabel: `Run ${formatCount(ids.length)} again`,
   });
   if (confirmed) runWithUndo({ text: `${countText} of ${handler} will be run again`, run: () => runBulk({ title: `Running ${countText} of ${handler} again`, ids, run: retryTask }) });
 }

@@ -15,8 +15,8 @@ export const FIRST_PAGES = 5;
 /** Maximum pages. */
 export const MAX_PAGES = 50;
 
-/** `more`: older tasks, created before `until`, were not read.
- * @typedef {{eventId: number, failures: Map<string, Failure>, more: boolean, until: string}} LoadedFailures */
+/** `hasMore`: older tasks, created before `oldestCreatedAt`, were not read.
+ * @typedef {{eventId: number, failures: Map<string, Failure>, hasMore: boolean, oldestCreatedAt: string}} LoadedFailures */
 
 /** @param {TaskFilter} filter @param {number} pages
  * @returns {import("../../data/live-data.js").LiveData<LoadedFailures>} */
@@ -26,7 +26,7 @@ export function useFailures(filter, pages) {
     filter: { tasks: true, tenant: filter.tenant },
     apply: (data, { tasks }) => {
       const next = applyChanges(data, tasks, filter);
-      // Changes only add failures: a new read drops the oldest.
+      // Changes add failures without limit: a new read drops the oldest.
       return next.failures.size > 1.5 * pages * PAGE_SIZE ? null : next;
     },
     // A node does not stream task changes of its peers. Many pages are not polled: the user reloads them.
@@ -42,30 +42,30 @@ async function readFailures(filter, pages, signal) {
   /** @type {string | null} */
   let cursor = null;
   let eventId = 0;
-  let until = "";
+  let oldestCreatedAt = "";
   for (let number = 0; number < pages; number += 1) {
     const page = /** @type {TaskPage} */ (await api.get("/api/v1/tasks", { query: { ...filter, status: "FAILED", limit: PAGE_SIZE, cursor }, signal }));
     eventId ||= page.eventId;
     for (const task of page.tasks) failures.set(task.id, failureFromTask(task));
-    until = page.tasks.at(-1)?.created_at ?? until;
+    oldestCreatedAt = page.tasks.at(-1)?.created_at ?? oldestCreatedAt;
     cursor = page.next;
     if (cursor === null) break;
   }
-  return { eventId, failures, more: cursor !== null, until };
+  return { eventId, failures, hasMore: cursor !== null, oldestCreatedAt };
 }
 
-/** @param {LoadedFailures} data @param {import("../../data/filter.js").TaskChange[]} changes @param {TaskFilter}
+/** @param {LoadedFailures} data @param {import("../../data/api-types.js").TaskChange[]} changes @param {TaskFilter}
  * filter */
 function applyChanges(data, changes, filter) {
   const { start, end, ...rest } = filter;
   /** @type {Map<string, Failure> | null} */
   let next = null;
   for (const change of changes) {
-    const failed = change.status === "FAILED" && matchesTaskFilter(rest, change);
-    if (!failed && !data.failures.has(change.id)) continue;
+    const isFailure = change.status === "FAILED" && matchesTaskFilter(rest, change);
+    if (!isFailure && !data.failures.has(change.id)) continue;
     next ??= new Map(data.failures);
     // A change has no creation time: with a time range only loaded failures are updated.
-    if (!failed) next.delete(change.id);
+    if (!isFailure) next.delete(change.id);
     else if ((!start && !end) || next.has(change.id)) next.set(change.id, failureFromChange(change));
   }
   return next ? { ...data, failures: next } : data;

@@ -4,13 +4,13 @@ import { toMillis } from "../../data/time.js";
 import { isOrderStep } from "../../data/tasks.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
-/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
+/** @typedef {import("../../data/api-types.js").TaskChange} TaskChange */
 
 /** A task that failed. `at` is the time in milliseconds; failures with the same `groupKey` are one group.
  * @typedef {{id: string, handler: string, tenant: string, key: string | null, event_id: number | null, state: string,
  *   error: string, at: number, groupKey: string}} Failure */
 
-/** `failed` tasks can be run again, `missing` ones adopted, and of a `step` the order is resumed.
+/** `failed` tasks can be run again, `missing` ones adopted, and for a `step` its order can be resumed.
  * @typedef {"failed" | "missing" | "step"} FailureKind */
 
 /** `failures` are sorted newest first.
@@ -18,7 +18,7 @@ import { isOrderStep } from "../../data/tasks.js";
  *   objects: number, tenants: string[]}} FailureGroup */
 
 /** Characters of an error that are compared. */
-const MAX_COMPARED = 300;
+const MAX_COMPARED_CHARS = 300;
 
 /** @param {Task} task
  * @returns {Failure} */
@@ -48,7 +48,7 @@ function failureKind(failure) {
  * @param {{error: string, key: string | null}} failure */
 function normalizeError({ error, key }) {
   const withoutKey = key && key.length > 2 ? error.replaceAll(key, "‹object›") : error;
-  return withoutKey.slice(0, MAX_COMPARED)
+  return withoutKey.slice(0, MAX_COMPARED_CHARS)
     .replace(/[0-9a-f]{8}-[0-9a-f-]{4,}/gi, "‹id›")
     .replace(/\b[0-9a-f]{10,}\b/gi, "‹id›")
     .replace(/\d+\.\d+|\d{4,}/g, "‹n›");
@@ -59,35 +59,35 @@ function normalizeError({ error, key }) {
  * @returns {FailureGroup[]} */
 export function groupFailures(failures) {
   /** @type {Map<string, Failure[]>} */
-  const found = new Map();
+  const listsByKey = new Map();
   for (const failure of failures) {
-    const list = found.get(failure.groupKey);
+    const list = listsByKey.get(failure.groupKey);
     if (list) list.push(failure);
-    else found.set(failure.groupKey, [failure]);
+    else listsByKey.set(failure.groupKey, [failure]);
   }
-  return [...found].map(([name, list]) => buildGroup(name, list))
+  return [...listsByKey].map(([groupKey, list]) => buildGroup(groupKey, list))
     .sort((a, b) => b.failures.length - a.failures.length || b.newest - a.newest);
 }
 
-/** @param {string} name @param {Failure[]} list
+/** @param {string} groupKey @param {Failure[]} list
  * @returns {FailureGroup} */
-function buildGroup(name, list) {
+function buildGroup(groupKey, list) {
   const failures = list.sort((a, b) => b.at - a.at);
-  const [first] = failures;
+  const [newestFailure] = failures;
   return {
-    id: hashText(name), handler: first.handler, kind: failureKind(first), error: first.error, failures,
-    newest: first.at, oldest: failures[failures.length - 1].at,
+    id: hashText(groupKey), handler: newestFailure.handler, kind: failureKind(newestFailure), error: newestFailure.error, failures,
+    newest: newestFailure.at, oldest: failures[failures.length - 1].at,
     objects: new Set(failures.map(({ tenant, key }) => `${tenant} ${key}`)).size,
     tenants: [...new Set(failures.map(({ tenant }) => tenant))],
   };
 }
 
 /** Counts failures in equal time intervals.
- * @param {FailureGroup} group @param {number} from @param {number} to @param {number} [parts] */
-export function countOverTime({ failures }, from, to, parts = 24) {
-  const counts = /** @type {number[]} */ (Array(parts).fill(0));
-  const step = Math.max(1, (to - from) / parts);
-  for (const { at } of failures) counts[Math.min(parts - 1, Math.max(0, Math.floor((at - from) / step)))] += 1;
+ * @param {FailureGroup} group @param {number} from @param {number} to @param {number} [intervals] */
+export function countPerInterval({ failures }, from, to, intervals = 24) {
+  const counts = /** @type {number[]} */ (Array(intervals).fill(0));
+  const step = Math.max(1, (to - from) / intervals);
+  for (const { at } of failures) counts[Math.min(intervals - 1, Math.max(0, Math.floor((at - from) / step)))] += 1;
   return counts;
 }
 

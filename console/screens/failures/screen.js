@@ -14,11 +14,11 @@ import { RedriveProgress } from "../../parts/redrive-progress.js";
 import { Sparkline } from "../../parts/sparkline.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago, TimeOfDay } from "../../parts/time.js";
+import { RelativeTime, TimeOfDay } from "../../parts/time.js";
 import { html, useMemo, useState } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 import { GroupDetail } from "./detail.js";
-import { groupFailures, countOverTime } from "./groups.js";
+import { groupFailures, countPerInterval } from "./groups.js";
 import { MAX_PAGES, FIRST_PAGES, useFailures } from "./failures.js";
 
 /** @typedef {import("./groups.js").FailureGroup} FailureGroup */
@@ -31,41 +31,41 @@ export default function Failures({ query }) {
   const pages = Math.min(MAX_PAGES, Math.max(FIRST_PAGES, Number(query.pages) || FIRST_PAGES));
   const live = useFailures(filter, pages);
   const groups = useMemo(() => groupFailures(live.data?.failures.values() ?? []), [live.data]);
-  const [redrive, setRedrive] = useState(/** @type {RedriveScope | null} */ (null));
-  const open = groups.find((group) => group.id === query.open) ?? null;
+  const [openScope, setOpenScope] = useState(/** @type {RedriveScope | null} */ (null));
+  const openGroup = groups.find((group) => group.id === query.open) ?? null;
   const fields = [
     { name: "handler", label: "Handler", width: 150, suggestions: [...new Set(groups.map((group) => group.handler))] },
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
     ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
-    { name: "start", label: "Created since", time: true, more: true },
-    { name: "end", label: "Created before", time: true, more: true },
+    { name: "start", label: "Created since", time: true, advanced: true },
+    { name: "end", label: "Created before", time: true, advanced: true },
   ];
   return html`<div class="failures">
-    <${ScreenHeader} title="Failures" sub=${live.data && html`<${FailureCount} loaded=${live.data} groups=${groups} pages=${pages} />`}>
-      <${Button} icon="retry" role="operator" onClick=${() => setRedrive({ status: "FAILED", ...filter })}>Redrive all…<//>
+    <${ScreenHeader} title="Failures" subtitle=${live.data && html`<${FailureCount} loaded=${live.data} groups=${groups} pages=${pages} />`}>
+      <${Button} icon="retry" role="operator" onClick=${() => setOpenScope({ status: "FAILED", ...filter })}>Redrive all…<//>
       <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: { ...filter, status: "FAILED" } }} cli=${cliCommand("tasks", "list", "--status", "FAILED", ...Object.entries(filter).flatMap(([name, value]) => [`--${name}`, value]))} />
     <//>
     <${FilterBar} query=${query} fields=${fields} />
     <${RedriveProgress} />
     <${BulkProgress} />
-    <${LiveView} data=${live} lines=${10} errorTitle="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`
-      <div class=${open ? "failures-columns" : "failures-columns alone"}>
-        <${Table} fill label="Failures by handler and error" columns=${groupColumns(groups, open !== null)} rows=${groups} id=${(/** @type {FailureGroup} */ group) => group.id}
-          onOpen=${(/** @type {FailureGroup} */ group) => setQuery({ open: group.id })} rowClass=${(/** @type {FailureGroup} */ group) => group === open && "chosen"}
+    <${LiveView} live=${live} lines=${10} errorTitle="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`
+      <div class=${openGroup ? "failures-columns" : "failures-columns alone"}>
+        <${Table} fill label="Failures by handler and error" columns=${groupColumns(groups, openGroup !== null)} rows=${groups} id=${(/** @type {FailureGroup} */ group) => group.id}
+          onOpen=${(/** @type {FailureGroup} */ group) => setQuery({ open: group.id })} rowClass=${(/** @type {FailureGroup} */ group) => group === openGroup && "selected"}
           empty=${html`<${NoFailures} data=${data} filtered=${Object.keys(filter).length > 0} />`} />
-        ${open && html`<${GroupDetail} key=${open.id} group=${open} groups=${groups} data=${data} filter=${filter} onRedrive=${setRedrive}
+        ${openGroup && html`<${GroupDetail} key=${openGroup.id} group=${openGroup} groups=${groups} data=${data} filter=${filter} onRedrive=${setOpenScope}
           onClose=${() => setQuery({ open: null })} />`}
       </div>`}<//>
-    ${redrive && html`<${RedriveDialog} scope=${redrive} onClose=${() => setRedrive(null)} />`}
+    ${openScope && html`<${RedriveDialog} scope=${openScope} onClose=${() => setOpenScope(null)} />`}
   </div>`;
 }
 
 /** How many failures were read, and from when.
  * @param {{loaded: LoadedFailures, groups: FailureGroup[], pages: number}} props */
-function FailureCount({ loaded: { failures, more, until }, groups, pages }) {
+function FailureCount({ loaded: { failures, hasMore, oldestCreatedAt }, groups, pages }) {
   const countText = `${pluralize(failures.size, "failed task")} in ${pluralize(groups.length, "group")}`;
-  if (!more) return html`<span>${countText}</span>`;
-  return html`<span>${countText}, created since <${TimeOfDay} at=${until} withMillis=${false} />. There are older ones.</span>
+  if (!hasMore) return html`<span>${countText}</span>`;
+  return html`<span>${countText}, created since <${TimeOfDay} at=${oldestCreatedAt} withMillis=${false} />. There are older ones.</span>
     ${pages < MAX_PAGES
       ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MAX_PAGES, pages + FIRST_PAGES) })}>Search older tasks<//>`
       : html`<span>Narrow the filter to see them.</span>`}`;
@@ -73,24 +73,24 @@ function FailureCount({ loaded: { failures, more, until }, groups, pages }) {
 
 /** @param {{data: LoadedFailures, filtered: boolean}} props */
 function NoFailures({ data, filtered }) {
-  if (data.more) return html`<${EmptyState} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet. Search them, or narrow the filter.</p><//>`;
+  if (data.hasMore) return html`<${EmptyState} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet. Search them, or narrow the filter.</p><//>`;
   return html`<${EmptyState} title=${filtered ? "No failure matches" : "No failures"} icon="task">
     <p>${filtered ? "Clear a filter to see more." : "Tasks that used all their retries appear here, grouped by handler and error."}</p><//>`;
 }
 
-/** @param {FailureGroup[]} groups @param {boolean} isDetailOpen one is open beside them, so that there is less room
+/** @param {FailureGroup[]} groups @param {boolean} isDetailOpen whether a group is open beside the table, which then has less space
  * @returns {import("../../parts/table.js").Column<FailureGroup>[]} */
 function groupColumns(groups, isDetailOpen) {
   const from = Math.min(...groups.map((group) => group.oldest));
   const to = Math.max(...groups.map((group) => group.newest));
   return [
-    { name: "count", title: "Tasks", width: 64, right: true, narrow: true, cell: (group) => html`<b>${formatCount(group.failures.length)}</b>` },
-    { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (group) => html`<span title=${group.handler}>${group.handler}</span>` },
-    { name: "error", title: "Error", grow: 46, narrow: true, cell: groupError },
-    { name: "objects", title: "Objects", width: 70, right: true, hidden: isDetailOpen, cell: (group) => formatCount(group.objects) },
-    { name: "when", title: "Over time", width: 118, hidden: isDetailOpen, cell: (group) => html`<${FailureSparkline} values=${countOverTime(group, from, to)} />` },
-    { name: "newest", title: "Latest", width: 98, cell: (group) => html`<${Ago} at=${group.newest} />` },
-    { name: "oldest", title: "First", width: 98, hidden: isDetailOpen, cell: (group) => html`<${Ago} at=${group.oldest} />` },
+    { name: "count", title: "Tasks", width: 64, alignRight: true, onSmallScreens: true, cell: (group) => html`<b>${formatCount(group.failures.length)}</b>` },
+    { name: "handler", title: "Handler", grow: 18, onSmallScreens: true, cell: (group) => html`<span title=${group.handler}>${group.handler}</span>` },
+    { name: "error", title: "Error", grow: 46, onSmallScreens: true, cell: errorCell },
+    { name: "objects", title: "Objects", width: 70, alignRight: true, hidden: isDetailOpen, cell: (group) => formatCount(group.objects) },
+    { name: "trend", title: "Over time", width: 118, hidden: isDetailOpen, cell: (group) => html`<${FailureSparkline} values=${countPerInterval(group, from, to)} />` },
+    { name: "newest", title: "Latest", width: 98, cell: (group) => html`<${RelativeTime} at=${group.newest} />` },
+    { name: "oldest", title: "First", width: 98, hidden: isDetailOpen, cell: (group) => html`<${RelativeTime} at=${group.oldest} />` },
   ];
 }
 
@@ -100,7 +100,7 @@ function FailureSparkline({ values }) {
 }
 
 /** @param {FailureGroup} group */
-function groupError({ kind, error }) {
+function errorCell({ kind, error }) {
   if (kind === "missing") return html`<${Badge} tone="warn">Handler is no longer defined<//>`;
   return html`<span class="bad-text" title=${error}>${error || "No error message"}</span>`;
 }

@@ -1,4 +1,4 @@
-// Adopts missing tasks of a handler, and replays older events to it.
+// Adopts missing tasks of a handler, and replays stored events to it.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { formatCount, pluralize } from "../../data/numbers.js";
@@ -14,7 +14,7 @@ import { html, signal } from "../../parts/ui.js";
 /** @typedef {{adopted: number, replayed: number, more: boolean}} AdoptResult */
 
 /** Active replays by handler. They continue when the screen is left. @type
- * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
+ * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, isStopping: boolean}>>} */
 const activeReplays = signal({});
 
 /** @param {string} name @param {number} [from]
@@ -38,12 +38,12 @@ export function MissingTasksNotice({ handler, onChange }) {
       ? `${pluralize(counts.missing, "task")} ${counts.missing === 1 ? "is" : "are"} missing: define the handler again and adopt them, or cancel them.`
       : "Only its history is left."}</span><//>`;
   }
-  const run = async () => {
-    const done = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
-    if (done) onChange();
+  const adopt = async () => {
+    const isDone = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
+    if (isDone) onChange();
   };
   return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
-    ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
+    ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${adopt}>Adopt<//>`}<//>`;
 }
 
 /** Asks for the first event, and replays from there.
@@ -53,7 +53,7 @@ export async function promptForReplay(name, onChange) {
     title: `Replay history to ${name}`,
     text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
       handler are skipped. Missing tasks are adopted, too.</p>`,
-    action: "Replay",
+    actionLabel: "Replay",
     fields: [{
       name: "from", label: "From event", required: true, hint: "An event id; 0 means all stored events.",
       validate: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An event id is a whole number, such as 1794739675104000."),
@@ -66,28 +66,28 @@ export async function promptForReplay(name, onChange) {
 
 /** @param {string} name @param {number} from */
 async function replayEvents(name, from) {
-  const progress = { replayed: 0, stop: false };
-  /** @param {typeof progress | null} now */
-  const show = (now) => {
+  const progress = { replayed: 0, isStopping: false };
+  /** @param {typeof progress | null} current */
+  const setProgress = (current) => {
     const { [name]: _, ...others } = activeReplays.value;
-    activeReplays.value = now ? { ...others, [name]: now } : others;
+    activeReplays.value = current ? { ...others, [name]: current } : others;
   };
-  show(progress);
+  setProgress(progress);
   let adopted = 0;
   try {
     for (;;) {
-      const done = await adoptTasks(name, from);
-      progress.replayed += done.replayed;
-      adopted += done.adopted;
-      if (!done.more || progress.stop) break;
-      show(progress);
+      const result = await adoptTasks(name, from);
+      progress.replayed += result.replayed;
+      adopted += result.adopted;
+      if (!result.more || progress.isStopping) break;
+      setProgress(progress);
       activeReplays.value = { ...activeReplays.value };
     }
     showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
   } catch (error) {
     showError(error, `The replay to ${name} stopped after ${pluralize(progress.replayed, "event")}`);
   }
-  show(null);
+  setProgress(null);
 }
 
 /** @param {{name: string}} props */
@@ -95,9 +95,9 @@ export function ReplayProgress({ name }) {
   const progress = activeReplays.value[name];
   if (!progress) return null;
   const stop = () => {
-    progress.stop = true;
+    progress.isStopping = true;
     activeReplays.value = { ...activeReplays.value };
   };
   return html`<${Notice}><span>Replaying events: ${formatCount(progress.replayed)} so far.</span>
-    <${Button} small icon="stop" disabled=${progress.stop} onClick=${stop}>${progress.stop ? "Stopping" : "Stop"}<//><//>`;
+    <${Button} small icon="stop" disabled=${progress.isStopping} onClick=${stop}>${progress.isStopping ? "Stopping" : "Stop"}<//><//>`;
 }

@@ -44,7 +44,7 @@ export default function HandlerScreen({ params: { name } }) {
     pollInterval: 4000,
     apply: (data, { tasks }) => (tasks.some((change) => change.handler === name) ? null : data),
   }, [name]);
-  return html`<${LiveView} data=${live} lines=${10} errorTitle="The handler could not be loaded">
+  return html`<${LiveView} live=${live} lines=${10} errorTitle="The handler could not be loaded">
     ${(/** @type {HandlerData} */ data) => html`<${HandlerDetail} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
@@ -53,7 +53,7 @@ function HandlerDetail({ data: { handler, chains, schedules }, onChange }) {
   const { name, rules, source, defined } = handler;
   const ruleTarget = { space: /** @type {const} */ ("handler"), name };
   return html`
-    <${ScreenHeader} title=${name} sub=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
+    <${ScreenHeader} title=${name} subtitle=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
       <${Link} to=${screenPaths.tasks({ handler: name })}>all tasks<//>`}>
       <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
       ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, onChange)}>Replay<//>`}
@@ -79,7 +79,7 @@ function HandlerDetail({ data: { handler, chains, schedules }, onChange }) {
 /** @param {{handler: Handler}} props */
 function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
   /** @type {[string, number, string, string][]} */
-  const all = [
+  const counters = [
     ["Ready", counts.ready, "SCHEDULED", "Can run now"],
     ["Waiting", counts.waiting, "SCHEDULED", "Waiting for their due time, their lane, or synchronous handlers of the event"],
     ["Claimed", counts.scheduled, "SCHEDULED", "Claimed by a node, about to start"],
@@ -88,7 +88,7 @@ function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest }
     ["Missing", counts.missing, "missing", "Set aside while the handler was not defined"],
   ];
   return html`<dl class="task-counts">
-    ${all.map(([label, number, status, title]) => html`<div key=${label} title=${title}><dt>${label}</dt>
+    ${counters.map(([label, number, status, title]) => html`<div key=${label} title=${title}><dt>${label}</dt>
       <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${screenPaths.tasks({ handler: name, status })}>${formatCount(number)}<//>` : "0"}</dd></div>`)}
     <div title="Waiting time of the oldest ready task"><dt>Oldest</dt>
       <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : formatDuration(oldest * 1000)}</dd></div>

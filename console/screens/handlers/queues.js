@@ -25,32 +25,32 @@ function countCell(number) {
  * @returns {import("../../parts/table.js").Column<Queue>[]} */
 function queueColumns({ name, source }, onChange) {
   /** @param {Queue} queue */
-  const pause = (queue) => promptForRule("pause", source && queue.collection !== null
+  const promptForPause = (queue) => promptForRule("pause", source && queue.collection !== null
     ? { space: "collection", name: `${name}/${queue.collection}` } : { space: "handler", name }, onChange, queue.tenant);
   return [
-    { name: "tenant", title: "Tenant", grow: 22, narrow: true, cell: (queue) => html`<${Link} to=${screenPaths.tasks({ handler: name, tenant: queue.tenant, collection: queue.collection })}>${queue.tenant}<//>` },
-    { name: "of", title: "For", grow: 30, cell: queueSubject },
-    { name: "held", title: "State", width: 84, narrow: true, cell: (queue) => (queue.held ? html`<${Badge} tone="warn">On hold<//>` : queue.running ? html`<${Badge} tone="busy">Running<//>` : html`<${Badge} tone="idle">Idle<//>`) },
-    { name: "ready", title: "Ready", width: 60, right: true, narrow: true, cell: (queue) => countCell(queue.ready + queue.scheduled) },
-    { name: "waiting", title: "Waiting", width: 66, right: true, cell: (queue) => countCell(queue.waiting) },
-    { name: "running", title: "Running", width: 68, right: true, cell: (queue) => countCell(queue.running) },
-    { name: "stuck", title: "Stuck", width: 56, right: true, cell: (queue) => countCell(queue.halted + queue.missing) },
-    { name: "oldest", title: "Oldest", width: 100, right: true, cell: (queue) => (queue.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(queue.oldest_runnable_seconds * 1000)) },
-    { name: "act", title: "Action", width: 92, right: true, hidden: !hasRole("operator") || boundTenant.value !== null, cell: (queue) => !queue.held && html`<${Button} small kind="quiet" icon="pause" onClick=${() => pause(queue)}>Pause<//>` },
+    { name: "tenant", title: "Tenant", grow: 22, onSmallScreens: true, cell: (queue) => html`<${Link} to=${screenPaths.tasks({ handler: name, tenant: queue.tenant, collection: queue.collection })}>${queue.tenant}<//>` },
+    { name: "subject", title: "For", grow: 30, cell: subjectCell },
+    { name: "state", title: "State", width: 84, onSmallScreens: true, cell: (queue) => (queue.held ? html`<${Badge} tone="warn">On hold<//>` : queue.running ? html`<${Badge} tone="busy">Running<//>` : html`<${Badge} tone="idle">Idle<//>`) },
+    { name: "ready", title: "Ready", width: 60, alignRight: true, onSmallScreens: true, cell: (queue) => countCell(queue.ready + queue.scheduled) },
+    { name: "waiting", title: "Waiting", width: 66, alignRight: true, cell: (queue) => countCell(queue.waiting) },
+    { name: "running", title: "Running", width: 68, alignRight: true, cell: (queue) => countCell(queue.running) },
+    { name: "stuck", title: "Stuck", width: 56, alignRight: true, cell: (queue) => countCell(queue.halted + queue.missing) },
+    { name: "oldest", title: "Oldest", width: 100, alignRight: true, cell: (queue) => (queue.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(queue.oldest_runnable_seconds * 1000)) },
+    { name: "action", title: "Action", width: 92, alignRight: true, hidden: !hasRole("operator") || boundTenant.value !== null, cell: (queue) => !queue.held && html`<${Button} small kind="quiet" icon="pause" onClick=${() => promptForPause(queue)}>Pause<//>` },
   ];
 }
 
 /** @param {Queue} queue */
-function queueSubject({ collection, chain, node }) {
+function subjectCell({ collection, chain, node }) {
   if (chain !== null) return html`<${Link} to=${screenPaths.chain(chain)}>${chain}<//> <span class="faint">at ${node}</span>`;
   return collection === null ? html`<span class="faint">events</span>` : html`collection ${collection}`;
 }
 
 /** @param {{handler: Handler, onChange: () => void}} props */
 export function QueueTable({ handler, onChange }) {
-  const { queues, more_queues: more } = handler;
-  return html`<${Panel} title="Queues" flush aside=${more > 0 ? `the ${queues.length} busiest, ${pluralize(more, "other")} not shown` : pluralize(queues.length, "queue")}>
-    <${Table} label="Queues" columns=${queueColumns(handler, onChange)} rows=${queues} keys=${queues.length > 0}
+  const { queues, more_queues: hiddenCount } = handler;
+  return html`<${Panel} title="Queues" flush aside=${hiddenCount > 0 ? `the ${queues.length} busiest, ${pluralize(hiddenCount, "other")} not shown` : pluralize(queues.length, "queue")}>
+    <${Table} label="Queues" columns=${queueColumns(handler, onChange)} rows=${queues} hasShortcuts=${queues.length > 0}
       id=${(/** @type {Queue} */ queue) => JSON.stringify([queue.tenant, queue.collection, queue.chain, queue.node])}
       empty=${html`<${EmptyState} title="No tasks" icon="task"><p>Queues with waiting or running tasks appear here.</p><//>`} />
   <//>`;

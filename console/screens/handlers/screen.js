@@ -34,11 +34,11 @@ export default function Handlers({ query }) {
   }, []);
   const handlers = list.data?.handlers ?? [];
   return html`
-    <${ScreenHeader} title="Handlers" sub=${list.data && headerCounts(handlers)}>
+    <${ScreenHeader} title="Handlers" subtitle=${list.data && headerCounts(handlers)}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers")} />
     <//>
     <${FilterBar} query=${query} fields=${filterFields(handlers)} />
-    <${LiveView} data=${list} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
+    <${LiveView} live=${list} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
 }
 
 /** @param {Handler[]} handlers */
@@ -60,9 +60,9 @@ function filterFields(handlers) {
 
 /** @param {{handlers: Handler[], query: Record<string, string>}} props */
 function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
-  const measured = samples.value;
+  const allSamples = samples.value;
   const rows = useMemo(() => {
-    const recent = measured.slice(-TREND_SAMPLES);
+    const recent = allSamples.slice(-TREND_SAMPLES);
     const namePart = name.toLowerCase();
     return handlers.map((handler) => limitToTenant(handler, tenant))
       .filter((handler) => handler.name.toLowerCase().includes(namePart) && matchesState(handler, state))
@@ -70,13 +70,13 @@ function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
         ...handler, rate: recent.at(-1)?.rates[handler.name],
         trend: recent.map((sample) => sample.rates[handler.name]?.ended ?? 0),
       }));
-  }, [handlers, measured, name, state, tenant]);
+  }, [handlers, allSamples, name, state, tenant]);
   const uncountedQueues = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
   return html`
     ${uncountedQueues > 0 && html`<${Notice}>Only the busiest queues are counted: ${pluralize(uncountedQueues, "queue")} may be missing from these numbers. The page of a handler shows more.<//>`}
     <${Table} fill label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
       id=${(/** @type {HandlerRow} */ row) => row.name} onOpen=${(/** @type {HandlerRow} */ row) => navigate(screenPaths.handler(row.name))}
-      rowClass=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-held"}
+      rowClass=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-paused"}
       empty=${html`<${NoHandlers} isEmpty=${handlers.length === 0} />`} />`;
 }
 
@@ -94,15 +94,15 @@ function countCell(number, tone = "") {
 
 /** @type {import("../../parts/table.js").Column<HandlerRow>[]} */
 const COLUMNS = [
-  { name: "name", title: "Handler", grow: 24, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />${row.source && html` <span class="tag">source</span>`}` },
-  { name: "state", title: "State", width: 124, narrow: true, cell: (row) => html`<${HandlerStateBadge} handler=${row} />` },
+  { name: "name", title: "Handler", grow: 24, onSmallScreens: true, cell: (row) => html`<${HandlerLink} name=${row.name} />${row.source && html` <span class="tag">source</span>`}` },
+  { name: "state", title: "State", width: 124, onSmallScreens: true, cell: (row) => html`<${HandlerStateBadge} handler=${row} />` },
   { name: "run", title: "Run", grow: 30, cell: (row) => html`<span title=${row.target ?? ""}>${row.run ?? html`<span class="faint">not on this node</span>`} <span class="faint">${row.target ?? ""}</span></span>` },
-  { name: "ready", title: "Ready", width: 64, right: true, narrow: true, cell: (row) => countCell(row.counts.ready + row.counts.scheduled) },
-  { name: "waiting", title: "Waiting", width: 68, right: true, cell: (row) => countCell(row.counts.waiting) },
-  { name: "running", title: "Running", width: 78, right: true, cell: (row) => html`${countCell(row.counts.running)}${row.limits?.concurrency ? html`<span class="faint"> of ${row.limits.concurrency}</span>` : ""}` },
-  { name: "stuck", title: "Stuck", width: 58, right: true, cell: (row) => countCell(row.counts.halted + row.counts.missing, "bad-text") },
-  { name: "oldest", title: "Oldest", width: 106, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended per second", width: 156, right: true, cell: rateCell },
+  { name: "ready", title: "Ready", width: 64, alignRight: true, onSmallScreens: true, cell: (row) => countCell(row.counts.ready + row.counts.scheduled) },
+  { name: "waiting", title: "Waiting", width: 68, alignRight: true, cell: (row) => countCell(row.counts.waiting) },
+  { name: "running", title: "Running", width: 78, alignRight: true, cell: (row) => html`${countCell(row.counts.running)}${row.limits?.concurrency ? html`<span class="faint"> of ${row.limits.concurrency}</span>` : ""}` },
+  { name: "stuck", title: "Stuck", width: 58, alignRight: true, cell: (row) => countCell(row.counts.halted + row.counts.missing, "bad-text") },
+  { name: "oldest", title: "Oldest", width: 106, alignRight: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
+  { name: "rate", title: "Ended per second", width: 156, alignRight: true, cell: rateCell },
 ];
 
 /** @param {HandlerRow} row */

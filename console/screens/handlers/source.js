@@ -6,7 +6,7 @@ import { Button } from "../../parts/button.js";
 import { Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
 import { promptForRule } from "../../parts/rules.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
@@ -21,13 +21,13 @@ export function SourceCollections({ handler, schedules, onChange }) {
   return html`<${Panel} title="Collections" aside=${`of the tenant ${source.tenant}`}>
     <ul class="collections">${source.collections.map(({ name: collection, priority }) => {
       const pair = `${name}/${collection}`;
-      const schedule = schedules.find((one) => one.name === pair);
+      const schedule = schedules.find((candidate) => candidate.name === pair);
       const isPaused = rules.some((rule) => rule.space === "collection" && rule.name === pair);
       const queue = queues.find((queue) => queue.collection === collection);
       return html`<li key=${collection}>
         <b>${collection}</b>
-        <span class="soft">${schedule ? html`<${Link} to=${screenPaths.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
-        ${schedule?.next[0] && html`<span class="faint"><${Ago} at=${schedule.next[0]} /></span>`}
+        <span class="soft">${schedule ? html`<${Link} to=${screenPaths.schedule(pair)}>${schedule.description}<//>` : "on request only"}</span>
+        ${schedule?.next[0] && html`<span class="faint"><${RelativeTime} at=${schedule.next[0]} /></span>`}
         <span class="faint">priority ${priority}</span>
         ${isPaused ? html`<${Badge} tone="warn">On hold<//>` : queue?.running ? html`<${Badge} tone="busy">Running<//>` : null}
         <span class="spacer"></span>

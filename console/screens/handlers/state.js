@@ -14,32 +14,32 @@ export const STATE_CHOICES = [["held", "Paused or blocked"], ["halted", "Halted"
 
 /** Whether a rule applies to all tasks of the handler that the token can see. @param {Handler} handler @param {Rule}
  * rule */
-function appliesToAll({ source }, { space, tenant }) {
+function appliesToAllTasks({ source }, { space, tenant }) {
   return space === "handler" && (tenant === null || tenant === boundTenant.value || tenant === source?.tenant);
 }
 
 /** @param {Handler} handler
- * @returns {{tone: Tone, label: string, why: string}} */
-export function describeState(handler) {
+ * @returns {{tone: Tone, label: string, reason: string}} */
+export function describeHandlerState(handler) {
   const { counts, rules, defined } = handler;
-  const rule = rules.find((rule) => rule.kind === "block" && appliesToAll(handler, rule)) ?? rules.find((rule) => appliesToAll(handler, rule)) ?? rules[0];
+  const rule = rules.find((rule) => rule.kind === "block" && appliesToAllTasks(handler, rule)) ?? rules.find((rule) => appliesToAllTasks(handler, rule)) ?? rules[0];
   if (rule) {
     const label = rule.kind === "block" ? "Blocked" : "Paused";
-    return { tone: rule.kind === "block" ? "bad" : "warn", label: appliesToAll(handler, rule) ? label : `${label} in part`, why: rule.reason ?? "" };
+    return { tone: rule.kind === "block" ? "bad" : "warn", label: appliesToAllTasks(handler, rule) ? label : `${label} in part`, reason: rule.reason ?? "" };
   }
-  if (counts.halted) return { tone: "bad", label: "Halted", why: `${counts.halted} failed tasks halt their lanes` };
-  if (!defined) return { tone: "warn", label: "Removed", why: "It is no longer defined" };
-  if (counts.missing) return { tone: "warn", label: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
-  if (counts.running) return { tone: "busy", label: "Running", why: "" };
+  if (counts.halted) return { tone: "bad", label: "Halted", reason: `${counts.halted} failed tasks halt their lanes` };
+  if (!defined) return { tone: "warn", label: "Removed", reason: "It is no longer defined" };
+  if (counts.missing) return { tone: "warn", label: "Missing", reason: `${counts.missing} tasks were set aside while it was not defined` };
+  if (counts.running) return { tone: "busy", label: "Running", reason: "" };
   const waiting = handler.queues.filter((queue) => queue.ready + queue.scheduled > 0);
-  if (waiting.length > 0 && waiting.every((queue) => queue.held)) return { tone: "warn", label: "On hold", why: "Its queues are paused, or their nodes are stopped" };
-  return { tone: "idle", label: "Idle", why: "" };
+  if (waiting.length > 0 && waiting.every((queue) => queue.held)) return { tone: "warn", label: "On hold", reason: "Its queues are paused, or their nodes are stopped" };
+  return { tone: "idle", label: "Idle", reason: "" };
 }
 
 /** @param {{handler: Handler}} props */
 export function HandlerStateBadge({ handler }) {
-  const { tone, label, why } = describeState(handler);
-  return html`<${Badge} tone=${tone} title=${why}>${label}<//>`;
+  const { tone, label, reason } = describeHandlerState(handler);
+  return html`<${Badge} tone=${tone} title=${reason}>${label}<//>`;
 }
 
 /** @param {Handler} handler @param {string} state */

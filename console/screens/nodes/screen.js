@@ -10,7 +10,7 @@ import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { HandlerLink } from "../../parts/link.js";
 import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago, DateTime } from "../../parts/time.js";
+import { RelativeTime, DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 
@@ -34,10 +34,10 @@ export default function Nodes({ query }) {
   const alive = live.data?.nodes.filter((node) => node.alive) ?? [];
   const [slots, running] = [sumNodes(alive, "slots"), sumNodes(alive, "running")];
   return html`
-    <${ScreenHeader} title="Nodes" sub=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
+    <${ScreenHeader} title="Nodes" subtitle=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/nodes" }} cli=${cliCommand("nodes")} />
     <//>
-    <${LiveView} data=${live} lines=${6} errorTitle="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} data=${data} selectedId=${query.node} />`}<//>`;
+    <${LiveView} live=${live} lines=${6} errorTitle="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} data=${data} selectedId=${query.node} />`}<//>`;
 }
 
 /** @param {Node[]} nodes @param {"slots" | "running"} name */
@@ -49,15 +49,15 @@ function sumNodes(nodes, name) {
 function NodeList({ data: { nodes, handlers }, selectedId }) {
   const alive = nodes.filter((node) => node.alive);
   const runnableHandlers = new Set(alive.flatMap((node) => node.handlers));
-  const unrunnable = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !runnableHandlers.has(handler.name));
-  const node = nodes.find((one) => String(one.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  const handlersWithoutNode = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !runnableHandlers.has(handler.name));
+  const node = nodes.find((candidate) => String(candidate.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
   return html`
-    ${unrunnable.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${unrunnable.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
+    ${handlersWithoutNode.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${handlersWithoutNode.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
       Their tasks wait until such a node joins.</span><//>`}
     <${Panel} title="Nodes" flush aside=${pluralize(nodes.length, "node")}>
-      <${Table} label="Nodes, newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
-        onOpen=${(/** @type {Node} */ one) => setQuery({ node: selectedId === String(one.id) ? null : one.id })}
-        rowClass=${(/** @type {Node} */ one) => !one.alive && "gone"}
+      <${Table} label="Nodes, newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ row) => String(row.id)}
+        onOpen=${(/** @type {Node} */ row) => setQuery({ node: selectedId === String(row.id) ? null : row.id })}
+        rowClass=${(/** @type {Node} */ row) => !row.alive && "node-gone"}
         empty=${html`<${EmptyState} title="No node has joined" icon="node"><p>A process joins when it runs the scheduler or worker service.</p><//>`} />
     <//>
     ${node && html`<${NodeDetail} node=${node} />`}`;
@@ -71,9 +71,9 @@ function NodeDetail({ node }) {
       ["State", html`<${NodeStateBadge} node=${node} />`],
       ["Slots", `${node.running} of ${node.slots} in use`],
       ["Joined", html`<${DateTime} at=${node.joined_at} />`],
-      ["Last heartbeat", html`<${DateTime} at=${node.heard_at} />`],
+      ["Last heartbeat", html`<${DateTime} at=${node.last_heartbeat_at} />`],
       ["Clock", describeClockOffset(node.clock.offset_ms)],
-      ["Last clock step", node.clock.last_step ? html`${formatClockStep(node.clock.last_step.by_ms)} at <${DateTime} at=${node.clock.last_step.at} />` : "None since it joined"],
+      ["Last clock step", node.clock.last_step ? html`${formatSignedSeconds(node.clock.last_step.by_ms)} at <${DateTime} at=${node.clock.last_step.at} />` : "None since it joined"],
     ]} />
     <h3 class="node-handlers-title">Can run</h3>
     ${node.handlers.length === 0 ? html`<p class="soft">No handlers: this node runs other services, such as the API.</p>`
@@ -88,15 +88,15 @@ function describeClockOffset(ms) {
 }
 
 /** @param {number} ms */
-function formatClockStep(ms) {
+function formatSignedSeconds(ms) {
   return `${ms > 0 ? "+" : "−"}${(Math.abs(ms) / 1000).toFixed(1)} s`;
 }
 
 /** @param {{node: Node}} props */
-function NodeStateBadge({ node: { alive, heard_at, clock } }) {
+function NodeStateBadge({ node: { alive, last_heartbeat_at, clock } }) {
   if (!alive) return html`<${Badge} tone="off">Gone<//>`;
-  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${describeClockOffset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock wrong<//>`;
-  if (now.value - Date.parse(heard_at) > HEARTBEAT_OVERDUE_MS) return html`<${Badge} tone="warn" title="No heartbeat for 15 seconds. If it stays away, other nodes take over its tasks.">No heartbeat<//>`;
+  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${describeClockOffset(clock.offset_ms)}. It claims no tasks until the clocks agree.`}>Clock skew<//>`;
+  if (now.value - Date.parse(last_heartbeat_at) > HEARTBEAT_OVERDUE_MS) return html`<${Badge} tone="warn" title="No heartbeat for 15 seconds. If none arrives, other nodes take over its tasks.">No heartbeat<//>`;
   return html`<${Badge} tone="good">Alive<//>`;
 }
 
@@ -109,11 +109,11 @@ function SlotsCell({ node: { running, slots, alive } }) {
 
 /** @type {import("../../parts/table.js").Column<Node>[]} */
 const COLUMNS = [
-  { name: "name", title: "Node", grow: 40, narrow: true, cell: (node) => html`<span title=${node.name}>${node.name}</span>` },
-  { name: "state", title: "State", width: 96, narrow: true, cell: (node) => html`<${NodeStateBadge} node=${node} />` },
-  { name: "slots", title: "Slots in use", width: 170, narrow: true, cell: (node) => html`<${SlotsCell} node=${node} />` },
+  { name: "name", title: "Node", grow: 40, onSmallScreens: true, cell: (node) => html`<span title=${node.name}>${node.name}</span>` },
+  { name: "state", title: "State", width: 96, onSmallScreens: true, cell: (node) => html`<${NodeStateBadge} node=${node} />` },
+  { name: "slots", title: "Slots in use", width: 170, onSmallScreens: true, cell: (node) => html`<${SlotsCell} node=${node} />` },
   { name: "handlers", title: "Can run", grow: 60, cell: (node) => html`<span title=${node.handlers.join(", ")}><span class="faint">${node.handlers.length}:</span> ${node.handlers.join(", ")}</span>` },
-  { name: "clock", title: "Clock", width: 96, right: true, cell: ({ clock }) => html`<span title=${describeClockOffset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : formatClockStep(clock.offset_ms)}</span>` },
-  { name: "heard", title: "Heartbeat", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
-  { name: "joined", title: "Joined", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.joined_at} />` },
+  { name: "clock", title: "Clock", width: 96, alignRight: true, cell: ({ clock }) => html`<span title=${describeClockOffset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : formatSignedSeconds(clock.offset_ms)}</span>` },
+  { name: "heartbeat", title: "Heartbeat", width: 96, alignRight: true, cell: (node) => html`<${RelativeTime} at=${node.last_heartbeat_at} />` },
+  { name: "joined", title: "Joined", width: 96, alignRight: true, cell: (node) => html`<${RelativeTime} at=${node.joined_at} />` },
 ];

@@ -6,7 +6,7 @@ import { Badge, TaskStatus } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { runWithToast } from "../../parts/actions.js";
 import { ServerText } from "../../parts/server-text.js";
 import { classNames, html } from "../../parts/ui.js";
@@ -28,9 +28,9 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
     </header>
     <p class="lane-head"><span class="faint">${ordered ? "First task" : "Oldest"}</span> <${TaskLink} id=${head.id} short />
       <${TaskStatus} status=${head.status} state=${head.state} attempt=${head.attempt} />
-      <span class="faint">made <${Ago} at=${head.created_at} /></span></p>
+      <span class="faint">created <${RelativeTime} at=${head.created_at} /></span></p>
     ${head.error && html`<p class="lane-error bad-text">${head.error}</p>`}
-    ${why && html`<p class="lane-why"><${ServerText} text=${why.summary} tasks=${why.gates.flatMap((gate) => gate.tasks)} isSentence /></p>`}
+    ${why && html`<p class="lane-why"><${ServerText} text=${why.summary} taskIds=${why.gates.flatMap((gate) => gate.tasks)} isSentence /></p>`}
     <${LaneActions} head=${head} halted=${halted} onChange=${onChange} />
   </li>`;
 }
@@ -45,15 +45,15 @@ function waitingText({ waiting, more }) {
 function laneStateBadge({ halted, head, why }) {
   if (halted) return html`<${Badge} tone="bad">Halted<//>`;
   if (head.status === "RUNNING") return html`<${Badge} tone="busy">Running<//>`;
-  const shut = why?.gates.find((gate) => !gate.open);
-  return html`<${Badge} tone=${shut?.gate === "rule" || shut?.gate === "target" ? "warn" : "idle"}>Waiting<//>`;
+  const closedGate = why?.gates.find((gate) => !gate.open);
+  return html`<${Badge} tone=${closedGate?.gate === "rule" || closedGate?.gate === "target" ? "warn" : "idle"}>Waiting<//>`;
 }
 
 /** @param {{head: Task, halted: boolean, onChange: () => void}} props */
 function LaneActions({ head, halted, onChange }) {
   const doCancel = async () => {
     const text = halted ? "The task is given up, and the next task of the lane runs." : head.status === "RUNNING" ? "The running attempt is stopped, and the next task of the lane runs." : "The task will not run, and the next task of the lane takes its place.";
-    if (await promptUser({ title: "Cancel the first task of the lane", text, action: "Cancel task", danger: true })) await runWithToast(() => cancelTask(head.id), "Task cancelled").then(onChange);
+    if (await promptUser({ title: "Cancel the first task of the lane", text, actionLabel: "Cancel task", danger: true })) await runWithToast(() => cancelTask(head.id), "Task cancelled").then(onChange);
   };
   return html`<div class="actions lane-actions">
     ${halted && html`<${Button} small kind="primary" icon="retry" role="operator" title="It stays first in its lane"

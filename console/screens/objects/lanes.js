@@ -13,11 +13,10 @@ import { api, encodeSegment } from "../../data/api.js";
  * @typedef {{handler: string, ordered: boolean, head: Task, why: TaskWhy | null, halted: boolean, waiting: number,
  *   more: boolean}} Lane */
 
-/** `more`: there may be more lanes.
- * @typedef {{eventId: number, lanes: Lane[], missing: Task[], tasks: Map<number, Task[]>, more: boolean}} ObjectLanes
- * */
+/** `hasMore`: there may be more lanes.
+ * @typedef {{eventId: number, lanes: Lane[], missing: Task[], tasks: Map<number, Task[]>, hasMore: boolean}} ObjectLanes */
 
-/** @typedef {(narrow?: {status?: string, handler?: string}) => Promise<TaskPage>} ListTasks */
+/** @typedef {(filter?: {status?: string, handler?: string}) => Promise<TaskPage>} ListTasks */
 
 const PAGE_SIZE = 1000;
 /** Maximum unordered handlers that are queried, and heads that are explained. */
@@ -28,42 +27,42 @@ const MAX_EXPLAINED_LANES = 40;
  * @returns {Promise<ObjectLanes>} */
 export async function readLanes(key, tenant, signal) {
   /** @type {ListTasks} */
-  const list = (narrow) => api.get("/api/v1/tasks", { query: { key, tenant, ...narrow, limit: PAGE_SIZE }, signal });
+  const listTasks = (filter) => api.get("/api/v1/tasks", { query: { key, tenant, ...filter, limit: PAGE_SIZE }, signal });
   // The events are read elsewhere: 1 is the smallest limit.
   const [object, all, missing, handlerList] = await Promise.all([
     /** @type {Promise<ObjectDetail | null>} */ (api.get(`/api/v1/objects/${encodeSegment(key)}`, { query: { tenant, limit: 1 }, signal }).catch(nullIfNotFound)),
-    list(), list({ status: "missing" }),
+    listTasks(), listTasks({ status: "missing" }),
     /** @type {Promise<{handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
   ]);
   const ordered = (object?.lanes ?? []).map((lane) => ({ ...lane, ordered: true, why: null }));
-  const unordered = await readUnorderedTasks(all, new Set(ordered.map((lane) => lane.handler)), handlerList.handlers, list);
+  const unordered = await readUnorderedTasks(all, new Set(ordered.map((lane) => lane.handler)), handlerList.handlers, listTasks);
   const lanes = [...ordered, ...unordered.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
   return {
     eventId: Math.min(all.eventId, object?.eventId ?? all.eventId),
     lanes: await Promise.all(lanes.map((lane, index) => (index < MAX_EXPLAINED_LANES ? explainLane(lane, signal) : lane))),
     missing: missing.tasks,
     tasks: groupTasksByEvent(all.tasks),
-    more: object?.moreLanes === true || unordered.more,
+    hasMore: object?.moreLanes === true || unordered.hasMore,
   };
 }
 
 /** Reads tasks of handlers without ordering. They are among all tasks of the object; if these exceed a page, each
  * such handler is queried.
- * @param {TaskPage} all @param {Set<string>} orderedHandlers @param {Handler[]} handlers @param {ListTasks} list
- * @returns {Promise<{lanes: Lane[], more: boolean}>} */
-async function readUnorderedTasks(all, orderedHandlers, handlers, list) {
-  const unordered = new Set(handlers.filter(({ order }) => order === "none").map(({ name }) => name));
-  const busyHandlers = handlers.filter(({ name, counts }) => unordered.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
+ * @param {TaskPage} all @param {Set<string>} orderedHandlers @param {Handler[]} handlers @param {ListTasks} listTasks
+ * @returns {Promise<{lanes: Lane[], hasMore: boolean}>} */
+async function readUnorderedTasks(all, orderedHandlers, handlers, listTasks) {
+  const unorderedNames = new Set(handlers.filter(({ order }) => order === "none").map(({ name }) => name));
+  const backloggedHandlers = handlers.filter(({ name, counts }) => unorderedNames.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
   const pages = all.next === null ? [all] : await Promise.all([
-    list({ status: "RUNNING" }), ...busyHandlers.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => list({ status: "SCHEDULED", handler: name })),
+    listTasks({ status: "RUNNING" }), ...backloggedHandlers.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => listTasks({ status: "SCHEDULED", handler: name })),
   ]);
-  const found = pages.flatMap(({ tasks }) => tasks).filter(({ status, handler }) => (status === "RUNNING" || status === "SCHEDULED") && !orderedHandlers.has(handler));
-  const lanes = [...new Set(found.map((task) => task.handler))].map((handler) => {
-    const handlerTasks = found.filter((task) => task.handler === handler);
+  const openTasks = pages.flatMap(({ tasks }) => tasks).filter(({ status, handler }) => (status === "RUNNING" || status === "SCHEDULED") && !orderedHandlers.has(handler));
+  const lanes = [...new Set(openTasks.map((task) => task.handler))].map((handler) => {
+    const handlerTasks = openTasks.filter((task) => task.handler === handler);
     const head = handlerTasks.find((task) => task.status === "RUNNING") ?? handlerTasks[handlerTasks.length - 1];
-    return { handler, ordered: !unordered.has(handler), head, why: null, halted: false, waiting: handlerTasks.length - 1, more: false };
+    return { handler, ordered: !unorderedNames.has(handler), head, why: null, halted: false, waiting: handlerTasks.length - 1, more: false };
   });
-  return { lanes, more: busyHandlers.length > MAX_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
+  return { lanes, hasMore: backloggedHandlers.length > MAX_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
 }
 
 /** Adds why the head of the lane waits. @param {Lane} lane @param {AbortSignal} signal
@@ -88,10 +87,10 @@ function nullIfNotFound(error) {
 /** @param {Task[]} tasks */
 function groupTasksByEvent(tasks) {
   /** @type {Map<number, Task[]>} */
-  const found = new Map();
+  const byEvent = new Map();
   for (const task of tasks) {
     if (task.event_id === null) continue;
-    found.set(task.event_id, [...(found.get(task.event_id) ?? []), task]);
+    byEvent.set(task.event_id, [...(byEvent.get(task.event_id) ?? []), task]);
   }
-  return found;
+  return byEvent;
 }

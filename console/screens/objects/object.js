@@ -10,7 +10,7 @@ import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { FilterBar } from "../../parts/filters.js";
 import { isOrderPath, Link } from "../../parts/link.js";
 import { EmptyState, Notice, LiveView } from "../../parts/states.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 import { ObjectEventTable } from "./events.js";
@@ -29,7 +29,7 @@ export default function ObjectScreen({ params, query }) {
   const tenant = boundTenant.value ?? (query.tenant || "default");
   const path = `/api/v1/objects/${encodeSegment(key)}`;
   const object = useLiveData({
-    read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(path, { query: { tenant }, signal, exact: true })),
+    read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(path, { query: { tenant }, signal, exactNumbers: true })),
     filter: { key, tenant },
     apply: (data, { events }) => {
       const newEvents = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
@@ -45,17 +45,17 @@ export default function ObjectScreen({ params, query }) {
   const events = object.data?.events ?? [];
   const isUnknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
   return html`<div class="object stack">
-    <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>tenant ${tenant}</span>
-      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS ? " or more" : ""}, the last <${Ago} at=${object.data.last} /></span>`}`}>
+    <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} subtitle=${html`<span>tenant ${tenant}</span>
+      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS ? " or more" : ""}, the last <${RelativeTime} at=${object.data.last} /></span>`}`}>
       <${CopyAsMenu} call=${{ path, query: { tenant } }} cli=${cliCommand("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
     ${boundTenant.value === null && html`<${FilterBar} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
     ${isUnknown ? html`<${UnknownObject} objectKey=${key} tenant=${tenant} />` : html`
       <${Panel} title="Lanes" aside=${lanes.data && laneCountText(lanes.data)}>
-        <${LiveView} data=${lanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
+        <${LiveView} live=${lanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
       <//>
       <${Panel} title="Events" flush aside=${html`<${Link} to=${screenPaths.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${screenPaths.tasks({ key, tenant })}>all tasks<//>`}>
-        <${LiveView} data=${object} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
+        <${LiveView} live=${object} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
           <${ObjectEventTable} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
           <p class="history-end faint">${historyEndText(data)}</p>`}<//>
       <//>`}
@@ -70,14 +70,14 @@ function laneCountText({ lanes }) {
 
 /** @param {{data: ObjectLanes, objectKey: string, tenant: string, onChange: () => void}} props */
 function LaneList({ data, objectKey, tenant, onChange }) {
-  const { lanes, missing, more } = data;
+  const { lanes, missing, hasMore } = data;
   return html`
     ${missing.length > 0 && html`<${Notice} tone="warn"><span>${pluralize(missing.length, "task")} ${missing.length === 1 ? "is" : "are"} missing: the handler ${missing[0].handler} is no longer defined.</span>
       <${Link} to=${screenPaths.tasks({ key: objectKey, tenant, status: "missing" })}>Show tasks<//><//>`}
     ${lanes.length === 0
       ? html`<p class="soft">No open tasks for this object.</p>`
       : html`<ul class="lanes">${lanes.map((lane) => html`<${LaneCard} key=${lane.handler} lane=${lane} objectKey=${objectKey} tenant=${tenant} onChange=${onChange} />`)}</ul>`}
-    ${more && html`<p class="faint">There may be more lanes: not all waiting tasks were checked.</p>`}`;
+    ${hasMore && html`<p class="faint">There may be more lanes: not all waiting tasks were checked.</p>`}`;
 }
 
 /** @param {ObjectDetail} data */

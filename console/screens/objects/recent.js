@@ -1,7 +1,8 @@
 // Recently changed objects, taken from the newest events.
 
 import { api } from "../../data/api.js";
-import { isEngineEvent, eventKeyText } from "../../data/filter.js";
+import { isEngineEvent } from "../../data/engine-events.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { useLiveData } from "../../data/live-data.js";
 import { formatCount } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
@@ -9,18 +10,18 @@ import { Panel } from "../../parts/panel.js";
 import { KeyLink } from "../../parts/link.js";
 import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { cliCommand } from "../../parts/copy.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 /** @typedef {{id: string, key: string, tenant: string, type: string, last: number, events: number}} RecentObject */
 /** Objects in the order of their last change. @typedef {{eventId: number, objects: Map<string, RecentObject>}}
  * RecentObjectData */
 
-/** Events read, and objects kept. */
-const EVENTS_READ = 500;
+/** Maximum events read, and objects kept. */
+const MAX_EVENTS = 500;
 const MAX_OBJECTS = 500;
 
 /** @param {Map<string, RecentObject>} objects @param {JournalEvent[]} events the oldest first */
@@ -45,14 +46,14 @@ function addEvents(objects, events) {
 export function RecentObjects({ tenant }) {
   const recent = useLiveData({
     read: async (signal) => {
-      const seq = await api.get("/api/v1/events", { query: { limit: -EVENTS_READ, tenant }, signal });
-      return /** @type {RecentObjectData} */ ({ eventId: seq.eventId, objects: addEvents(new Map(), (seq.eventSnapshots ?? []).reverse()) });
+      const page = await api.get("/api/v1/events", { query: { limit: -MAX_EVENTS, tenant }, signal });
+      return /** @type {RecentObjectData} */ ({ eventId: page.eventId, objects: addEvents(new Map(), (page.eventSnapshots ?? []).reverse()) });
     },
     filter: { tenant },
     apply: (data, { events }) => ({ ...data, objects: addEvents(data.objects, events) }),
   }, [tenant]);
-  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${EVENTS_READ} events`}>
-    <${LiveView} data=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
+  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${MAX_EVENTS} events`}>
+    <${LiveView} live=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
       <${Table} label="Recently changed objects" columns=${recentColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
         onOpen=${(/** @type {RecentObject} */ row) => navigate(screenPaths.object(row.key, row.tenant))}
         empty=${html`<${EmptyState} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
@@ -62,10 +63,10 @@ export function RecentObjects({ tenant }) {
 /** @returns {import("../../parts/table.js").Column<RecentObject>[]} */
 function recentColumns() {
   return [
-    { name: "key", title: "Object", grow: 40, narrow: true, cell: (row) => html`<${KeyLink} objectKey=${row.key} tenant=${row.tenant} />` },
+    { name: "key", title: "Object", grow: 40, onSmallScreens: true, cell: (row) => html`<${KeyLink} objectKey=${row.key} tenant=${row.tenant} />` },
     { name: "tenant", title: "Tenant", width: 120, hidden: boundTenant.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
-    { name: "type", title: "Last event", grow: 34, narrow: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
-    { name: "events", title: "Events", width: 80, right: true, cell: (row) => formatCount(row.events) },
-    { name: "last", title: "Time", width: 96, narrow: true, cell: (row) => html`<${Ago} at=${row.last} />` },
+    { name: "type", title: "Last event", grow: 34, onSmallScreens: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
+    { name: "events", title: "Events", width: 80, alignRight: true, cell: (row) => formatCount(row.events) },
+    { name: "last", title: "Time", width: 96, onSmallScreens: true, cell: (row) => html`<${RelativeTime} at=${row.last} />` },
   ];
 }

@@ -14,13 +14,13 @@ export default function Objects({ query }) {
   const [key, setKey] = useState(query.key ?? "");
   const [tenant, setTenant] = useState(query.tenant ?? "");
   /** @param {Event} event */
-  const open = (event) => {
+  const openObject = (event) => {
     event.preventDefault();
     if (key.trim()) navigate(screenPaths.object(key.trim(), tenant.trim()));
   };
   return html`<div class="objects stack">
-    <${ScreenHeader} title="Objects" sub="Events with the same key belong to one object. Each handler processes them in order, in a lane." />
-    <form class="filters" role="search" aria-label="Find an object" onSubmit=${open}>
+    <${ScreenHeader} title="Objects" subtitle="Events with the same key belong to one object. Each handler processes them in order, in a lane." />
+    <form class="filters" role="search" aria-label="Find an object" onSubmit=${openObject}>
       <label class="filter" for=${`${id}-key`}><span>Key</span>
         <input id=${`${id}-key`} class="objects-key" value=${key} placeholder="record:1" autocomplete="off" spellcheck=${false} maxlength="512"
           onInput=${(/** @type {Event} */ event) => setKey(/** @type {HTMLInputElement} */ (event.target).value)} /></label>

@@ -49,7 +49,7 @@ export async function removeOrder({ path, tenant }, onChange) {
   const values = await promptUser({
     title: "Remove the order",
     text: html`<p><b class="mono">${path}</b> is deleted with its value and its waiting step. Finished steps are not undone.</p>`,
-    action: "Remove",
+    actionLabel: "Remove",
     danger: true,
     fields: [],
   });
@@ -59,25 +59,25 @@ export async function removeOrder({ path, tenant }, onChange) {
 /** Asks for a new value, node or time, and sends the changed fields.
  * @param {Order} order @param {Chain | null} chain @param {() => void} onChange */
 export async function changeOrder(order, chain, onChange) {
-  const before = stringifyExact(order.value);
-  const nodes = chain?.nodes.map((node) => node.id) ?? [];
+  const valueBefore = stringifyExact(order.value);
+  const nodeIds = chain?.nodes.map((node) => node.id) ?? [];
   const values = await promptUser({
     title: "Change the order",
     text: html`<p>${order.suspended ? "The order is suspended: resume it afterwards." : "The change applies at once."}</p>`,
-    action: "Change",
+    actionLabel: "Change",
     fields: [
-      { name: "value", label: "Value", value: before, required: true, rows: 8, validate: jsonError },
-      { name: "node", label: "Node", value: order.node, choices: nodes.includes(order.node) ? nodes : [order.node, ...nodes] },
+      { name: "value", label: "Value", value: valueBefore, required: true, rows: 8, validate: jsonError },
+      { name: "node", label: "Node", value: order.node, choices: nodeIds.includes(order.node) ? nodeIds : [order.node, ...nodeIds] },
       { name: "at", label: "Not before", hint: "A time such as 2026-11-15T18:30:00Z. Empty: unchanged.", validate: timeError },
     ],
   });
   if (!values) return;
   const body = {
-    value: values.value.trim() === before.trim() ? undefined : new RawJson(values.value),
+    value: values.value.trim() === valueBefore.trim() ? undefined : new RawJson(values.value),
     node: values.node === order.node ? undefined : values.node,
     at: values.at.trim() ? new Date(values.at.trim()).toISOString() : undefined,
   };
-  if (Object.values(body).every((one) => one === undefined)) {
+  if (Object.values(body).every((member) => member === undefined)) {
     showToast({ text: "Nothing was changed" });
     return;
   }
@@ -91,15 +91,15 @@ function timeError(text) {
 
 /** @param {Chain} chain */
 export async function addOrder(chain) {
-  const steps = chain.nodes.map((node) => node.id);
+  const nodeIds = chain.nodes.map((node) => node.id);
   const values = await promptUser({
     title: "Add an order",
     text: html`<p>The order runs through <b class="mono">${chain.path}</b>.</p>`,
-    action: "Add",
+    actionLabel: "Add",
     fields: [
       { name: "id", label: "Id", hint: "Empty: a new number." },
       { name: "value", label: "Value", value: "{}", rows: 5, validate: jsonError },
-      { name: "node", label: "Start node", value: steps[0], choices: steps },
+      { name: "node", label: "Start node", value: nodeIds[0], choices: nodeIds },
       { name: "delay", label: "Delay", hint: "Such as 90s or 1h." },
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "Empty: default." }] : []),
     ],
@@ -108,7 +108,7 @@ export async function addOrder(chain) {
   const body = buildRawJson({
     path: values.id.trim() ? `${chain.path},${values.id.trim()}` : chain.path,
     value: values.value.trim() ? new RawJson(values.value) : undefined,
-    node: values.node === steps[0] ? undefined : values.node,
+    node: values.node === nodeIds[0] ? undefined : values.node,
     delay: values.delay.trim() || undefined,
     tenant: values.tenant?.trim() || undefined,
   });

@@ -20,14 +20,14 @@ import { Timeline } from "../../parts/timeline.js";
 import { html } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
 import { screenPaths } from "../../shell/router.js";
-import { orderEnding, eventsOfOrder, timelineRows } from "./timeline.js";
+import { describeOrderEnd, filterOrderEvents, timelineRows } from "./timeline.js";
 import { OrderStateBadge } from "./state.js";
 import { orderUrl, changeOrder, removeOrder, resumeOrder, suspendOrder } from "./commands.js";
 
 /** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
-/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: JournalEvent[], cut: boolean}}
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
+/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: JournalEvent[], isTruncated: boolean}}
  * OrderData */
 
 /** Maximum events that are read. */
@@ -37,18 +37,18 @@ const MAX_EVENTS = 1000;
  * @returns {Promise<OrderData>} */
 async function readOrder(path, tenant, signal) {
   const chainPath = path.slice(0, path.lastIndexOf(","));
-  const [{ orders }, { chains }, seq] = await Promise.all([
-    api.get("/api/v1/orders", { query: { path, tenant, limit: 1 }, signal, exact: true }),
+  const [{ orders }, { chains }, eventPage] = await Promise.all([
+    api.get("/api/v1/orders", { query: { path, tenant, limit: 1 }, signal, exactNumbers: true }),
     api.get("/api/v1/chains", { signal }),
     api.get("/api/v1/events", { query: { path, tenant, limit: -MAX_EVENTS }, signal }),
   ]);
-  const order = /** @type {Order[]} */ (orders).find((one) => one.path === path) ?? null;
-  const all = /** @type {JournalEvent[]} */ (seq.eventSnapshots ?? []).reverse();
-  const events = eventsOfOrder(all, path);
-  // A finished order is still known by its events.
+  const order = /** @type {Order[]} */ (orders).find((candidate) => candidate.path === path) ?? null;
+  const all = /** @type {JournalEvent[]} */ (eventPage.eventSnapshots ?? []).reverse();
+  const events = filterOrderEvents(all, path);
+  // A finished order is shown from its events.
   if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
-  const chain = /** @type {Chain[]} */ (chains).find((one) => one.path === chainPath) ?? null;
-  return { eventId: seq.eventId, order, chain, events, cut: all.length === MAX_EVENTS };
+  const chain = /** @type {Chain[]} */ (chains).find((candidate) => candidate.path === chainPath) ?? null;
+  return { eventId: eventPage.eventId, order, chain, events, isTruncated: all.length === MAX_EVENTS };
 }
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
@@ -56,19 +56,19 @@ export default function OrderScreen({ params, query }) {
   const path = `/${params.path}`;
   const tenant = query.tenant || boundTenant.value || "default";
   const live = useLiveData({ read: (signal) => readOrder(path, tenant, signal), filter: { path }, minInterval: 400, pollInterval: 10_000 }, [path, tenant]);
-  return html`<${LiveView} data=${live} lines=${10} errorTitle="The order could not be loaded">
+  return html`<${LiveView} live=${live} lines=${10} errorTitle="The order could not be loaded">
     ${(/** @type {OrderData} */ data) => html`<${OrderDetail} path=${path} tenant=${tenant} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
 /** @param {{path: string, tenant: string, data: OrderData, onChange: () => void}} props */
-function OrderDetail({ path, tenant, data: { order, chain, events, cut: isTruncated }, onChange }) {
-  const ending = order ? null : orderEnding(events);
+function OrderDetail({ path, tenant, data: { order, chain, events, isTruncated }, onChange }) {
+  const ending = order ? null : describeOrderEnd(events);
   const tenantParam = tenant === "default" ? "" : tenant;
   const tenantFlags = tenantParam ? ["--tenant", tenantParam] : [];
   useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, onChange) : suspendOrder(order, onChange)) }] : []);
   const comma = path.lastIndexOf(",");
   return html`
-    <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
+    <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} subtitle=${order
       ? html`<${OrderStateBadge} order=${order} /><span>at ${order.node}</span>`
       : html`<${Badge} tone=${ending?.tone ?? "off"}>${ending?.label ?? "Ended"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
       ${order && html`<${OrderActions} order=${order} chain=${chain} onChange=${onChange} />`}
@@ -92,8 +92,8 @@ function OrderDetail({ path, tenant, data: { order, chain, events, cut: isTrunca
 }
 
 function TimelineLegend() {
-  const keys = [["busy", "step running"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waiting to be retried"], ["off", "suspended"], ["idle", "waiting"]];
-  return html`<ul class="timeline-legend">${keys.map(([tone, label]) => html`<li key=${label}><span class=${`swatch ${tone}`}></span>${label}</li>`)}</ul>`;
+  const entries = [["busy", "step running"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waiting to be retried"], ["off", "suspended"], ["idle", "waiting"]];
+  return html`<ul class="timeline-legend">${entries.map(([tone, label]) => html`<li key=${label}><span class=${`swatch ${tone}`}></span>${label}</li>`)}</ul>`;
 }
 
 /** @param {{order: Order, chain: Chain | null, onChange: () => void}} props */
@@ -109,7 +109,7 @@ function OrderActions({ order, chain, onChange }) {
 }
 
 /** Why the order is not moving, and what to do. @param {{order: Order}} props */
-function OrderNotice({ order: { suspended, failed, stranded, held, setback_until, node } }) {
+function OrderNotice({ order: { suspended, failed, stranded, blocked_by, setback_until, node } }) {
   if (suspended && failed) {
     return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed: ${failed.error}</span><span class="soft">Resume to run the step again.</span>
       <${TaskLink} id=${failed.task} short /><//>`;
@@ -117,14 +117,14 @@ function OrderNotice({ order: { suspended, failed, stranded, held, setback_until
   if (suspended) return html`<${Notice} tone="warn">Suspended: the order starts no step and does not finish until it is resumed.<//>`;
   if (stranded) return html`<${Notice} tone="bad">The chain no longer has the node <b>${node}</b>. Change the node of the order, or define that node again.<//>`;
   if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeOfDay} at=${setback_until} withMillis=${false} />.</span><//>`;
-  if (held) return html`<${Notice} tone="warn">${held}<//>`;
+  if (blocked_by) return html`<${Notice} tone="warn">${blocked_by}<//>`;
   return null;
 }
 
-/** Whether its step waits for a time: the due time of a step on hold may have passed.
+/** Whether its step waits for a time: the due time of a step that is on hold may have passed.
  * @param {Order} order */
-function isStepDelayed({ task, suspended, held }) {
-  return task?.status === "SCHEDULED" && !suspended && !held && Date.parse(task.due) > now.value;
+function isStepDelayed({ task, suspended, blocked_by }) {
+  return task?.status === "SCHEDULED" && !suspended && !blocked_by && Date.parse(task.due) > now.value;
 }
 
 /** @param {{order: Order}} props */
@@ -139,7 +139,7 @@ function OrderProperties({ order }) {
       ["Priority", String(order.priority)],
       ["Added", html`<${DateTime} at=${order.created_at} />`],
       ["Planned for", order.planned_at && html`<${DateTime} at=${order.planned_at} />`],
-      ["Started", html`<${DateTime} at=${order.started_at} none="not yet" />`],
+      ["Started", html`<${DateTime} at=${order.started_at} emptyText="not yet" />`],
       ["Tasks", html`<${Link} to=${screenPaths.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>all tasks<//>`],
     ]} />
   <//>`;
@@ -147,16 +147,16 @@ function OrderProperties({ order }) {
 
 /** @type {import("../../parts/table.js").Column<JournalEvent>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
-  { name: "description", title: "Description", grow: 100, narrow: true, cell: (event) => html`<span title=${describeEngineEvent(event)}>${describeEngineEvent(event)}</span>` },
-  { name: "task", title: "Task", width: 84, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} tail />` : "") },
+  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
+  { name: "description", title: "Description", grow: 100, onSmallScreens: true, cell: (event) => html`<span title=${describeEngineEvent(event)}>${describeEngineEvent(event)}</span>` },
+  { name: "task", title: "Task", width: 84, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} suffixOnly />` : "") },
   { name: "type", title: "Event", width: 152, cell: (event) => html`<${Link} to=${screenPaths.event(event.eventId)} class="soft">${event.TYPE}<//>` },
 ];
 
 /** @param {{events: JournalEvent[]}} props */
 function OrderEvents({ events }) {
-  const newest = [...events].reverse();
+  const newestFirst = [...events].reverse();
   return html`<${Panel} title="Events" flush aside=${pluralize(events.length, "event")}>
-    <${Table} label="Events of the order, newest first" columns=${COLUMNS} rows=${newest} id=${(/** @type {JournalEvent} */ event) => String(event.eventId)} />
+    <${Table} label="Events of the order, newest first" columns=${COLUMNS} rows=${newestFirst} id=${(/** @type {JournalEvent} */ event) => String(event.eventId)} />
   <//>`;
 }

@@ -16,7 +16,7 @@ export default function OrdersScreen({ query: { path, tenant, state, node, id, .
   const query = { path, tenant, state, node, id, ...rest };
   const filtered = [path, tenant, state, node, id].some(Boolean);
   return html`
-    <${ScreenHeader} title="Orders" sub=${countText && html`<span>${countText}</span><${Link} to="/chains">chains<//>`}>
+    <${ScreenHeader} title="Orders" subtitle=${countText && html`<span>${countText}</span><${Link} to="/chains">chains<//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/orders", query: { path, tenant } }} cli=${cliCommand("orders", "list", path ?? "/")} />
     <//>
     <${FilterBar} query=${query} fields=${[
@@ -26,7 +26,7 @@ export default function OrdersScreen({ query: { path, tenant, state, node, id, .
       { name: "id", label: "Id", hint: "part of it", width: 110 },
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     ]} />
-    <${OrderTable} fill chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setCountText}
+    <${OrderTable} fill showChain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setCountText}
       empty=${(/** @type {boolean} */ isEmpty) => html`<${NoOrders} filtered=${filtered} isEmpty=${isEmpty} />`} />`;
 }
 

@@ -7,37 +7,37 @@ import { Link } from "../../parts/link.js";
 import { stringifyExact } from "../../parts/json.js";
 import { LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { html, useEffect, useState } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 import { OrderStateBadge, describeOrderState } from "./state.js";
 
 /** @typedef {import("../../data/api-types.js").Order} Order */
-/** @typedef {{eventId: number, orders: Order[], more: boolean}} LoadedOrders */
+/** @typedef {{eventId: number, orders: Order[], hasMore: boolean}} LoadedOrders */
 
 /** Page size, and maximum orders: longer lists need a filter. */
 const PAGE_SIZE = 500;
 const MAX_ORDERS = 5000;
 const MAX_TEXT = 160;
 
-/** @param {{path: string | undefined, tenant: string | undefined}} wish @param {number} maxOrders @param
+/** @param {{path: string | undefined, tenant: string | undefined}} filter @param {number} maxOrders @param
  * {AbortSignal} signal
  * @returns {Promise<LoadedOrders>} */
 async function readOrders({ path, tenant }, maxOrders, signal) {
-  const first = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE }, signal, exact: true });
+  const first = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE }, signal, exactNumbers: true });
   const orders = first.orders;
   let { next } = first;
   while (next !== null && orders.length < maxOrders) {
-    const page = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE, cursor: next }, signal, exact: true });
+    const page = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE, cursor: next }, signal, exactNumbers: true });
     orders.push(...page.orders);
     next = page.next;
   }
-  return { eventId: first.eventId, orders, more: next !== null };
+  return { eventId: first.eventId, orders, hasMore: next !== null };
 }
 
-/** @param {{path?: string, tenant?: string, node?: string, state?: string, id?: string, chain?: boolean, fill?: boolean,
- *   empty: (none: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `chain` shows the columns chain, value and tenant; `empty` gets whether there are no orders at all */
-export function OrderTable({ path, tenant, node, state, id, chain = false, fill = false, empty, onCount }) {
+/** @param {{path?: string, tenant?: string, node?: string, state?: string, id?: string, showChain?: boolean, fill?: boolean,
+ *   empty: (isEmpty: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `showChain` shows the columns chain, value and tenant; `empty` gets whether there are no orders at all */
+export function OrderTable({ path, tenant, node, state, id, showChain = false, fill = false, empty, onCount }) {
   const [maxOrders, setMaxOrders] = useState(PAGE_SIZE);
   const live = useLiveData({
     read: (signal) => readOrders({ path, tenant }, maxOrders, signal),
@@ -47,53 +47,53 @@ export function OrderTable({ path, tenant, node, state, id, chain = false, fill 
   }, [path, tenant, maxOrders]);
   const all = live.data?.orders ?? [];
   const rows = all.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).label === state) && (!id || order.id.includes(id)));
-  const more = live.data?.more === true;
+  const hasMore = live.data?.hasMore === true;
   useEffect(() => {
-    if (live.data) onCount?.(countText(rows.length, all.length, more));
-  }, [rows.length, all.length, more, live.data !== null]);
-  return html`<${LiveView} data=${live} errorTitle="The orders could not be loaded">${() => html`
-    <${Table} fill=${fill} label="Orders" columns=${orderColumns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
+    if (live.data) onCount?.(countText(rows.length, all.length, hasMore));
+  }, [rows.length, all.length, hasMore, live.data !== null]);
+  return html`<${LiveView} live=${live} errorTitle="The orders could not be loaded">${() => html`
+    <${Table} fill=${fill} label="Orders" columns=${orderColumns(showChain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
       onOpen=${(/** @type {Order} */ order) => navigate(screenPaths.order(order.path, order.tenant))}
-      onEnd=${more && maxOrders < MAX_ORDERS ? () => setMaxOrders(maxOrders + PAGE_SIZE) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
+      onEnd=${hasMore && maxOrders < MAX_ORDERS ? () => setMaxOrders(maxOrders + PAGE_SIZE) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
 }
 
-/** @param {number} shown @param {number} all @param {boolean} more */
-function countText(shown, all, more) {
-  const read = `${pluralize(all, "order")}${more ? " and more" : ""}`;
-  return shown === all ? read : `${shown} of ${read}`;
+/** @param {number} shown @param {number} loaded @param {boolean} hasMore */
+function countText(shown, loaded, hasMore) {
+  const loadedText = `${pluralize(loaded, "order")}${hasMore ? " and more" : ""}`;
+  return shown === loaded ? loadedText : `${shown} of ${loadedText}`;
 }
 
-/** @param {boolean} chain
+/** @param {boolean} showChain
  * @returns {import("../../parts/table.js").Column<Order>[]} */
-function orderColumns(chain) {
+function orderColumns(showChain) {
   return [
-    { name: "id", title: "Order", width: 160, narrow: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
-    { name: "chain", title: "Chain", grow: 26, hidden: !chain, cell: (order) => html`<${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>` },
-    { name: "node", title: "Node", width: 104, narrow: true, cell: (order) => order.node },
-    { name: "state", title: "State", width: 116, narrow: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
+    { name: "id", title: "Order", width: 160, onSmallScreens: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
+    { name: "chain", title: "Chain", grow: 26, hidden: !showChain, cell: (order) => html`<${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>` },
+    { name: "node", title: "Node", width: 104, onSmallScreens: true, cell: (order) => order.node },
+    { name: "state", title: "State", width: 116, onSmallScreens: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
     { name: "reason", title: "Reason", grow: 48, cell: reasonCell },
-    { name: "when", title: "Time", width: 92, cell: timeCell },
-    { name: "value", title: "Value", grow: 26, hidden: !chain, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
-    { name: "tenant", title: "Tenant", width: 84, hidden: !chain, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
+    { name: "time", title: "Time", width: 92, cell: timeCell },
+    { name: "value", title: "Value", grow: 26, hidden: !showChain, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
+    { name: "tenant", title: "Tenant", width: 84, hidden: !showChain, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
   ];
 }
 
 /** Why the order is not moving. @param {Order} order */
 function reasonCell(order) {
-  const { why, label } = describeOrderState(order);
-  return label === "Waiting" || label === "Planned" ? "" : html`<span class="soft" title=${why}>${why}</span>`;
+  const { reason, label } = describeOrderState(order);
+  return label === "Waiting" || label === "Planned" ? "" : html`<span class="soft" title=${reason}>${reason}</span>`;
 }
 
 /** The time that the order waits for, or its start. @param {Order} order */
 function timeCell(order) {
   const { setback_until, planned_at, started_at, created_at } = order;
-  const coming = setback_until || (started_at ? "" : planned_at);
-  return html`<${Ago} at=${coming || started_at || created_at} />`;
+  const waitsUntil = setback_until || (started_at ? "" : planned_at);
+  return html`<${RelativeTime} at=${waitsUntil || started_at || created_at} />`;
 }
 
 /** @param {unknown} value */
 function valueText(value) {
   if (value === null || value === undefined) return "";
-  const whole = stringifyExact(value).replace(/\s*\n\s*/g, " ");
-  return whole.length > MAX_TEXT ? `${whole.slice(0, MAX_TEXT)}…` : whole;
+  const text = stringifyExact(value).replace(/\s*\n\s*/g, " ");
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }

@@ -1,11 +1,12 @@
 // Builds the timeline of an order from its events: steps and waits per node.
 
-import { isEngineEvent, eventKeyText } from "../../data/filter.js";
+import { isEngineEvent } from "../../data/engine-events.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { pluralize } from "../../data/numbers.js";
 import { formatDuration } from "../../data/time.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
 /** @typedef {import("../../parts/timeline.js").TimelineRow} TimelineRow */
 /** @typedef {import("../../parts/timeline.js").TimelineBar} TimelineBar */
 
@@ -16,10 +17,10 @@ function eventMillis({ eventId }) {
 
 /** The events of the latest order with this path. Earlier orders may have had the same id.
  * @param {JournalEvent[]} events the oldest first @param {string} path */
-export function eventsOfOrder(events, path) {
+export function filterOrderEvents(events, path) {
   const all = events.filter((event) => isEngineEvent(event) && [path, `Order:${path}`].includes(eventKeyText(event) ?? ""));
-  const begin = all.findLastIndex((event) => event.TYPE === "FileBasedAdded");
-  return all.slice(Math.max(0, begin));
+  const addedIndex = all.findLastIndex((event) => event.TYPE === "FileBasedAdded");
+  return all.slice(Math.max(0, addedIndex));
 }
 
 /** Whether the last step failed: the order then reached its end through `on_error`.
@@ -32,10 +33,10 @@ function hasFailed(events) {
 /** How and when the order ended, or null.
  * @param {JournalEvent[]} events its own, the oldest first
  * @returns {{at: number, tone: import("../../parts/badge.js").Tone, label: string} | null} */
-export function orderEnding(events) {
-  const last = events.findLast((event) => event.TYPE === "OrderFinished");
-  if (last && hasFailed(events)) return { at: eventMillis(last), tone: "bad", label: `Failed at ${last.nodeId}` };
-  if (last) return { at: eventMillis(last), tone: "good", label: `Finished at ${last.nodeId}` };
+export function describeOrderEnd(events) {
+  const finished = events.findLast((event) => event.TYPE === "OrderFinished");
+  if (finished && hasFailed(events)) return { at: eventMillis(finished), tone: "bad", label: `Failed at ${finished.nodeId}` };
+  if (finished) return { at: eventMillis(finished), tone: "good", label: `Finished at ${finished.nodeId}` };
   const removed = events.findLast((event) => event.TYPE === "FileBasedRemoved");
   return removed ? { at: eventMillis(removed), tone: "off", label: "Removed" } : null;
 }
@@ -48,28 +49,28 @@ const STEP_ENDINGS = { Success: ["good", "step succeeded"], Error: ["bad", "step
  * @returns {TimelineRow[]} */
 export function timelineRows(events, isActive) {
   /** @type {Map<string, TimelineRow>} */
-  const found = new Map();
+  const rows = new Map();
   let node = "";
   /** The bar that has not ended. @type {(TimelineBar & {kind: string}) | null} */
   let openBar = null;
   /** @param {string} name */
-  const row = (name) => {
-    let one = found.get(name);
-    if (!one) found.set(name, (one = { name, bars: [] }));
-    return one;
+  const rowOf = (name) => {
+    let row = rows.get(name);
+    if (!row) rows.set(name, (row = { name, bars: [] }));
+    return row;
   };
   /** @param {number} time @param {Partial<TimelineBar>} [changes] */
-  const close = (time, changes = {}) => {
+  const closeBar = (time, changes = {}) => {
     // Waits without a duration are not drawn; steps are.
     if (openBar && (time > openBar.from || openBar.kind === "step")) {
       const { kind: _, ...bar } = openBar;
-      row(node).bars.push({ ...bar, to: time, ...changes });
+      rowOf(node).bars.push({ ...bar, to: time, ...changes });
     }
     openBar = null;
   };
   /** @param {string} kind @param {number} time @param {import("../../parts/badge.js").Tone} tone @param {string}
    * title @param {() => void} [onOpen] */
-  const begin = (kind, time, tone, title, onOpen) => {
+  const startBar = (kind, time, tone, title, onOpen) => {
     openBar = { kind, from: time, to: null, tone, title: `${node}: ${title}`, onOpen };
   };
   for (const event of events) {
@@ -77,64 +78,64 @@ export function timelineRows(events, isActive) {
     const nodeId = typeof event.nodeId === "string" ? event.nodeId : node;
     if (event.TYPE === "FileBasedAdded") {
       node = nodeId;
-      row(node);
-      begin("wait", time, "idle", "waiting");
+      rowOf(node);
+      startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderStepStarted") {
-      close(time);
+      closeBar(time);
       node = nodeId;
       const task = String(event.taskId);
-      begin("step", time, "busy", "step running", () => navigate(screenPaths.task(task)));
+      startBar("step", time, "busy", "step running", () => navigate(screenPaths.task(task)));
     } else if (event.TYPE === "OrderStepEnded") {
       const end = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
       const [tone, label] = STEP_ENDINGS[end] ?? ["idle", end];
-      close(time, { tone, title: `${node}: ${label}` });
-      begin("wait", time, "idle", "waiting");
+      closeBar(time, { tone, title: `${node}: ${label}` });
+      startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSetBack") {
-      close(time);
+      closeBar(time);
       node = nodeId;
-      begin("wait", time, "warn", "waiting to be retried");
+      startBar("wait", time, "warn", "waiting to be retried");
     } else if (event.TYPE === "OrderNodeChanged") {
-      close(time);
+      closeBar(time);
       node = nodeId;
-      row(node);
-      begin("wait", time, "idle", "waiting");
+      rowOf(node);
+      startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSuspended") {
       if (/** @type {{kind?: string} | null} */ (openBar)?.kind === "step") continue;
-      close(time);
-      begin("wait", time, "off", "suspended");
+      closeBar(time);
+      startBar("wait", time, "off", "suspended");
     } else if (event.TYPE === "OrderResumed") {
-      close(time);
-      begin("wait", time, "idle", "waiting");
+      closeBar(time);
+      startBar("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderFinished") {
-      close(time);
+      closeBar(time);
       node = nodeId;
       const failed = hasFailed(events);
-      row(node).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${node}: ${failed ? "ended after an error" : "finished"}` });
+      rowOf(node).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${node}: ${failed ? "ended after an error" : "finished"}` });
     } else if (event.TYPE === "FileBasedRemoved") {
-      close(time);
+      closeBar(time);
     }
   }
   if (openBar && isActive) {
     const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (openBar);
-    row(node).bars.push(bar);
+    rowOf(node).bars.push(bar);
   }
-  return [...found.values()].map((one) => withStepDuration(one, totalMillis(events, isActive)));
+  return [...rows.values()].map((row) => withStepDuration(row, orderMillis(events, isActive)));
 }
 
-/** Total duration. @param {JournalEvent[]} events @param {boolean} isActive */
-function totalMillis(events, isActive) {
+/** Duration of the order so far. @param {JournalEvent[]} events @param {boolean} isActive */
+function orderMillis(events, isActive) {
   return (isActive ? Date.now() : eventMillis(events[events.length - 1])) - eventMillis(events[0]);
 }
 
 /** Adds the duration of the steps to the name. Steps are drawn above waits; very short waits are left out.
- * @param {TimelineRow} row @param {number} span
+ * @param {TimelineRow} row @param {number} totalMillis
  * @returns {TimelineRow} */
-function withStepDuration({ name, bars }, span) {
+function withStepDuration({ name, bars }, totalMillis) {
   const steps = bars.filter((bar) => bar.onOpen);
-  const took = steps.reduce((sum, bar) => sum + (bar.to ?? Date.now()) - bar.from, 0);
+  const stepMillis = steps.reduce((sum, bar) => sum + (bar.to ?? Date.now()) - bar.from, 0);
   return {
-    name: steps.length ? `${name} · ${formatDuration(took)}` : name,
-    title: steps.length ? `${name}: ${pluralize(steps.length, "step")}, ${formatDuration(took)}` : name,
-    bars: [...bars.filter((bar) => !bar.onOpen && (bar.to === bar.from || (bar.to ?? Date.now()) - bar.from > span / 200)), ...steps],
+    name: steps.length ? `${name} · ${formatDuration(stepMillis)}` : name,
+    title: steps.length ? `${name}: ${pluralize(steps.length, "step")}, ${formatDuration(stepMillis)}` : name,
+    bars: [...bars.filter((bar) => !bar.onOpen && (bar.to === bar.from || (bar.to ?? Date.now()) - bar.from > totalMillis / 200)), ...steps],
   };
 }

@@ -1,4 +1,4 @@
-// Problems that need attention, worst first.
+// Problems that need attention, most severe first.
 
 import { pluralize } from "../../data/numbers.js";
 import { formatDuration, toMillis, formatRelative } from "../../data/time.js";
@@ -15,9 +15,9 @@ import { countReady } from "./data.js";
 
 /** After this time a ready task counts as overdue. */
 const OVERDUE_SECONDS = 60;
-const FIRST_ITEMS = 6;
+const MAX_COLLAPSED_ITEMS = 6;
 
-/** @param {import("./data.js").OverviewData} facts @param {import("./samples.js").MetricsSample[]} samples
+/** @param {import("./data.js").OverviewData} overview @param {import("./samples.js").MetricsSample[]} samples
  * @returns {AttentionItem[]} */
 export function listAttentionItems({ health, handlers, nodes, chains }, samples) {
   /** @type {AttentionItem[]} */
@@ -28,16 +28,16 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
   if (nodes && !nodes.some((node) => node.alive)) items.push({ tone: "bad", title: "No node is alive", text: "no task is run", to: "/nodes" });
   items.push(...handlers.flatMap(handlerItems));
   items.push(...failingHandlerItems(samples));
-  const last = samples.slice(-15);
-  if (last.length === 15 && last.every(({ slots, busy }) => slots !== null && busy !== null && slots > 0 && busy >= slots)) {
-    items.push({ tone: "warn", title: "All slots are in use", text: "more workers, or another node, would run more at a time", to: "/nodes" });
+  const latestSamples = samples.slice(-15);
+  if (latestSamples.length === 15 && latestSamples.every(({ slots, busySlots }) => slots !== null && busySlots !== null && slots > 0 && busySlots >= slots)) {
+    items.push({ tone: "warn", title: "All slots are in use", text: "add workers or another node to run more tasks in parallel", to: "/nodes" });
   }
   for (const chain of chains) {
     if (chain.state === "stopped") items.push({ tone: "warn", title: `The chain ${chain.path} is stopped`, to: screenPaths.chain(chain.path) });
     for (const { id, action, orders } of chain.nodes) {
       if (action === "stop") items.push({ tone: "warn", title: `Node ${id} of ${chain.path} is stopped`, text: orders ? `${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : "", to: screenPaths.chain(chain.path) });
     }
-    const stranded = chain.stranded.reduce((sum, one) => sum + one.orders, 0);
+    const stranded = chain.stranded.reduce((sum, node) => sum + node.orders, 0);
     if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
     items.push(...chain.rules.map((rule) => ruleItem(rule, screenPaths.chain(chain.path))));
   }
@@ -72,10 +72,10 @@ function ruleItem({ kind, name, tenant, by, reason, since }, to) {
  * @param {import("./samples.js").MetricsSample[]} samples
  * @returns {AttentionItem[]} */
 function failingHandlerItems(samples) {
-  const recent = samples.slice(-30);
+  const lastMinute = samples.slice(-30);
   /** @type {Record<string, {ended: number, failed: number}>} */
   const sums = {};
-  for (const { rates } of recent) {
+  for (const { rates } of lastMinute) {
     for (const [name, { ended, failed }] of Object.entries(rates)) {
       sums[name] ??= { ended: 0, failed: 0 };
       sums[name].ended += ended * 2;
@@ -90,15 +90,15 @@ function failingHandlerItems(samples) {
   }));
 }
 
-/** @param {{list: AttentionItem[]}} props */
-export function AttentionList({ list }) {
+/** @param {{items: AttentionItem[]}} props */
+export function AttentionList({ items }) {
   const [showAll, setShowAll] = useState(false);
-  if (list.length === 0) return html`<p class="all-clear"><${StatusIcon} tone="good" /> Nothing needs attention</p>`;
-  const visibleItems = showAll ? list : list.slice(0, FIRST_ITEMS);
+  if (items.length === 0) return html`<p class="all-clear"><${StatusIcon} tone="good" /> Nothing needs attention</p>`;
+  const visibleItems = showAll ? items : items.slice(0, MAX_COLLAPSED_ITEMS);
   return html`<ul class="attention-list">
     ${visibleItems.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
       <${StatusIcon} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
     </li>`)}
   </ul>
-  ${list.length > FIRST_ITEMS && html`<${Button} small kind="quiet" onClick=${() => setShowAll(!showAll)}>${showAll ? "Show fewer" : `Show ${list.length - FIRST_ITEMS} more`}<//>`}`;
+  ${items.length > MAX_COLLAPSED_ITEMS && html`<${Button} small kind="quiet" onClick=${() => setShowAll(!showAll)}>${showAll ? "Show fewer" : `Show ${items.length - MAX_COLLAPSED_ITEMS} more`}<//>`}`;
 }

@@ -22,15 +22,15 @@ function countCell(number) {
 
 /** @type {import("../../parts/table.js").Column<BacklogRow>[]} */
 const COLUMNS = [
-  { name: "name", title: "Handler", grow: 26, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />` },
-  { name: "state", title: "State", width: 110, narrow: true, cell: stateCell },
+  { name: "name", title: "Handler", grow: 26, onSmallScreens: true, cell: (row) => html`<${HandlerLink} name=${row.name} />` },
+  { name: "state", title: "State", width: 110, onSmallScreens: true, cell: stateCell },
   { name: "bar", title: "Backlog", grow: 24, cell: backlogBar },
-  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => countCell(row.ready) },
-  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => countCell(row.waiting) },
-  { name: "running", title: "Running", width: 70, right: true, cell: (row) => countCell(row.counts.running) },
-  { name: "oldest", title: "Oldest", width: 90, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended", width: 76, right: true, cell: (row) => (row.rate ? `${formatCompact(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
-  { name: "failed", title: "Failed", width: 76, right: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${formatCompact(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
+  { name: "ready", title: "Ready", width: 70, alignRight: true, onSmallScreens: true, cell: (row) => countCell(row.ready) },
+  { name: "waiting", title: "Waiting", width: 70, alignRight: true, cell: (row) => countCell(row.waiting) },
+  { name: "running", title: "Running", width: 70, alignRight: true, cell: (row) => countCell(row.counts.running) },
+  { name: "oldest", title: "Oldest", width: 90, alignRight: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
+  { name: "rate", title: "Ended", width: 76, alignRight: true, cell: (row) => (row.rate ? `${formatCompact(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
+  { name: "failed", title: "Failed", width: 76, alignRight: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${formatCompact(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
 ];
 
 /** @param {BacklogRow} row */
@@ -46,8 +46,8 @@ function stateCell({ counts, ready, rules, defined }) {
 
 /** Widths are relative to the largest backlog. @param {BacklogRow} row */
 function backlogBar({ counts, ready, waiting, maxTotal, total }) {
-  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", ready], ["waiting", waiting], ["halted", counts.halted + counts.missing]]);
-  const label = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
+  const parts = /** @type {[string, number][]} */ ([["running", counts.running], ["ready", ready], ["waiting", waiting], ["stuck", counts.halted + counts.missing]]);
+  const label = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "no tasks";
   return html`<span class="backlog-bar" role="img" aria-label=${label} title=${label}>
     ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / maxTotal) * 100}%` }}></span>`)}
     ${total === 0 && html`<span class="none"></span>`}
@@ -58,18 +58,18 @@ function backlogBar({ counts, ready, waiting, maxTotal, total }) {
 export function Backlog({ handlers, rates }) {
   const rows = useMemo(() => {
     /** @param {Handler} handler */
-    const total = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
-    const maxTotal = Math.max(1, ...handlers.map(total));
+    const countTasks = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
+    const maxTotal = Math.max(1, ...handlers.map(countTasks));
     return handlers.map((handler) => {
       const ready = countReady(handler);
       const { counts } = handler;
-      return { ...handler, rate: rates[handler.name], ready, waiting: counts.waiting + counts.ready + counts.scheduled - ready, total: total(handler), maxTotal };
+      return { ...handler, rate: rates[handler.name], ready, waiting: counts.waiting + counts.ready + counts.scheduled - ready, total: countTasks(handler), maxTotal };
     })
       .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
   }, [handlers, rates]);
-  const open = (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name));
+  const openHandler = (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name));
   return html`<${Panel} title="Backlog by handler" flush aside=${`${handlers.length} handlers`}>
-    <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {BacklogRow} */ row) => row.name} onOpen=${open}
+    <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {BacklogRow} */ row) => row.name} onOpen=${openHandler}
       empty=${html`<${EmptyState} title="There are no handlers" icon="handler"><p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>.</p><//>`} />
   <//>`;
 }

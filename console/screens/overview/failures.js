@@ -4,7 +4,7 @@ import { Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
 import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 
@@ -12,18 +12,18 @@ import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
-  { name: "when", title: "Failed", width: 92, narrow: true, cell: (task) => html`<${Ago} at=${task.finished_at || task.created_at} />` },
-  { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
+  { name: "failed_at", title: "Failed", width: 92, onSmallScreens: true, cell: (task) => html`<${RelativeTime} at=${task.finished_at || task.created_at} />` },
+  { name: "handler", title: "Handler", grow: 18, onSmallScreens: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
   { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`) },
-  { name: "error", title: "Error", grow: 60, narrow: true, cell: (task) => html`<span title=${task.error}>${task.error}</span>` },
+  { name: "error", title: "Error", grow: 60, onSmallScreens: true, cell: (task) => html`<span title=${task.error}>${task.error}</span>` },
   { name: "id", title: "Task", width: 150, cell: (task) => html`<${TaskLink} id=${task.id} short />` },
 ];
 
 /** @param {{tasks: Task[]}} props */
 export function LatestFailures({ tasks }) {
-  const open = (/** @type {Task} */ task) => navigate(screenPaths.task(task.id));
+  const openTask = (/** @type {Task} */ task) => navigate(screenPaths.task(task.id));
   return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && html`<${Link} to="/failures">All<//>`}>
-    <${Table} label="Latest failed tasks" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
+    <${Table} label="Latest failed tasks" hasShortcuts=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${openTask}
       empty=${html`<${EmptyState} title="No task has failed" icon="task" />`} />
   <//>`;
 }

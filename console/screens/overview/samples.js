@@ -10,8 +10,8 @@ import { signal, useEffect } from "../../parts/ui.js";
 /** @typedef {import("../../data/metrics.js").Metrics} Metrics */
 
 /** Rates per second. Null where nothing was measured.
- * @typedef {{at: number, events: number | null, succeeded: number | null, failed: number | null, start50: number | null,
- *   start95: number | null, emit95: number | null, slots: number | null, busy: number | null,
+ * @typedef {{at: number, events: number | null, succeeded: number | null, failed: number | null, startP50: number | null,
+ *   startP95: number | null, emitP95: number | null, slots: number | null, busySlots: number | null,
  *   rates: Record<string, {ended: number, failed: number}>}} MetricsSample */
 
 const SAMPLE_INTERVAL_MS = 2000;
@@ -32,7 +32,7 @@ function addSample(sample) {
 /** @param {number} at
  * @returns {MetricsSample} */
 function emptySample(at) {
-  return { at, events: null, succeeded: null, failed: null, start50: null, start95: null, emit95: null, slots: null, busy: null, rates: {} };
+  return { at, events: null, succeeded: null, failed: null, startP50: null, startP95: null, emitP95: null, slots: null, busySlots: null, rates: {} };
 }
 
 export function useSamples() {
@@ -50,9 +50,9 @@ function sampleMetrics() {
     isReading = true;
     try {
       const metrics = parseMetrics(await api.get("/metrics"));
-      const now = { metrics, at: Date.now() };
-      if (before && !isStopped) addSample(sampleBetween(before, now));
-      before = now;
+      const after = { metrics, at: Date.now() };
+      if (before && !isStopped) addSample(sampleBetween(before, after));
+      before = after;
     } catch {
       // The server does not respond: the line has a gap.
       before = null;
@@ -69,23 +69,23 @@ function sampleMetrics() {
   };
 }
 
-/** @param {{metrics: Metrics, at: number}} before @param {{metrics: Metrics, at: number}} now
+/** @param {{metrics: Metrics, at: number}} before @param {{metrics: Metrics, at: number}} after
  * @returns {MetricsSample} */
-function sampleBetween(before, now) {
-  const seconds = Math.max(0.001, (now.at - before.at) / 1000);
+function sampleBetween(before, after) {
+  const seconds = Math.max(0.001, (after.at - before.at) / 1000);
   /** Counters start at 0 after a restart.
    * @param {string} name @param {Record<string, string>} [labels] */
   const rate = (name, labels) => {
-    const grown = sumMetric(now.metrics, name, labels) - sumMetric(before.metrics, name, labels);
-    return grown < 0 ? null : grown / seconds;
+    const increase = sumMetric(after.metrics, name, labels) - sumMetric(before.metrics, name, labels);
+    return increase < 0 ? null : increase / seconds;
   };
   const events = rate("pointsman_events_emitted_total");
-  if (events === null) return emptySample(now.at);
-  const [start50, start95] = quantilesBetween(before.metrics, now.metrics, "pointsman_start_latency_seconds", [0.5, 0.95]);
-  const [emit95] = quantilesBetween(before.metrics, now.metrics, "pointsman_emit_seconds", [0.95]);
+  if (events === null) return emptySample(after.at);
+  const [startP50, startP95] = quantilesBetween(before.metrics, after.metrics, "pointsman_start_latency_seconds", [0.5, 0.95]);
+  const [emitP95] = quantilesBetween(before.metrics, after.metrics, "pointsman_emit_seconds", [0.95]);
   /** @type {MetricsSample["rates"]} */
   const rates = {};
-  for (const { labels } of now.metrics.get("pointsman_task_attempts_total") ?? []) {
+  for (const { labels } of after.metrics.get("pointsman_task_attempts_total") ?? []) {
     const { handler } = labels;
     rates[handler] ??= {
       ended: rate("pointsman_task_attempts_total", { handler }) ?? 0,
@@ -93,11 +93,11 @@ function sampleBetween(before, now) {
     };
   }
   return {
-    at: now.at, events, start50, start95, emit95, rates,
+    at: after.at, events, startP50, startP95, emitP95, rates,
     succeeded: rate("pointsman_task_attempts_total", { end: "succeeded" }),
     failed: rate("pointsman_task_attempts_total", { end: "failed" }),
-    slots: sumMetric(now.metrics, "pointsman_slots"),
-    busy: sumMetric(now.metrics, "pointsman_slots_busy"),
+    slots: sumMetric(after.metrics, "pointsman_slots"),
+    busySlots: sumMetric(after.metrics, "pointsman_slots_busy"),
   };
 }
 
@@ -109,16 +109,16 @@ function sampleStream() {
   /** @type {MetricsSample["rates"]} */
   let rates = {};
   const unsubscribe = subscribe({ tasks: true }, {
-    events: (list) => { events += list.length; },
-    tasks: (list) => {
-      for (const { handler, status, error } of list) {
-        const bad = status !== "SUCCESS" && error !== null && status !== "RUNNING";
+    onEvents: (list) => { events += list.length; },
+    onTaskChanges: (changes) => {
+      for (const { handler, status, error } of changes) {
+        const isFailure = status !== "SUCCESS" && error !== null && status !== "RUNNING";
         if (status === "SUCCESS") succeeded += 1;
-        if (bad) failed += 1;
-        if (status !== "SUCCESS" && !bad) continue;
+        if (isFailure) failed += 1;
+        if (status !== "SUCCESS" && !isFailure) continue;
         const rate = (rates[handler] ??= { ended: 0, failed: 0 });
         rate.ended += 1 / seconds;
-        if (bad) rate.failed += 1 / seconds;
+        if (isFailure) rate.failed += 1 / seconds;
       }
     },
   });

@@ -23,75 +23,75 @@ export default function Overview() {
   useSamples();
   const live = useLiveData({ read: readOverview, filter: { tasks: true }, minInterval: 2000, pollInterval: 5000 }, []);
   return html`
-    <${ScreenHeader} title="Overview" sub=${live.data && html`<${ServerSummary} facts=${live.data} />`}>
+    <${ScreenHeader} title="Overview" subtitle=${live.data && html`<${ServerSummary} overview=${live.data} />`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers", "list")} />
     <//>
-    <${LiveView} data=${live} lines=${10}>${(/** @type {OverviewData} */ data) => html`
-      <${Panel} title="Needs attention"><${AttentionList} list=${listAttentionItems(data, samples.value)} /><//>
-      <${OverviewTiles} facts=${data} />
+    <${LiveView} live=${live} lines=${10}>${(/** @type {OverviewData} */ data) => html`
+      <${Panel} title="Needs attention"><${AttentionList} items=${listAttentionItems(data, samples.value)} /><//>
+      <${OverviewTiles} overview=${data} />
       <div class="charts">${boundTenant.value === null ? html`<${ThroughputChart} /><${LatencyChart} />` : html`<${ThroughputChart} />`}</div>
       <${Backlog} handlers=${data.handlers} rates=${samples.value.at(-1)?.rates ?? {}} />
       <${LatestFailures} tasks=${data.failures} />
     `}<//>`;
 }
 
-/** @param {{facts: OverviewData}} props */
-function ServerSummary({ facts: { health, nodes } }) {
+/** @param {{overview: OverviewData}} props */
+function ServerSummary({ overview: { health, nodes } }) {
   const alive = nodes?.filter((node) => node.alive).length;
   return html`<span>Pointsman ${health?.version}</span><span>${health?.store?.kind}</span>
     ${alive !== undefined && html`<span>${alive === 1 ? "1 node" : `${alive} nodes`}</span>`}
     ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are those of the node that serves this page</span>`}`;
 }
 
-/** @param {{facts: OverviewData}} props */
-function OverviewTiles({ facts: { handlers } }) {
+/** @param {{overview: OverviewData}} props */
+function OverviewTiles({ overview: { handlers } }) {
   const list = samples.value;
   const last = list.at(-1);
-  /** @param {(handler: import("../../data/api-types.js").Handler) => number} of */
-  const total = (of) => handlers.reduce((sum, handler) => sum + of(handler), 0);
+  /** @param {(handler: import("../../data/api-types.js").Handler) => number} count */
+  const total = (count) => handlers.reduce((sum, handler) => sum + count(handler), 0);
   const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
   const running = total(({ counts }) => counts.running);
   const ready = total(countReady);
   const runnable = handlers.filter(countReady);
   const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
-  const rate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));
+  const formatRate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));
   const recent = list.slice(-60);
   return html`<div class="tiles">
-    <${Tile} name="Events" value=${rate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
-    <${Tile} name="Succeeded" value=${rate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
-    <${Tile} name="Failed" value=${rate(last?.failed)} unit="/s" bad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
-    ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(list, "start95")} values=${recent.map((sample) => sample.start95)} />`}
+    <${Tile} name="Events" value=${formatRate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
+    <${Tile} name="Succeeded" value=${formatRate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
+    <${Tile} name="Failed" value=${formatRate(last?.failed)} unit="/s" isBad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
+    ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(list, "startP95")} values=${recent.map((sample) => sample.startP95)} />`}
     <${Tile} name="Waiting" value=${formatCompact(waiting)} note=${`${formatCount(ready)} ready`} />
-    <${Tile} name="Running" value=${formatCompact(running)} note=${last?.slots ? `${last.busy} of ${last.slots} slots` : ""} />
-    <${Tile} name="Oldest ready" value=${oldest ? formatShortDuration(oldest * 1000) : "none"} bad=${oldest > 60} />
+    <${Tile} name="Running" value=${formatCompact(running)} note=${last?.slots ? `${last.busySlots} of ${last.slots} slots` : ""} />
+    <${Tile} name="Oldest ready" value=${oldest ? formatShortDuration(oldest * 1000) : "none"} isBad=${oldest > 60} />
   </div>`;
 }
 
 /** The latest measured value: idle samples have none.
- * @param {MetricsSample[]} list @param {"start95" | "emit95"} name */
+ * @param {MetricsSample[]} list @param {"startP95" | "emitP95"} name */
 function latestLatency(list, name) {
   const found = list.slice(-15).reverse().find((sample) => sample[name] !== null);
   return found ? formatDuration(Number(found[name])) : "–";
 }
 
-/** @param {((sample: MetricsSample) => number | null)[]} of
+/** @param {((sample: MetricsSample) => number | null)[]} getValues
  * @returns {[number[], ...(number | null)[][]]} */
-function chartRows(...of) {
+function chartData(...getValues) {
   const list = samples.value;
-  return [list.map((sample) => sample.at), ...of.map((one) => list.map(one))];
+  return [list.map((sample) => sample.at), ...getValues.map((getValue) => list.map(getValue))];
 }
 
 function ThroughputChart() {
   const list = samples.value;
-  const data = useMemo(() => chartRows((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
+  const data = useMemo(() => chartData((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
   return html`<${Panel} title="Throughput" aside="per second"><${Chart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
     lines=${[{ name: "events", tone: "accent", fill: true }, { name: "succeeded", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
 }
 
 function LatencyChart() {
   const list = samples.value;
-  const data = useMemo(() => chartRows((sample) => sample.start50, (sample) => sample.start95, (sample) => sample.emit95), [list]);
-  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${Chart} data=${data} unit=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
+  const data = useMemo(() => chartData((sample) => sample.startP50, (sample) => sample.startP95, (sample) => sample.emitP95), [list]);
+  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${Chart} data=${data} formatValue=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
     lines=${[{ name: "start, p50", tone: "muted" }, { name: "start, p95", tone: "accent" }, { name: "emit, p95", tone: "warn" }]} /><//>`;
 }

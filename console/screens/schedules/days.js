@@ -17,8 +17,8 @@ export function formatDay(ms) {
  * @param {number} ms @param {number} days */
 export function listMidnights(ms, days) {
   const date = new Date(ms);
-  const utc = zoneSetting.value === "utc";
-  return Array.from({ length: days + 1 }, (_, index) => (utc
+  const isUtc = zoneSetting.value === "utc";
+  return Array.from({ length: days + 1 }, (_, index) => (isUtc
     ? Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + index)
     : new Date(date.getFullYear(), date.getMonth(), date.getDate() + index).getTime()));
 }
@@ -26,8 +26,8 @@ export function listMidnights(ms, days) {
 /** The start of a day written like `2026-11-16`; null if it is not a day.
  * @param {string | undefined} text */
 export function parseDay(text) {
-  const found = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text ?? "");
-  if (!found) return null;
-  const [year, month, day] = found.slice(1).map(Number);
+  const match = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text ?? "");
+  if (!match) return null;
+  const [year, month, day] = match.slice(1).map(Number);
   return zoneSetting.value === "utc" ? Date.UTC(year, month - 1, day) : new Date(year, month - 1, day).getTime();
 }

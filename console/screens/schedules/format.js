@@ -19,28 +19,31 @@ export const OUTCOME_LABELS = {
 };
 
 /** @type {Record<string, string>} */
-const SKIP_REASONS = {
+const SKIP_DESCRIPTIONS = {
   held: "paused or blocked",
   overlap: "the previous run had not ended",
   missed: "no node was running",
   gone: "its source or chain is no longer defined",
 };
 
+/** Short labels of the reasons, for the badge. @type {Record<string, string>} */
+const SKIP_LABELS = { held: "on hold", overlap: "overlap", missed: "missed", gone: "target removed" };
+
 /** @param {Fire} fire */
 export function describeOutcome({ outcome, reason }) {
-  return reason === null ? OUTCOME_LABELS[outcome][2] : SKIP_REASONS[reason] ?? reason;
+  return reason === null ? OUTCOME_LABELS[outcome][2] : SKIP_DESCRIPTIONS[reason] ?? reason;
 }
 
 /** @param {{fire: Fire}} props */
 export function OutcomeBadge({ fire }) {
   const [tone, label] = OUTCOME_LABELS[fire.outcome] ?? ["idle", fire.outcome];
-  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${label}${fire.reason ? `: ${fire.reason}` : ""}<//>`;
+  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${label}${fire.reason ? `: ${SKIP_LABELS[fire.reason] ?? fire.reason}` : ""}<//>`;
 }
 
 /** @param {{schedule: Schedule}} props */
-export function ScheduleTarget({ schedule: { makes } }) {
-  if (!makes) return html`<span class="faint">–</span>`;
-  const { event, run, order } = makes;
+export function ScheduleActionSummary({ schedule: { action } }) {
+  if (!action) return html`<span class="faint">–</span>`;
+  const { event, run, order } = action;
   if (event) return html`<span class="soft">emits</span> <${Link} to=${screenPaths.stream({ return: event.type })}>${event.type}<//>${event.key !== null && html` <${KeyLink} objectKey=${event.key} tenant=${event.tenant} class="faint" />`}`;
   if (run) return html`<span class="soft">runs</span> <${Link} to=${screenPaths.handler(run.source)}>${run.source}/${run.collection}<//>`;
   if (order) return html`<span class="soft">adds an order to</span> <${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>${order.id !== null && html`<span class="faint">,${order.id}</span>`}`;
@@ -48,7 +51,7 @@ export function ScheduleTarget({ schedule: { makes } }) {
 }
 
 /** The next planned time. @param {Schedule} schedule */
-export function nextFire({ next }) {
+export function nextFireTime({ next }) {
   return next.find((at) => Date.parse(at) > now.value) ?? next.at(-1);
 }
 

@@ -1,7 +1,7 @@
 // The fire ledger: the outcome of each planned time.
 
 import { api, encodeSegment } from "../../data/api.js";
-import { usePages } from "../../data/paged-list.js";
+import { usePagedList } from "../../data/paged-list.js";
 import { formatDuration } from "../../data/time.js";
 import { Panel } from "../../parts/panel.js";
 import { EventLink, TaskLink } from "../../parts/link.js";
@@ -13,23 +13,23 @@ import { OutcomeBadge, OUTCOME_LABELS, describeOutcome } from "./format.js";
 
 /** @typedef {import("../../data/api-types.js").Fire} Fire */
 
-/** Fires drawn in the strip. */
+/** Maximum fires drawn in the strip. */
 const MAX_STRIP_FIRES = 60;
 
 /** @param {{name: string}} props */
 export function FireLedger({ name }) {
-  const fires = usePages({
+  const fires = usePagedList({
     read: async (before, signal) => {
       const page = await api.get(`/api/v1/schedules/${encodeSegment(name)}/fires`, { query: { before }, signal });
       return { rows: /** @type {Fire[]} */ (page.fires), next: page.next };
     },
-    id: (fire) => fire.planned_at,
+    rowId: (fire) => fire.planned_at,
     pollInterval: 3000,
   }, [name]);
   return html`<${Panel} title="Fires" flush aside=${fires.data && html`<${FireStrip} fires=${fires.data.slice(0, MAX_STRIP_FIRES)} />`}>
-    <${LiveView} data=${fires} errorTitle="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
+    <${LiveView} live=${fires} errorTitle="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
       <${Table} label="Fires, latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
-        onEnd=${fires.more ?? undefined}
+        onEnd=${fires.loadMore ?? undefined}
         empty=${html`<${EmptyState} title="No fires yet" icon="schedule"><p>Every planned time gets a row: fired, late, caught up or skipped.</p><//>`} />`}<//>
   <//>`;
 }
@@ -45,18 +45,18 @@ function FireStrip({ fires }) {
 }
 
 /** @param {Fire} fire */
-function delayCell({ planned_at, settled_at, outcome }) {
-  const ms = Date.parse(settled_at) - Date.parse(planned_at);
+function delayCell({ planned_at, decided_at, outcome }) {
+  const ms = Date.parse(decided_at) - Date.parse(planned_at);
   return outcome === "skipped" ? "" : html`<span class=${ms > 5000 ? "warn-text" : "faint"}>+${formatDuration(Math.max(0, ms))}</span>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Fire>[]} */
 const COLUMNS = [
-  { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} withMillis=${false} />` },
-  { name: "outcome", title: "Outcome", width: 150, narrow: true, cell: (fire) => html`<${OutcomeBadge} fire=${fire} />` },
-  { name: "delay", title: "Delay", width: 84, right: true, cell: delayCell },
-  { name: "why", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : describeOutcome(fire)}</span>` },
-  { name: "made", title: "Created", grow: 55, narrow: true, cell: createdCell },
+  { name: "planned", title: "Planned", width: 160, onSmallScreens: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} withMillis=${false} />` },
+  { name: "outcome", title: "Outcome", width: 150, onSmallScreens: true, cell: (fire) => html`<${OutcomeBadge} fire=${fire} />` },
+  { name: "delay", title: "Delay", width: 84, alignRight: true, cell: delayCell },
+  { name: "reason", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : describeOutcome(fire)}</span>` },
+  { name: "created", title: "Created", grow: 55, onSmallScreens: true, cell: createdCell },
 ];
 
 /** @param {Fire} fire */

@@ -11,11 +11,11 @@ import { Link } from "../../parts/link.js";
 import { RuleBadge } from "../../parts/rules.js";
 import { LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 import { navigate, screenPaths, setQuery } from "../../shell/router.js";
-import { ScheduleTarget, OutcomeBadge, nextFire } from "./format.js";
+import { ScheduleActionSummary, OutcomeBadge, nextFireTime } from "./format.js";
 import { NoSchedules, WeekView } from "./week.js";
 
 /** @typedef {import("../../data/api-types.js").Schedule} Schedule */
@@ -35,14 +35,14 @@ function buildFilter({ name = "", state = "" }) {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Schedules({ query }) {
-  const list = query.view === "list";
-  const toggleView = () => setQuery({ view: list ? null : "list" });
-  useShortcuts({ v: { title: list ? "Show the week" : "Show the list", run: toggleView } });
+  const isList = query.view === "list";
+  const toggleView = () => setQuery({ view: isList ? null : "list" });
+  useShortcuts({ v: { title: isList ? "Show the week" : "Show the list", run: toggleView } });
   return html`
-    <${ScreenHeader} title="Schedules" sub="Planned runs">
-      <div class="switch" role="group" aria-label="View">
-        <${Button} pressed=${!list} onClick=${() => setQuery({ view: null })}>Week<//>
-        <${Button} pressed=${list} onClick=${() => setQuery({ view: "list" })}>List<//>
+    <${ScreenHeader} title="Schedules" subtitle="Planned runs">
+      <div class="view-switch" role="group" aria-label="View">
+        <${Button} pressed=${!isList} onClick=${() => setQuery({ view: null })}>Week<//>
+        <${Button} pressed=${isList} onClick=${() => setQuery({ view: "list" })}>List<//>
       </div>
       <${CopyAsMenu} call=${{ path: "/api/v1/schedules" }} cli=${cliCommand("schedules")} />
     <//>
@@ -50,7 +50,7 @@ export default function Schedules({ query }) {
       { name: "name", label: "Name", hint: "part of it", width: 180 },
       { name: "state", label: "State", choices: STATE_CHOICES },
     ]} />
-    ${list ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} matches=${buildFilter(query)} />`}`;
+    ${isList ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} matches=${buildFilter(query)} />`}`;
 }
 
 /** @param {AbortSignal} signal
@@ -69,7 +69,7 @@ async function readSchedules(signal) {
 /** @param {{query: Record<string, string>}} props */
 function ScheduleTable({ query }) {
   const live = useLiveData({ read: readSchedules, filter: { types: ["FileBasedEvent"] }, pollInterval: 4000 }, []);
-  return html`<${LiveView} data=${live} lines=${10} errorTitle="The schedules could not be loaded">
+  return html`<${LiveView} live=${live} lines=${10} errorTitle="The schedules could not be loaded">
     ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} fill label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildFilter(query))}
       id=${(/** @type {Schedule} */ schedule) => schedule.name} onOpen=${(/** @type {Schedule} */ schedule) => navigate(screenPaths.schedule(schedule.name))}
       empty=${html`<${NoSchedules} isEmpty=${schedules.length === 0} />`} />`}<//>`;
@@ -77,12 +77,12 @@ function ScheduleTable({ query }) {
 
 /** @type {import("../../parts/table.js").Column<Schedule>[]} */
 const COLUMNS = [
-  { name: "name", title: "Name", grow: 20, narrow: true, cell: (schedule) => html`<${Link} to=${screenPaths.schedule(schedule.name)}>${schedule.name}<//>` },
-  { name: "state", title: "State", width: 104, narrow: true, cell: stateCell },
-  { name: "words", title: "Schedule", grow: 34, cell: (schedule) => html`<span title=${`${schedule.expression} (${schedule.timezone})`}>${schedule.words} <span class="faint">${schedule.timezone === "UTC" ? "" : schedule.timezone}</span></span>` },
-  { name: "makes", title: "Creates", grow: 30, cell: (schedule) => html`<${ScheduleTarget} schedule=${schedule} />` },
+  { name: "name", title: "Name", grow: 20, onSmallScreens: true, cell: (schedule) => html`<${Link} to=${screenPaths.schedule(schedule.name)}>${schedule.name}<//>` },
+  { name: "state", title: "State", width: 104, onSmallScreens: true, cell: stateCell },
+  { name: "description", title: "Schedule", grow: 34, cell: (schedule) => html`<span title=${`${schedule.expression} (${schedule.timezone})`}>${schedule.description} <span class="faint">${schedule.timezone === "UTC" ? "" : schedule.timezone}</span></span>` },
+  { name: "action", title: "Creates", grow: 30, cell: (schedule) => html`<${ScheduleActionSummary} schedule=${schedule} />` },
   { name: "last", title: "Last", width: 140, cell: (schedule) => (schedule.last ? html`<${OutcomeBadge} fire=${schedule.last} />` : html`<span class="faint">never</span>`) },
-  { name: "next", title: "Next", width: 84, right: true, narrow: true, cell: (schedule) => html`<${Ago} at=${nextFire(schedule)} none="never" />` },
+  { name: "next", title: "Next", width: 84, alignRight: true, onSmallScreens: true, cell: (schedule) => html`<${RelativeTime} at=${nextFireTime(schedule)} emptyText="never" />` },
 ];
 
 /** @param {Schedule} schedule */

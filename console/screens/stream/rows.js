@@ -1,16 +1,16 @@
-// Rows of the stream: events, changes of tasks, and gaps.
+// Rows of the stream: events, task changes, and gaps.
 
-import { describeEngineEvent } from "../../data/engine-events.js";
-import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
+import { describeEngineEvent, isEngineEvent, eventTaskId } from "../../data/engine-events.js";
+import { eventKeyText } from "../../data/stream-filter.js";
 import { stringifyExact } from "../../parts/json.js";
 
-/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
-/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
+/** @typedef {import("../../data/api-types.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/api-types.js").TaskChange} TaskChange */
 
 /** A `gap` row marks missing events. A row keeps only the visible part of an event: there are thousands of rows, and
  * a value may have a megabyte.
  * @typedef {{id: string, kind: "event" | "task" | "gap", at: number | string, type: string, key: string | null,
- *   tenant: string, text: string, eventId?: number, task?: string | null, change?: TaskChange}} StreamRow */
+ *   tenant: string, text: string, eventId?: number, taskId?: string | null, change?: TaskChange}} StreamRow */
 
 /** Characters of a value that a row shows. */
 const MAX_TEXT = 240;
@@ -20,7 +20,7 @@ const MAX_TEXT = 240;
 export function eventRow(event) {
   return {
     id: `e${event.eventId}`, kind: "event", at: event.eventId, type: event.TYPE, key: eventKeyText(event),
-    tenant: event.tenant ?? "", text: eventSummary(event), eventId: event.eventId, task: eventTaskId(event),
+    tenant: event.tenant ?? "", text: eventSummary(event), eventId: event.eventId, taskId: eventTaskId(event),
   };
 }
 
@@ -28,7 +28,7 @@ let lastRowNumber = 0;
 
 /** @param {TaskChange} change
  * @returns {StreamRow} */
-export function taskRow(change) {
+export function taskChangeRow(change) {
   lastRowNumber += 1;
   return {
     id: `t${lastRowNumber}`, kind: "task", at: change.time, type: change.handler, key: change.key,

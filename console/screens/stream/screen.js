@@ -1,4 +1,4 @@
-// The stream: events as they happen.
+// The stream: live events, newest first.
 
 import { boundTenant } from "../../data/session.js";
 import { connection } from "../../data/stream.js";
@@ -14,7 +14,7 @@ import { Table } from "../../parts/table.js";
 import { TimeOfDay } from "../../parts/time.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 import { navigate, screenPaths, setQuery } from "../../shell/router.js";
 import { FIRST_ROWS, useStreamTail } from "./tail.js";
 
@@ -26,11 +26,11 @@ const MAX_HISTORY = 3200;
 /** @param {{query: Record<string, string>}} props */
 export default function Stream({ query }) {
   const paused = query.paused === "1";
-  const tasks = query.tasks === "1";
+  const showTaskChanges = query.tasks === "1";
   const history = Math.min(MAX_HISTORY, Math.max(FIRST_ROWS, Number(query.last) || FIRST_ROWS));
   const filter = {
     types: query.return ? query.return.split(",").map((type) => type.trim()).filter(Boolean) : undefined,
-    key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks,
+    key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks: showTaskChanges,
   };
   const tail = useStreamTail({ filter, history, paused });
   // Newest first.
@@ -42,9 +42,9 @@ export default function Stream({ query }) {
   const command = cliCommand("watch", ...cliFlag("--return", query.return), ...cliFlag("--key", query.key), ...cliFlag("--path", query.path), ...cliFlag("--tenant", query.tenant));
 
   return html`
-    <${ScreenHeader} title="Stream" sub=${rowCountText(tail, paused)}>
+    <${ScreenHeader} title="Stream" subtitle=${rowCountText(tail, paused)}>
       <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${togglePause}>${paused ? "Resume" : "Pause"}<//>
-      <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show status changes of tasks, too">Tasks<//>
+      <${Button} pressed=${showTaskChanges} onClick=${() => setQuery({ tasks: showTaskChanges ? null : "1" })} title="Show status changes of tasks, too">Tasks<//>
       <${CopyAsMenu} call=${call} cli=${command} />
     <//>
     <${FilterBar} query=${query} fields=${filterFields()} />
@@ -97,24 +97,24 @@ function openRow({ eventId, change }) {
 
 /** @type {import("../../parts/table.js").Column<StreamRow>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, narrow: true, cell: (row) => html`<${TimeOfDay} at=${row.at} />` },
-  { name: "type", title: "Type", grow: 24, narrow: true, cell: typeCell },
-  { name: "key", title: "Object", grow: 26, narrow: true, cell: objectCell },
+  { name: "time", title: "Time", width: 112, onSmallScreens: true, cell: (row) => html`<${TimeOfDay} at=${row.at} />` },
+  { name: "type", title: "Type", grow: 24, onSmallScreens: true, cell: typeCell },
+  { name: "key", title: "Object", grow: 26, onSmallScreens: true, cell: objectCell },
   { name: "tenant", title: "Tenant", width: 100, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
   { name: "text", title: "Value", grow: 50, cell: (row) => html`<span class="mono soft">${row.text}</span>` },
-  { name: "id", title: "Event", width: 150, right: true, cell: (row) => (row.eventId ? html`<${EventLink} id=${row.eventId} />` : row.change && html`<${TaskLink} id=${row.change.id} short />`) },
+  { name: "id", title: "Event", width: 150, alignRight: true, cell: (row) => (row.eventId ? html`<${EventLink} id=${row.eventId} />` : row.change && html`<${TaskLink} id=${row.change.id} short />`) },
 ];
 
 /** @param {StreamRow} row */
-function objectCell({ kind, task, key, tenant }) {
+function objectCell({ kind, taskId, key, tenant }) {
   if (kind === "gap") return null;
-  if (task) return html`<${TaskLink} id=${task} short />`;
+  if (taskId) return html`<${TaskLink} id=${taskId} short />`;
   return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${key} tenant=${tenant} />`;
 }
 
 /** @param {StreamRow} row */
 function typeCell(row) {
   if (row.kind === "gap") return html`<${Badge} tone="warn" title=${row.text}>Gap<//>`;
-  if (row.change) return html`<span class="task-line"><${TaskStatus} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${screenPaths.handler(row.type)}>${row.type}<//></span>`;
+  if (row.change) return html`<span class="task-change"><${TaskStatus} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${screenPaths.handler(row.type)}>${row.type}<//></span>`;
   return html`<span class=${row.tenant === "" ? "soft" : ""}>${row.type}</span>`;
 }

@@ -4,23 +4,23 @@ import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
 import { RingBuffer } from "../../data/ring-buffer.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
-import { eventRow, gapRow, taskRow } from "./rows.js";
+import { eventRow, gapRow, taskChangeRow } from "./rows.js";
 
-/** @typedef {import("../../data/filter.js").StreamFilter} StreamFilter */
+/** @typedef {import("../../data/stream-filter.js").StreamFilter} StreamFilter */
 /** @typedef {import("./rows.js").StreamRow} StreamRow */
 
-/** Rows kept, and events read at first. */
+/** Maximum rows, and events read at first. */
 const MAX_ROWS = 5000;
 export const FIRST_ROWS = 200;
 
 const GAP_TEXTS = {
   torn: "Torn stream: events here expired before this page could read them.",
-  behind: "This page could not keep up, and events are left out here. Reload to see the newest without a gap.",
+  behind: "This page could not keep up, and events are missing here. Reload to see the newest without a gap.",
 };
 
 /** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, buffered: number, dropped: number}} TailState */
 
-/** @param {{filter: StreamFilter, history: number, paused: boolean}} wish */
+/** @param {{filter: StreamFilter, history: number, paused: boolean}} options */
 export function useStreamTail({ filter, history, paused }) {
   const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, buffered: 0, dropped: 0 }));
   const isPaused = useRef(paused);
@@ -34,45 +34,45 @@ export function useStreamTail({ filter, history, paused }) {
     /** Rows that arrived while the stream was paused. @type {RingBuffer<StreamRow>} */
     const buffered = new RingBuffer(MAX_ROWS);
     const readAbort = new AbortController();
-    let newest = 0;
-    let read = false;
+    let newestId = 0;
+    let hasRead = false;
     let torn = false;
     let searching = false;
     /** @type {unknown} */
     let error = null;
-    const show = () => {
-      state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, buffered: buffered.items.length + buffered.dropped, dropped: ring.dropped };
+    const updateState = () => {
+      state.value = { rows: ring.items, error, loading: !hasRead && !error, torn, searching, buffered: buffered.items.length + buffered.dropped, dropped: ring.dropped };
     };
     /** @param {StreamRow[]} rows */
-    const add = (rows) => {
+    const addRows = (rows) => {
       if (rows.length === 0) return;
-      (isPaused.current || !read ? buffered : ring).push(rows);
-      show();
+      (isPaused.current || !hasRead ? buffered : ring).push(rows);
+      updateState();
     };
     showBuffered.current = () => {
-      if (buffered.dropped) ring.push([gapRow(`${buffered.dropped} more arrived while the stream was paused and are left out here.`)]);
+      if (buffered.dropped) ring.push([gapRow(`${buffered.dropped} more arrived while the stream was paused and are not shown here.`)]);
       ring.push(buffered.items);
       buffered.clear();
-      show();
+      updateState();
     };
     const { types, key, path, tenant } = filter;
     const query = { limit: -history, return: types?.join(","), key, path, tenant };
     /** Reads older events; `searchAll` lets the server search the whole journal.
      * @param {boolean} searchAll */
     const readHistory = async (searchAll) => {
-      const seq = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: readAbort.signal, exact: true });
+      const page = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: readAbort.signal, exactNumbers: true });
       // Without a timeout the server searches only briefly.
-      searching = !searchAll && seq.TYPE === "Empty" && seq.lastEventId < seq.eventId;
-      const found = (seq.eventSnapshots ?? []).reverse().map(eventRow);
+      searching = !searchAll && page.TYPE === "Empty" && page.lastEventId < page.eventId;
+      const found = (page.eventSnapshots ?? []).reverse().map(eventRow);
       // The stream may deliver these events again.
-      newest = Math.max(newest, found.at(-1)?.eventId ?? 0);
+      newestId = Math.max(newestId, found.at(-1)?.eventId ?? 0);
       const foundIds = new Set(found.map((/** @type {StreamRow} */ row) => row.id));
-      const since = [...ring.items, ...(read ? [] : buffered.items)].filter((row) => !foundIds.has(row.id));
-      if (!read) buffered.clear();
+      const newerRows = [...ring.items, ...(hasRead ? [] : buffered.items)].filter((row) => !foundIds.has(row.id));
+      if (!hasRead) buffered.clear();
       ring.clear();
-      ring.push([...found, ...since]);
-      read = true;
-      show();
+      ring.push([...found, ...newerRows]);
+      hasRead = true;
+      updateState();
       if (searching) await readHistory(true);
     };
     let hasStarted = false;
@@ -87,22 +87,22 @@ export function useStreamTail({ filter, history, paused }) {
       readHistory(false).catch((problem) => {
         if (readAbort.signal.aborted) return;
         error = problem;
-        show();
+        updateState();
       });
     };
     const unsubscribe = subscribe(filter, {
-      events: (events) => {
-        const newEvents = events.filter((event) => event.eventId > newest);
-        newest = newEvents.at(-1)?.eventId ?? newest;
-        add(newEvents.map(eventRow));
+      onEvents: (events) => {
+        const newEvents = events.filter((event) => event.eventId > newestId);
+        newestId = newEvents.at(-1)?.eventId ?? newestId;
+        addRows(newEvents.map(eventRow));
       },
-      tasks: (list) => add(list.map(taskRow)),
-      gap: (gap) => {
-        if (gap === "back") return;
+      onTaskChanges: (list) => addRows(list.map(taskChangeRow)),
+      onGap: (gap) => {
+        if (gap === "reconnected") return;
         torn = true;
-        add([gapRow(GAP_TEXTS[gap])]);
+        addRows([gapRow(GAP_TEXTS[gap])]);
       },
-      open: start,
+      onOpen: start,
     });
     return () => {
       unsubscribe();

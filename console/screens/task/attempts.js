@@ -14,7 +14,7 @@ import { html } from "../../parts/ui.js";
 /** @typedef {{number: number, started_at: string, ended_at: string, end: string, error: string | null}} AttemptRow */
 
 /** Attempts on the timeline: the latest ones. */
-const MAX_DRAWN = 12;
+const MAX_TIMELINE_ATTEMPTS = 12;
 
 /** Labels of attempt results. @type {Record<string, [Tone, string]>} */
 const ATTEMPT_RESULTS = {
@@ -26,25 +26,25 @@ const ATTEMPT_RESULTS = {
 export function AttemptPanel({ task }) {
   const rows = listAttempts(task);
   return html`<${Panel} title="Attempts" flush aside=${pluralize(task.attempt, "attempt")}>
-    <div class="attempts-line"><${Timeline} label="Attempts and waiting times" nameWidth=${96} rows=${timelineRows(task, rows)} /></div>
-    ${rows.length > 0 && html`<${Table} label="Attempts" keys=${false} columns=${COLUMNS} rows=${[...rows].reverse()} id=${(/** @type {AttemptRow} */ row) => String(row.number)} />`}
+    <div class="attempts-timeline"><${Timeline} label="Attempts and waiting times" nameWidth=${96} rows=${timelineRows(task, rows)} /></div>
+    ${rows.length > 0 && html`<${Table} label="Attempts" hasShortcuts=${false} columns=${COLUMNS} rows=${[...rows].reverse()} id=${(/** @type {AttemptRow} */ row) => String(row.number)} />`}
   <//>`;
 }
 
 /** @param {TaskDetail} task
  * @returns {AttemptRow[]} */
 function listAttempts({ attempts, running }) {
-  const now = running ? [{ number: running.number, started_at: running.started_at, ended_at: "", end: "running", error: null }] : [];
-  return [...attempts, ...now];
+  const runningAttempts = running ? [{ number: running.number, started_at: running.started_at, ended_at: "", end: "running", error: null }] : [];
+  return [...attempts, ...runningAttempts];
 }
 
 /** @param {TaskDetail} task @param {AttemptRow[]} rows
  * @returns {import("../../parts/timeline.js").TimelineRow[]} */
 function timelineRows(task, rows) {
-  const drawn = rows.slice(-MAX_DRAWN);
+  const drawn = rows.slice(-MAX_TIMELINE_ATTEMPTS);
   let previousEnd = toMillis(rows.length > drawn.length ? rows[rows.length - drawn.length - 1].ended_at : task.created_at) ?? 0;
   /** @type {import("../../parts/timeline.js").TimelineRow[]} */
-  const list = drawn.map((row) => {
+  const timeline = drawn.map((row) => {
     const from = toMillis(row.started_at) ?? previousEnd;
     const to = toMillis(row.ended_at);
     const [tone, label] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
@@ -54,15 +54,15 @@ function timelineRows(task, rows) {
     previousEnd = to ?? from;
     return { name: `Attempt ${row.number}`, bars };
   });
-  if (task.status === "SCHEDULED") list.push({ name: "Waiting", bars: [{ from: previousEnd, to: null, tone: "idle", title: "Waiting" }] });
-  return list;
+  if (task.status === "SCHEDULED") timeline.push({ name: "Waiting", bars: [{ from: previousEnd, to: null, tone: "idle", title: "Waiting" }] });
+  return timeline;
 }
 
 /** @type {import("../../parts/table.js").Column<AttemptRow>[]} */
 const COLUMNS = [
-  { name: "number", title: "No.", width: 52, right: true, narrow: true, cell: (row) => row.number },
-  { name: "end", title: "Result", width: 112, narrow: true, cell: ({ end }) => html`<${Badge} tone=${(ATTEMPT_RESULTS[end] ?? ["idle"])[0]}>${(ATTEMPT_RESULTS[end] ?? ["", end])[1]}<//>` },
+  { name: "number", title: "No.", width: 52, alignRight: true, onSmallScreens: true, cell: (row) => row.number },
+  { name: "end", title: "Result", width: 112, onSmallScreens: true, cell: ({ end }) => html`<${Badge} tone=${(ATTEMPT_RESULTS[end] ?? ["idle"])[0]}>${(ATTEMPT_RESULTS[end] ?? ["", end])[1]}<//>` },
   { name: "started", title: "Started", width: 170, cell: (row) => html`<${TimeOfDay} at=${row.started_at} />` },
-  { name: "took", title: "Duration", width: 104, right: true, narrow: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
+  { name: "duration", title: "Duration", width: 104, alignRight: true, onSmallScreens: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
   { name: "error", title: "Error", grow: 60, cell: (row) => html`<span class="bad-text" title=${row.error}>${row.error}</span>` },
 ];

@@ -1,7 +1,7 @@
 // The log lines read so far: bounded, with incremental search.
 
 /** @typedef {import("../../data/api-types.js").LogLine} LogLine */
-/** A search in a log. @typedef {{text: string, errors: boolean}} LogSearch */
+/** A search in a log. @typedef {{text: string, errorsOnly: boolean}} LogSearch */
 
 /** Lines kept. Older lines are dropped, `DROPPED_AT_ONCE` at a time. */
 const MAX_LINES = 200_000;
@@ -14,13 +14,13 @@ export class LogBuffer {
     this.dropAtOnce = dropAtOnce;
     /** @type {LogLine[]} */
     this.lines = [];
-    /** Dropped lines, which is the number of the first kept line. */
+    /** How many lines were dropped, which is also the number of the first kept line. */
     this.dropped = 0;
     /** @type {LogSearch} */
-    this.search = { text: "", errors: false };
+    this.search = { text: "", errorsOnly: false };
     /** Numbers of the matching lines. @type {number[]} */
-    this.found = [];
-    this.searched = 0;
+    this.matches = [];
+    this.searchedUpTo = 0;
   }
 
   /** The number after the last line. */
@@ -29,7 +29,7 @@ export class LogBuffer {
   }
 
   /** @param {number} number */
-  line(number) {
+  lineAt(number) {
     return this.lines[number - this.dropped];
   }
 
@@ -38,24 +38,24 @@ export class LogBuffer {
     for (const line of lines) this.lines.push(line);
     if (this.lines.length > this.maxLines + this.dropAtOnce) {
       this.dropped += this.lines.splice(0, this.lines.length - this.maxLines).length;
-      this.found = this.found.filter((number) => number >= this.dropped);
-      this.searched = Math.max(this.searched, this.dropped);
+      this.matches = this.matches.filter((number) => number >= this.dropped);
+      this.searchedUpTo = Math.max(this.searchedUpTo, this.dropped);
     }
   }
 
   /** Finds matching lines, and returns their numbers.
    * @param {LogSearch} search */
   find(search) {
-    if (search.text !== this.search.text || search.errors !== this.search.errors) {
+    if (search.text !== this.search.text || search.errorsOnly !== this.search.errorsOnly) {
       this.search = search;
-      this.found = [];
-      this.searched = this.dropped;
+      this.matches = [];
+      this.searchedUpTo = this.dropped;
     }
     const searchText = search.text.toLowerCase();
-    for (; this.searched < this.nextNumber; this.searched += 1) {
-      const { message, level } = this.line(this.searched);
-      if ((!search.errors || level === "error") && (searchText === "" || message.toLowerCase().includes(searchText))) this.found.push(this.searched);
+    for (; this.searchedUpTo < this.nextNumber; this.searchedUpTo += 1) {
+      const { message, level } = this.lineAt(this.searchedUpTo);
+      if ((!search.errorsOnly || level === "error") && (searchText === "" || message.toLowerCase().includes(searchText))) this.matches.push(this.searchedUpTo);
     }
-    return this.found;
+    return this.matches;
   }
 }

@@ -1,4 +1,4 @@
-// One line of a log, cut to one row.
+// One line of a log, truncated to one row.
 
 import { formatTime, toMillis } from "../../data/time.js";
 import { StatusIcon } from "../../parts/badge.js";
@@ -24,8 +24,8 @@ export function LogLineRow({ number, line, searchText, current, onOpen }) {
 
 /** @param {string} message */
 function plainText(message) {
-  const cut = message.length > MAX_TEXT ? `${message.slice(0, MAX_TEXT)}…` : message;
-  return cut.replace(ANSI_ESCAPES, "").replace(/\r?\n/g, " ⏎ ");
+  const truncated = message.length > MAX_TEXT ? `${message.slice(0, MAX_TEXT)}…` : message;
+  return truncated.replace(ANSI_ESCAPES, "").replace(/\r?\n/g, " ⏎ ");
 }
 
 /** @param {string} text @param {string} searchText */

@@ -10,7 +10,7 @@ import { Notice } from "../../parts/states.js";
 import { runWithToast } from "../../parts/actions.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../parts/ui.js";
 import { useVirtualRows } from "../../parts/virtual-rows.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 import { LogLineRow } from "./log-line.js";
 import { useTaskLog } from "./log-follower.js";
 
@@ -26,54 +26,54 @@ const MAX_HEIGHT = 460;
 export function LogPanel({ id, isEnded, attempt }) {
   const { buffer, phase, error, version } = useTaskLog(id, isEnded, attempt);
   const [text, setText] = useState("");
-  const [errors, setErrors] = useState(false);
+  const [errorsOnly, setErrorsOnly] = useState(false);
   const [matchesOnly, setMatchesOnly] = useState(false);
   const [following, setFollowing] = useState(true);
   const [selectedLine, setSelectedLine] = useState(/** @type {number | null} */ (null));
-  const search = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const isSearching = text !== "" || errors;
-  const found = isSearching ? buffer.find({ text, errors }) : [];
+  const searchInput = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const isSearching = text !== "" || errorsOnly;
+  const matches = isSearching ? buffer.find({ text, errorsOnly }) : [];
   // A search highlights lines; "Errors" and "Matches only" filter them.
-  const isFiltered = isSearching && (matchesOnly || (errors && text === ""));
-  const size = isFiltered ? found.length : buffer.lines.length;
-  const { box, from, to, scrollToRow } = useVirtualRows({ count: size, height: LINE_HEIGHT });
+  const isFiltered = isSearching && (matchesOnly || (errorsOnly && text === ""));
+  const rowCount = isFiltered ? matches.length : buffer.lines.length;
+  const { box, from, to, scrollToRow } = useVirtualRows({ count: rowCount, height: LINE_HEIGHT });
   /** @param {number} index */
-  const numberAt = (index) => (isFiltered ? found[index] : buffer.dropped + index);
+  const numberAt = (index) => (isFiltered ? matches[index] : buffer.dropped + index);
 
   useLayoutEffect(() => {
     if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [following, size, version]);
+  }, [following, rowCount, version]);
   useFollowOnScroll(box, setFollowing);
 
   /** @param {number} step */
-  const move = (step) => {
-    if (found.length === 0) return;
-    const currentMatch = selectedLine === null ? -1 : found.findIndex((number) => number >= selectedLine);
-    const next = selectedLine === null ? (step > 0 ? 0 : found.length - 1) : (currentMatch + step + found.length) % found.length;
+  const moveToMatch = (step) => {
+    if (matches.length === 0) return;
+    const currentMatch = selectedLine === null ? -1 : matches.findIndex((number) => number >= selectedLine);
+    const next = selectedLine === null ? (step > 0 ? 0 : matches.length - 1) : (currentMatch + step + matches.length) % matches.length;
     setFollowing(false);
-    setSelectedLine(found[next]);
-    scrollToRow(isFiltered ? next : found[next] - buffer.dropped);
+    setSelectedLine(matches[next]);
+    scrollToRow(isFiltered ? next : matches[next] - buffer.dropped);
   };
   useShortcuts({
     f: { title: "Follow the log", run: () => setFollowing(!following) },
-    s: { title: "Search the log", run: () => search.current?.focus() },
-    n: { title: "Next match", run: () => move(1), when: () => isSearching },
-    N: { title: "Previous match", run: () => move(-1), when: () => isSearching },
+    s: { title: "Search the log", run: () => searchInput.current?.focus() },
+    n: { title: "Next match", run: () => moveToMatch(1), when: () => isSearching },
+    N: { title: "Previous match", run: () => moveToMatch(-1), when: () => isSearching },
   });
-  const matchIndex = selectedLine === null ? -1 : found.indexOf(selectedLine);
-  const openedLine = selectedLine === null ? undefined : buffer.line(selectedLine);
+  const matchIndex = selectedLine === null ? -1 : matches.indexOf(selectedLine);
+  const openedLine = selectedLine === null ? undefined : buffer.lineAt(selectedLine);
   const numbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
 
   return html`<${Panel} title="Log" flush aside=${html`<span role="status">${lineCountText(buffer, phase)}</span>`}>
     <div class="log-tools" role="search" aria-label="Log search">
-      <input ref=${search} type="search" class="log-search" aria-label="Search the log" placeholder="Search the log" value=${text} autocomplete="off" spellcheck=${false}
+      <input ref=${searchInput} type="search" class="log-search" aria-label="Search the log" placeholder="Search the log" value=${text} autocomplete="off" spellcheck=${false}
         onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedLine(null); }}
-        onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); move(event.shiftKey ? -1 : 1); } }} />
-      ${isSearching && html`<span class="number faint" role="status">${matchIndex >= 0 ? `${formatCount(matchIndex + 1)} of ${formatCount(found.length)}` : `${pluralize(found.length, "line")} found`}</span>
-        <${Button} small icon="up" label="Previous match (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
-        <${Button} small icon="down" label="Next match (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
+        onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); moveToMatch(event.shiftKey ? -1 : 1); } }} />
+      ${isSearching && html`<span class="number faint" role="status">${matchIndex >= 0 ? `${formatCount(matchIndex + 1)} of ${formatCount(matches.length)}` : `${pluralize(matches.length, "line")} found`}</span>
+        <${Button} small icon="up" label="Previous match (N)" disabled=${matches.length === 0} onClick=${() => moveToMatch(-1)} />
+        <${Button} small icon="down" label="Next match (n)" disabled=${matches.length === 0} onClick=${() => moveToMatch(1)} />`}
       ${text !== "" && html`<${Button} small pressed=${matchesOnly} onClick=${() => setMatchesOnly(!matchesOnly)}>Matches only<//>`}
-      <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setSelectedLine(null); }}>Errors<//>
+      <${Button} small pressed=${errorsOnly} onClick=${() => { setErrorsOnly(!errorsOnly); setSelectedLine(null); }}>Errors<//>
       <span class="log-buttons">
         <${Button} small pressed=${following} onClick=${() => setFollowing(!following)} title="Stay at the end (f)">Follow<//>
         <${Button} small icon="download" onClick=${() => runWithToast(() => downloadLog(id), "Log downloaded")}>Download<//>
@@ -83,13 +83,13 @@ export function LogPanel({ id, isEnded, attempt }) {
     ${buffer.dropped > 0 && html`<${Notice}>This page shows the last ${formatCount(buffer.lines.length)} lines. The download has all of them.<//>`}
     <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off"
       style=${{ height: `${Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
-      <div class="log-spacer" style=${{ height: `${size * LINE_HEIGHT}px` }}>
+      <div class="log-spacer" style=${{ height: `${rowCount * LINE_HEIGHT}px` }}>
         <ol style=${{ transform: `translateY(${from * LINE_HEIGHT}px)` }}>
-          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.line(number)} searchText=${text} current=${number === selectedLine}
+          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.lineAt(number)} searchText=${text} current=${number === selectedLine}
             onOpen=${() => setSelectedLine(number === selectedLine ? null : number)} />`)}
         </ol>
       </div>
-      ${size === 0 && html`<p class="log-empty soft">${emptyText(buffer, isSearching, phase)}</p>`}
+      ${rowCount === 0 && html`<p class="log-empty soft">${emptyText(buffer, isSearching, phase)}</p>`}
     </div>
     ${openedLine && html`<div class="log-opened"><header><b>Line ${formatCount(/** @type {number} */ (selectedLine) + 1)}</b><span class="faint">${openedLine.level}</span><${CopyButton} text=${openedLine.message} label="line" /></header>
       <pre>${openedLine.message}</pre></div>`}
@@ -97,17 +97,17 @@ export function LogPanel({ id, isEnded, attempt }) {
 }
 
 /** Scrolling up stops following; scrolling to the end starts it.
- * @param {{current: HTMLDivElement | null}} box @param {(following: boolean) => void} set */
-function useFollowOnScroll(box, set) {
+ * @param {{current: HTMLDivElement | null}} box @param {(following: boolean) => void} setFollowing */
+function useFollowOnScroll(box, setFollowing) {
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    let before = 0;
+    let previousTop = 0;
     const updateFollowing = () => {
       const { scrollTop, clientHeight, scrollHeight } = element;
-      if (scrollTop < before) set(false);
-      else if (scrollTop > before && scrollTop + clientHeight >= scrollHeight - 2) set(true);
-      before = scrollTop;
+      if (scrollTop < previousTop) setFollowing(false);
+      else if (scrollTop > previousTop && scrollTop + clientHeight >= scrollHeight - 2) setFollowing(true);
+      previousTop = scrollTop;
     };
     element.addEventListener("scroll", updateFollowing, { passive: true });
     return () => element.removeEventListener("scroll", updateFollowing);

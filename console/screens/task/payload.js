@@ -21,10 +21,10 @@ export function TaskPayload({ task }) {
 /** @param {{id: number}} props */
 function EventPayload({ id }) {
   const event = useLiveData({
-    read: (signal) => /** @type {Promise<import("../../data/api-types.js").EventDetail>} */ (api.get(`/api/v1/events/${id}`, { signal, exact: true })),
+    read: (signal) => /** @type {Promise<import("../../data/api-types.js").EventDetail>} */ (api.get(`/api/v1/events/${id}`, { signal, exactNumbers: true })),
   }, [id]);
   return html`<${Panel} title="Payload" aside=${html`<span>of the event</span><${EventLink} id=${id} />`}>
-    <${LiveView} data=${event} lines=${3} errorTitle="Its event could not be loaded">
+    <${LiveView} live=${event} lines=${3} errorTitle="Its event could not be loaded">
       ${(/** @type {import("../../data/api-types.js").EventDetail} */ data) => html`<${JsonView} value=${data.event.value ?? null} label="Payload" />`}<//>
   <//>`;
 }
@@ -32,12 +32,12 @@ function EventPayload({ id }) {
 /** @param {{path: string, tenant: string}} props */
 function OrderPayload({ path, tenant }) {
   const order = useLiveData({
-    read: (signal) => /** @type {Promise<{value: unknown}>} */ (api.get(`/api/v1/orders/${encodePath(path)}`, { query: { tenant }, signal, exact: true })),
+    read: (signal) => /** @type {Promise<{value: unknown}>} */ (api.get(`/api/v1/orders/${encodePath(path)}`, { query: { tenant }, signal, exactNumbers: true })),
   }, [path, tenant]);
   const isNotFound = order.data === null && /** @type {{status?: number} | null} */ (order.error)?.status === 404;
   return html`<${Panel} title="Payload" aside=${html`<span>the value of</span><${KeyLink} objectKey=${path} tenant=${tenant} />`}>
     ${isNotFound ? html`<p class="soft">The order has ended, and its value is no longer stored.</p>`
-      : html`<${LiveView} data=${order} lines=${3}>${(/** @type {{value: unknown}} */ { value }) => html`<${JsonView} value=${value ?? null} label="Payload" />
+      : html`<${LiveView} live=${order} lines=${3}>${(/** @type {{value: unknown}} */ { value }) => html`<${JsonView} value=${value ?? null} label="Payload" />
           <p class="faint">The current value of the order.</p>`}<//>`}
   <//>`;
 }

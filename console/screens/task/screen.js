@@ -13,10 +13,10 @@ import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { JsonView } from "../../parts/json.js";
 import { EventLink, HandlerLink, KeyLink, Link } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
-import { Ago, Duration, DateTime } from "../../parts/time.js";
+import { RelativeTime, Duration, DateTime } from "../../parts/time.js";
 import { runWithToast } from "../../parts/actions.js";
 import { html, useRef } from "../../parts/ui.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 import { screenExists, screenPaths } from "../../shell/router.js";
 import { AttemptPanel } from "./attempts.js";
 import { LogPanel } from "./log.js";
@@ -31,7 +31,7 @@ export default function TaskScreen({ params }) {
   const ended = useRef(false);
   const detail = useLiveData({
     read: async (signal) => {
-      const task = /** @type {TaskDetail} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}`, { signal, exact: true }));
+      const task = /** @type {TaskDetail} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}`, { signal, exactNumbers: true }));
       ended.current = hasEnded(task);
       return task;
     },
@@ -43,7 +43,7 @@ export default function TaskScreen({ params }) {
       return ended.current ? 15_000 : 4000;
     },
   }, [id]);
-  return html`<${LiveView} data=${detail} errorTitle="The task could not be loaded">
+  return html`<${LiveView} live=${detail} errorTitle="The task could not be loaded">
     ${(/** @type {TaskDetail} */ task) => html`<${TaskDetail} key=${task.id} task=${task} onChange=${detail.reload} />`}
   <//>`;
 }
@@ -54,14 +54,14 @@ function TaskDetail({ task, onChange }) {
   // A failed task has gates only if it halts its lane.
   const haltsLane = task.state === "error" && (why.data?.gates.length ?? 0) > 0;
   const isEnded = hasEnded(task);
-  const changed = () => {
+  const reloadAll = () => {
     onChange();
     why.reload();
   };
-  const doRetry = () => runWithToast(() => retryTask(task.id), "Queued again").then(changed);
+  const doRetry = () => runWithToast(() => retryTask(task.id), "Queued again").then(reloadAll);
   const doCancel = async () => {
     const text = task.status === "RUNNING" ? "The running attempt is stopped." : haltsLane ? "The task is given up, and its lane continues." : "The task will not run.";
-    if (await promptUser({ title: "Cancel this task", text, action: "Cancel task", danger: true })) await runWithToast(() => cancelTask(task.id), "Task cancelled").then(changed);
+    if (await promptUser({ title: "Cancel this task", text, actionLabel: "Cancel task", danger: true })) await runWithToast(() => cancelTask(task.id), "Task cancelled").then(reloadAll);
   };
   const mayRetry = canRetry(task);
   const mayCancel = !isEnded || task.state === "missing" || haltsLane;
@@ -71,9 +71,9 @@ function TaskDetail({ task, onChange }) {
   } : {});
   const path = `/api/v1/tasks/${encodeSegment(task.id)}`;
   return html`<div class="task stack">
-    <${ScreenHeader} title=${html`${task.handler} <span class="task-type">${task.collection}</span>`} sub=${html`
+    <${ScreenHeader} title=${html`${task.handler} <span class="task-type">${task.collection}</span>`} subtitle=${html`
       <${TaskStatus} status=${task.status} state=${task.state} attempt=${task.attempt} />
-      <span>created <${Ago} at=${task.created_at} /></span>
+      <span>created <${RelativeTime} at=${task.created_at} /></span>
       ${task.started_at && task.status !== "SCHEDULED" && html`<span>${isEnded ? "took" : "running for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
       ${mayRetry && html`<${Button} icon="retry" kind="primary" role="operator" onClick=${doRetry}>Run again<//>`}
       ${mayCancel && html`<${Button} icon="stop" kind="danger" role="operator" onClick=${doCancel}>Cancel<//>`}
@@ -96,11 +96,11 @@ function TaskDetail({ task, onChange }) {
   </div>`;
 }
 
-/** What to do if the task cannot be run again. @param {{task: TaskDetail}} props */
+/** Says how to proceed if the task cannot be run again. @param {{task: TaskDetail}} props */
 function NextStepNotice({ task }) {
   const order = screenPaths.order(task.key ?? "", task.tenant);
   if (isOrderStep(task) && task.state === "error") {
-    return html`<p class="notice">The step of an order cannot be run again from here. The order moves on, or can be resumed.
+    return html`<p class="notice">The step of an order cannot be run again from here. Its order has moved on, or can be resumed.
       ${screenExists(order) && html`<${Link} to=${order}>Open the order<//>`}</p>`;
   }
   if (task.state !== "missing") return null;

@@ -1,4 +1,4 @@
-// Why a task waits: its gates in order, each with what blocks it.
+// Why a task waits: its gates in order, each with the tasks or rules that block it.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -6,7 +6,7 @@ import { StatusIcon } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
-import { Ago } from "../../parts/time.js";
+import { RelativeTime } from "../../parts/time.js";
 import { ServerText } from "../../parts/server-text.js";
 import { classNames, html, useRef } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
@@ -17,13 +17,13 @@ import { screenPaths } from "../../shell/router.js";
 /** @typedef {import("../../data/live-data.js").LiveData<TaskWhy>} LiveWhy */
 
 /** Labels of the gates. @type {Record<string, string>} */
-const CONDITION_LABELS = {
+const GATE_LABELS = {
   handler: "Handler", sync: "Synchronous handlers", lane: "Lane", order: "Order", due: "Due time", rule: "Pauses and blocks",
   concurrency_per_key: "Concurrency per object", concurrency: "Concurrency", rate: "Rate limit", target: "Target",
   worker: "Worker", turn: "Fairness",
 };
 /** Maximum blocking tasks that are listed. */
-const MAX_NAMED = 5;
+const MAX_BLOCKERS = 5;
 
 /** @param {string} id
  * @returns {LiveWhy} */
@@ -53,27 +53,27 @@ export function WhyPanel({ why }) {
   // A running or ended task has no gates: only the summary is shown.
   if (why.data?.gates.length === 0) return html`<p class="why-line soft"><${ServerText} text=${why.data.summary} isSentence /></p>`;
   return html`<${Panel} title="Why it is waiting">
-    <${LiveView} data=${why} lines=${3}>${(/** @type {TaskWhy} */ { summary, gates }) => html`
-      <p class="why-summary"><${ServerText} text=${summary} tasks=${gates.flatMap((gate) => gate.tasks)} isSentence /></p>
+    <${LiveView} live=${why} lines=${3}>${(/** @type {TaskWhy} */ { summary, gates }) => html`
+      <p class="why-summary"><${ServerText} text=${summary} taskIds=${gates.flatMap((gate) => gate.tasks)} isSentence /></p>
       <ol class="gates" aria-label="Conditions, in order">
-        ${gates.map((gate, index) => html`<${GateRow} key=${`${gate.gate}${index}`} gate=${gate} first=${index === gates.findIndex((one) => !one.open)} />`)}
+        ${gates.map((gate, index) => html`<${GateRow} key=${`${gate.gate}${index}`} gate=${gate} isFirstClosed=${index === gates.findIndex((other) => !other.open)} />`)}
       </ol>`}<//>
   <//>`;
 }
 
-/** @param {{gate: Gate, first: boolean}} props `first`: the first gate that is not open */
-function GateRow({ gate, first }) {
+/** @param {{gate: Gate, isFirstClosed: boolean}} props */
+function GateRow({ gate, isFirstClosed }) {
   const { open, detail, until, rule } = gate;
-  // The detail text names most of them.
-  const tasks = gate.tasks.filter((id) => !detail.includes(id));
-  return html`<li class=${classNames("gate", !open && "shut", first && "first")}>
+  // Tasks that the detail text names are links there.
+  const unnamedTasks = gate.tasks.filter((id) => !detail.includes(id));
+  return html`<li class=${classNames("gate", !open && "closed", isFirstClosed && "first-closed")}>
     <${StatusIcon} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
     <div class="gate-text">
-      <span class="gate-name">${CONDITION_LABELS[gate.gate] ?? gate.gate}<span class="visually-hidden">: ${open ? "met" : "not met"}</span></span>
-      <div class="gate-detail"><${ServerText} text=${detail} tasks=${gate.tasks} />${until && html`<span class="gate-until">until <${Ago} at=${until} /></span>`}
-        ${(tasks.length > 0 || rule) && html`<ul class="gate-blockers" aria-label="Blocked by">
-          ${tasks.slice(0, MAX_NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}
-          ${tasks.length > MAX_NAMED && html`<li class="faint">and ${tasks.length - MAX_NAMED} more</li>`}
+      <span class="gate-name">${GATE_LABELS[gate.gate] ?? gate.gate}<span class="visually-hidden">: ${open ? "met" : "not met"}</span></span>
+      <div class="gate-detail"><${ServerText} text=${detail} taskIds=${gate.tasks} />${until && html`<span class="gate-until">until <${RelativeTime} at=${until} /></span>`}
+        ${(unnamedTasks.length > 0 || rule) && html`<ul class="gate-blockers" aria-label="Blocked by">
+          ${unnamedTasks.slice(0, MAX_BLOCKERS).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}
+          ${unnamedTasks.length > MAX_BLOCKERS && html`<li class="faint">and ${unnamedTasks.length - MAX_BLOCKERS} more</li>`}
           ${rule && html`<li>${ruleLink(rule)}</li>`}
         </ul>`}</div>
     </div>

@@ -16,24 +16,24 @@ const PAGE_SIZE = 1000;
 export const MAX_ROWS = 200_000;
 /** A page may be empty though there are more tasks: this many empty pages are read in a row. */
 const MAX_EMPTY_PAGES = 20;
-/** Changes are drawn at once; pages are read again at most this often, since a change has not all fields of a task. */
+/** Changes are shown at once; pages are read again at most this often, since a change lacks some fields of a task. */
 const MIN_REFRESH_MS = 2000;
 /** A node does not stream task changes of its peers. */
 const POLL_MS = 15_000;
 const DRAW_DELAY_MS = 150;
-const MAX_NEWER = 10_000;
+const MAX_NEWER_IDS = 10_000;
 
-/** `newer` counts new tasks while the list is scrolled down, where inserting them would move the visible rows.
- * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}}
+/** `newerCount` counts new tasks while the list is scrolled down, where inserting them would move the visible rows.
+ * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newerCount: number}}
  * TaskListState */
 
 /** @type {TaskListState} */
-const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
+const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, error: null, newerCount: 0 };
 
 /** @param {TaskFilter} filter */
 export function useTaskList(filter) {
   const state = useSignal(INITIAL_STATE);
-  const controls = useRef({ more: () => {}, reload: () => {}, setFirstVisible: (/** @type {number} */ _) => {} });
+  const controls = useRef({ loadMore: () => {}, reload: () => {}, setFirstVisible: (/** @type {number} */ _) => {} });
   useEffect(() => {
     const list = followTasks(filter, (next) => {
       state.value = next;
@@ -41,76 +41,76 @@ export function useTaskList(filter) {
     controls.current = list;
     return list.stop;
   }, [JSON.stringify(filter)]);
-  return { ...state.value, more: () => controls.current.more(), reload: () => controls.current.reload(), setFirstVisible: (/** @type {number} */ first) => controls.current.setFirstVisible(first) };
+  return { ...state.value, loadMore: () => controls.current.loadMore(), reload: () => controls.current.reload(), setFirstVisible: (/** @type {number} */ first) => controls.current.setFirstVisible(first) };
 }
 
-/** @param {TaskFilter} filter @param {(state: TaskListState) => void} show */
-function followTasks(filter, show) {
+/** @param {TaskFilter} filter @param {(state: TaskListState) => void} onState */
+function followTasks(filter, onState) {
   let rows = new TaskRows(filter);
   let state = INITIAL_STATE;
   /** Ids of new tasks while the list is scrolled down. @type {Set<string>} */
-  const newer = new Set();
+  const newerIds = new Set();
   let firstVisible = 0;
-  let stale = false;
-  let readAt = Date.now();
+  let isStale = false;
+  let lastReadAt = Date.now();
   const abort = new AbortController();
   const { signal } = abort;
-  /** @type {import("../../data/filter.js").TaskChange[]} */
+  /** @type {import("../../data/api-types.js").TaskChange[]} */
   let pendingChanges = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let drawing;
+  let drawTimer;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let refreshTimer;
 
   /** @param {Partial<TaskListState>} change */
-  const set = (change) => {
+  const updateState = (change) => {
     if (signal.aborted) return;
     state = { ...state, ...change };
-    show(state);
+    onState(state);
   };
-  const draw = () => set({ rows: rows.all, next: rows.next });
+  const showRows = () => updateState({ rows: rows.all, next: rows.next });
   /** @param {string | null} cursor @param {number} limit
    * @returns {Promise<TaskPage>} */
   const requestPage = (cursor, limit) => api.get("/api/v1/tasks", { query: { ...filter, limit, cursor }, signal });
 
-  async function readFirst() {
-    newer.clear();
-    set({ loading: state.rows.length === 0, reading: true, error: null, newer: 0 });
+  async function readFirstPage() {
+    newerIds.clear();
+    updateState({ loading: state.rows.length === 0, reading: true, error: null, newerCount: 0 });
     const fresh = new TaskRows(filter);
     await readPages(fresh, null, FIRST_PAGE_SIZE);
     if (!state.error) rows = fresh;
-    set({ loading: false });
-    draw();
+    updateState({ loading: false });
+    showRows();
   }
 
-  async function more() {
+  async function loadMore() {
     if (state.reading || state.loading || rows.next === null || rows.all.length >= MAX_ROWS) return;
-    set({ reading: true, error: null });
+    updateState({ reading: true, error: null });
     await readPages(rows, rows.next, PAGE_SIZE);
-    draw();
+    showRows();
   }
 
   /** Reads pages until one has tasks.
-   * @param {TaskRows} into @param {string | null} from @param {number} limit */
-  async function readPages(into, from, limit) {
-    let cursor = from;
+   * @param {TaskRows} target @param {string | null} firstCursor @param {number} limit */
+  async function readPages(target, firstCursor, limit) {
+    let cursor = firstCursor;
     try {
       for (let empty = 0; empty < MAX_EMPTY_PAGES; empty += 1) {
         const { tasks, next } = await requestPage(cursor, limit);
-        into.append({ cursor, next, tasks });
+        target.append({ cursor, next, tasks });
         if (tasks.length > 0 || next === null) break;
         cursor = next;
       }
-      set({ reading: false });
+      updateState({ reading: false });
     } catch (error) {
-      set({ reading: false, error });
+      updateState({ reading: false, error });
     }
   }
 
   /** Reads the visible page again. New tasks appear at the top, unless that would move the visible rows. */
   async function refresh() {
-    stale = false;
-    readAt = Date.now();
+    isStale = false;
+    lastReadAt = Date.now();
     const rowsBefore = rows;
     const page = rows.pageAt(firstVisible);
     if (page) {
@@ -125,15 +125,15 @@ function followTasks(filter, show) {
           rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
         }
         if (!keepPosition) {
-          newer.clear();
-          set({ newer: 0 });
+          newerIds.clear();
+          updateState({ newerCount: 0 });
         }
-        draw();
+        showRows();
       } catch {
         // The live indicator shows connection errors; the rows stay.
       }
     } else if (/** @type {{isTransient?: boolean} | null} */ (state.error)?.isTransient) {
-      await readFirst();
+      await readFirstPage();
     }
     scheduleRefresh();
   }
@@ -141,51 +141,51 @@ function followTasks(filter, show) {
   function scheduleRefresh() {
     clearTimeout(refreshTimer);
     if (signal.aborted) return;
-    const wait = stale ? MIN_REFRESH_MS : POLL_MS;
-    refreshTimer = setTimeout(refresh, Math.max(0, readAt + wait - Date.now()));
+    const intervalMs = isStale ? MIN_REFRESH_MS : POLL_MS;
+    refreshTimer = setTimeout(refresh, Math.max(0, lastReadAt + intervalMs - Date.now()));
   }
 
   function markStale() {
-    stale = true;
+    isStale = true;
     scheduleRefresh();
   }
 
   function applyPending() {
-    drawing = undefined;
+    drawTimer = undefined;
     const changes = pendingChanges;
     pendingChanges = [];
     const { hasChanges, unloadedIds } = rows.apply(changes);
-    if (hasChanges) draw();
+    if (hasChanges) showRows();
     if (firstVisible > 0 && unloadedIds.length) {
-      for (const id of unloadedIds) if (newer.size < MAX_NEWER) newer.add(id);
-      set({ newer: newer.size });
+      for (const id of unloadedIds) if (newerIds.size < MAX_NEWER_IDS) newerIds.add(id);
+      updateState({ newerCount: newerIds.size });
     }
-    if ((hasChanges || unloadedIds.length) && !stale) markStale();
+    if ((hasChanges || unloadedIds.length) && !isStale) markStale();
   }
 
   const unsubscribe = subscribe({ tasks: true, tenant: filter.tenant, key: filter.key }, {
-    tasks: (list) => {
-      pendingChanges.push(...list);
-      drawing ??= setTimeout(applyPending, DRAW_DELAY_MS);
+    onTaskChanges: (changes) => {
+      pendingChanges.push(...changes);
+      drawTimer ??= setTimeout(applyPending, DRAW_DELAY_MS);
     },
     // Changes before the stream opened may be missing in the pages read before.
-    gap: markStale,
-    open: markStale,
+    onGap: markStale,
+    onOpen: markStale,
   });
-  show(state);
-  readFirst().then(scheduleRefresh);
+  onState(state);
+  readFirstPage().then(scheduleRefresh);
   return {
-    more,
-    reload: readFirst,
+    loadMore,
+    reload: readFirstPage,
     /** @param {number} index */
     setFirstVisible: (index) => {
       firstVisible = index;
-      if (index === 0 && state.newer > 0) refresh();
+      if (index === 0 && state.newerCount > 0) refresh();
     },
     stop: () => {
       unsubscribe();
       abort.abort();
-      clearTimeout(drawing);
+      clearTimeout(drawTimer);
       clearTimeout(refreshTimer);
     },
   };

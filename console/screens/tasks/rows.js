@@ -1,9 +1,9 @@
-// The loaded pages of the task list, updated by changes and by new reads. Makes no requests.
+// The loaded pages of the task list, updated by changes and by new reads. Sends no requests.
 
 import { applyTaskChange, matchesTaskFilter } from "../../data/tasks.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
-/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
+/** @typedef {import("../../data/api-types.js").TaskChange} TaskChange */
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
 /** A page read from a cursor; `next` is the cursor of the following page.
@@ -32,16 +32,16 @@ export class TaskRows {
     const added = { ...page, tasks: page.tasks.filter((task) => !this.pageByTask.has(task.id)) };
     for (const task of added.tasks) this.pageByTask.set(task.id, added);
     this.pages.push(added);
-    this.#flatten();
+    this.#rebuildRows();
   }
 
   /** The page of the row at an index.
    * @param {number} index */
   pageAt(index) {
-    let before = 0;
+    let rowsSoFar = 0;
     for (const page of this.pages) {
-      before += page.tasks.length;
-      if (index < before) return page;
+      rowsSoFar += page.tasks.length;
+      if (index < rowsSoFar) return page;
     }
     return this.pages.at(-1) ?? null;
   }
@@ -56,22 +56,22 @@ export class TaskRows {
     if (!overlaps) return false;
     const newest = keepPosition ? (page.tasks[0]?.created_at ?? "") : "~";
     const oldest = tasks.at(-1)?.created_at ?? "";
-    const accepted = tasks.filter((task) => task.created_at <= newest && (this.pageByTask.get(task.id) ?? page) === page);
+    const acceptedTasks = tasks.filter((task) => task.created_at <= newest && (this.pageByTask.get(task.id) ?? page) === page);
     // Tasks older than the response were not requested; newer ones that are not in it no longer match.
-    const rest = next === null ? [] : page.tasks.filter((task) => !freshIds.has(task.id) && task.created_at <= oldest);
+    const olderTasks = next === null ? [] : page.tasks.filter((task) => !freshIds.has(task.id) && task.created_at <= oldest);
     for (const task of page.tasks) this.pageByTask.delete(task.id);
-    page.tasks = [...accepted, ...rest];
+    page.tasks = [...acceptedTasks, ...olderTasks];
     for (const task of page.tasks) this.pageByTask.set(task.id, page);
-    if (next === null) this.#endAfter(page);
-    this.#flatten();
+    if (next === null) this.#dropPagesAfter(page);
+    this.#rebuildRows();
     return true;
   }
 
   /** Removes the pages after this one. @param {LoadedPage} page */
-  #endAfter(page) {
+  #dropPagesAfter(page) {
     page.next = null;
-    for (const below of this.pages.splice(this.pages.indexOf(page) + 1)) {
-      for (const task of below.tasks) this.pageByTask.delete(task.id);
+    for (const laterPage of this.pages.splice(this.pages.indexOf(page) + 1)) {
+      for (const task of laterPage.tasks) this.pageByTask.delete(task.id);
     }
   }
 
@@ -97,11 +97,11 @@ export class TaskRows {
         this.pageByTask.delete(id);
       }
     }
-    if (hasChanges) this.#flatten();
+    if (hasChanges) this.#rebuildRows();
     return { hasChanges, unloadedIds };
   }
 
-  #flatten() {
+  #rebuildRows() {
     this.all = this.pages.flatMap((page) => page.tasks);
   }
 }

@@ -3,7 +3,7 @@
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { formatCount } from "../../data/numbers.js";
-import { redriveScope } from "../../data/redrives.js";
+import { redriveScopeFromFilter } from "../../data/redrives.js";
 import { boundTenant, hasRole } from "../../data/session.js";
 import { TASK_FILTER_FIELDS, taskFilterFromQuery } from "../../data/tasks.js";
 import { STATUS_CHOICES } from "../../parts/badge.js";
@@ -33,24 +33,24 @@ const STATE_CHOICES = [["error", "Failed or cancelled"], ["missing", "Missing"]]
 /** @param {{query: Record<string, string>}} props */
 export default function Tasks({ query }) {
   const filter = taskFilterFromQuery(query);
-  const same = JSON.stringify(filter);
+  const filterKey = JSON.stringify(filter);
   const list = useTaskList(filter);
   const [selection, setSelection] = useState({ selected: /** @type {Set<string>} */ (new Set()), allMatching: false });
   const [isRedriveOpen, setRedriveOpen] = useState(false);
   const container = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => setSelection({ selected: new Set(), allMatching: false }), [same]);
+  useEffect(() => setSelection({ selected: new Set(), allMatching: false }), [filterKey]);
   const { rows, next } = list;
   const selected = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
-  const visibleColumns = useMemo(() => taskColumns(filter), [same, boundTenant.value]);
-  const scope = redriveScope(filter) ?? redriveScope({ ...filter, status: "FAILED", event: undefined });
+  const visibleColumns = useMemo(() => taskColumns(filter), [filterKey, boundTenant.value]);
+  const scope = redriveScopeFromFilter(filter) ?? redriveScopeFromFilter({ ...filter, status: "FAILED", event: undefined });
   useCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
 
-  const toTop = () => {
+  const scrollToTop = () => {
     const box = container.current?.querySelector(".table-box");
     if (box) box.scrollTop = 0;
   };
   return html`<div class="tasks" ref=${container}>
-    <${ScreenHeader} title="Tasks" sub=${html`<${TaskCount} list=${list} />`}>
+    <${ScreenHeader} title="Tasks" subtitle=${html`<${TaskCount} list=${list} />`}>
       <${Button} icon="retry" role="operator" disabled=${Boolean(filter.event)} onClick=${() => setRedriveOpen(true)}
         title=${filter.event ? "A redrive cannot be limited to one event: select the tasks instead" : "Run matching failed tasks again"}>Redrive…<//>
       <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: filter }} cli=${cliCommand("tasks", "list", ...TASK_FILTER_FIELDS.flatMap((name) => (filter[name] ? [`--${name}`, filter[name]] : [])))} />
@@ -58,16 +58,16 @@ export default function Tasks({ query }) {
     <${FilterBar} query=${query} fields=${useFilterFields(filter)} />
     <${RedriveProgress} />
     <${BulkProgress} />
-    <${SelectionBar} rows=${rows} filter=${filter} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setRedriveOpen(true)} />
-    ${list.newer > 0 && html`<${Notice}><span>${formatCount(list.newer)} newer</span><${Button} small icon="up" onClick=${toTop}>Show them<//><//>`}
-    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${errorText(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
+    <${SelectionBar} rows=${rows} filter=${filter} selection=${selection} hasMore=${next !== null} onChange=${setSelection} onRedrive=${() => setRedriveOpen(true)} />
+    ${list.newerCount > 0 && html`<${Notice}><span>${formatCount(list.newerCount)} newer</span><${Button} small icon="up" onClick=${scrollToTop}>Show them<//><//>`}
+    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${errorText(list.error)}</span><${Button} small onClick=${list.loadMore}>Try again<//><//>`}
     ${list.error && rows.length === 0
       ? html`<${ErrorState} error=${list.error} onRetry=${list.reload} errorTitle="The tasks could not be loaded" />`
       : list.loading ? html`<${LoadingState} lines=${12} />`
       : html`<${Table} fill label="Tasks, newest first" columns=${visibleColumns} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
-          onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.more} onScroll=${list.setFirstVisible}
+          onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.loadMore} onScroll=${list.setFirstVisible}
           selection=${{ selected, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
-          empty=${html`<${NoTasks} filter=${filter} further=${next !== null} onFurther=${list.more} />`} />`}
+          empty=${html`<${NoTasks} filter=${filter} hasOlder=${next !== null} onSearchOlder=${list.loadMore} />`} />`}
     ${rows.length >= MAX_ROWS && next !== null && html`<${Notice}>There are more than ${formatCount(MAX_ROWS)} tasks. Narrow the filter to see the rest.<//>`}
     ${isRedriveOpen && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setRedriveOpen(false)} />`}
   </div>`;
@@ -96,17 +96,17 @@ function useFilterFields(filter) {
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
     { name: "key", label: "Object", hint: "record:1", width: 170 },
     ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
-    { name: "event", label: "Event", hint: "its id", width: 150, more: true },
-    { name: "start", label: "Created since", time: true, more: true },
-    { name: "end", label: "Created before", time: true, more: true },
+    { name: "event", label: "Event", hint: "its id", width: 150, advanced: true },
+    { name: "start", label: "Created since", time: true, advanced: true },
+    { name: "end", label: "Created before", time: true, advanced: true },
   ];
 }
 
-/** @param {{filter: TaskFilter, further: boolean, onFurther: () => void}} props */
-function NoTasks({ filter, further, onFurther }) {
-  if (further) {
+/** @param {{filter: TaskFilter, hasOlder: boolean, onSearchOlder: () => void}} props */
+function NoTasks({ filter, hasOlder, onSearchOlder }) {
+  if (hasOlder) {
     return html`<${EmptyState} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet.</p>
-      <${Button} onClick=${onFurther}>Search older tasks<//><//>`;
+      <${Button} onClick=${onSearchOlder}>Search older tasks<//><//>`;
   }
   if (Object.keys(filter).length > 0) {
     return html`<${EmptyState} title="No task matches" icon="filter"><p>Clear a filter, or wait: matching tasks appear here.</p><//>`;

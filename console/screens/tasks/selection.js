@@ -1,6 +1,6 @@
 // Actions on the selected tasks, or on all matching tasks.
 
-import { redriveScope } from "../../data/redrives.js";
+import { redriveScopeFromFilter } from "../../data/redrives.js";
 import { formatCount, pluralize } from "../../data/numbers.js";
 import { canCancel, canRetry, cancelTask, collectTaskIds, retryTask } from "../../data/tasks.js";
 import { hasRole } from "../../data/session.js";
@@ -10,7 +10,7 @@ import { runBulk } from "../../parts/bulk.js";
 import { runWithUndo } from "../../parts/actions.js";
 import { showError } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
-import { useShortcuts } from "../../shell/keys.js";
+import { useShortcuts } from "../../shell/shortcuts.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
@@ -24,8 +24,8 @@ const MAX_TASKS = 10_000;
  * @param {"retry" | "cancel"} action @param {string[]} ids @param {() => void} onStart */
 function runOnTasks(action, ids, onStart) {
   const countText = pluralize(ids.length, "task");
-  const [will, title, run] = action === "retry" ? ["will be run again", "Running again", retryTask] : ["will be cancelled", "Cancelling", cancelTask];
-  runWithUndo({ text: `${countText} ${will}`, run: () => {
+  const [willText, title, run] = action === "retry" ? ["will be run again", "Running again", retryTask] : ["will be cancelled", "Cancelling", cancelTask];
+  runWithUndo({ text: `${countText} ${willText}`, run: () => {
     onStart();
     return runBulk({ title: `${title} ${countText}`, ids, run });
   } });
@@ -38,20 +38,20 @@ async function cancelAllMatching(filter, onStart) {
   try {
     const statuses = filter.status ? [filter.status] : ["SCHEDULED", "RUNNING", "missing"];
     const results = await Promise.all(statuses.map((status) => collectTaskIds({ ...filter, status }, MAX_TASKS, canCancel)));
-    const ids = results.flatMap((part) => part.ids).slice(0, MAX_TASKS);
-    const more = results.some((part) => part.more);
-    const failed = filter.status === "FAILED" || filter.status === "error";
+    const ids = results.flatMap((result) => result.ids).slice(0, MAX_TASKS);
+    const hasMore = results.some((result) => result.hasMore);
+    const includesFailed = filter.status === "FAILED" || filter.status === "error";
     if (ids.length === 0) {
-      await promptUser({ title: "Nothing to cancel", text: "All matching tasks have ended.", action: "OK" });
+      await promptUser({ title: "Nothing to cancel", text: "All matching tasks have ended.", actionLabel: "OK" });
       return;
     }
     const confirmed = await promptUser({
       title: "Cancel all matching tasks",
-      text: html`<p><b>${more ? `The newest ${formatCount(ids.length)} tasks` : pluralize(ids.length, "task")}</b> will be cancelled, one by one: waiting tasks
+      text: html`<p><b>${hasMore ? `The newest ${formatCount(ids.length)} tasks` : pluralize(ids.length, "task")}</b> will be cancelled, one by one: waiting tasks
         will not run, and running attempts are stopped. Keep this page open until it is done.</p>
-        ${failed && html`<p>Of the failed tasks, only those that halt their lane can be cancelled.</p>`}
-        ${more && html`<p>There are more matching tasks. Cancel them when these are done.</p>`}`,
-      action: `Cancel ${formatCount(ids.length)}`, danger: true,
+        ${includesFailed && html`<p>Failed tasks can be cancelled only if they halt their lane.</p>`}
+        ${hasMore && html`<p>There are more matching tasks. Cancel them when these are done.</p>`}`,
+      actionLabel: `Cancel ${formatCount(ids.length)}`, danger: true,
     });
     if (confirmed) runOnTasks("cancel", ids, onStart);
   } catch (error) {
@@ -60,12 +60,12 @@ async function cancelAllMatching(filter, onStart) {
 }
 
 /** Runs all matching tasks again. A redrive cannot be limited to one event: those tasks are few, and are collected.
- * @param {TaskFilter} filter @param {() => void} redrive @param {() => void} onStart */
-async function retryAllMatching(filter, redrive, onStart) {
-  if (redriveScope(filter)) return redrive();
+ * @param {TaskFilter} filter @param {() => void} openRedrive @param {() => void} onStart */
+async function retryAllMatching(filter, openRedrive, onStart) {
+  if (redriveScopeFromFilter(filter)) return openRedrive();
   try {
     const { ids } = await collectTaskIds(filter, MAX_TASKS, canRetry);
-    if (ids.length === 0) await promptUser({ title: "Nothing to run again", text: "No matching task has failed or was cancelled.", action: "OK" });
+    if (ids.length === 0) await promptUser({ title: "Nothing to run again", text: "No matching task has failed or was cancelled.", actionLabel: "OK" });
     else runOnTasks("retry", ids, onStart);
   } catch (error) {
     showError(error, "The tasks could not be counted");
@@ -73,13 +73,13 @@ async function retryAllMatching(filter, redrive, onStart) {
   return undefined;
 }
 
-/** @param {{rows: Task[], filter: TaskFilter, selection: TaskSelection, more: boolean, onChange: (selection: TaskSelection) => void,
- *   onRedrive: () => void}} props `more`: not all matching tasks are loaded */
-export function SelectionBar({ rows, filter, selection, more, onChange, onRedrive }) {
+/** @param {{rows: Task[], filter: TaskFilter, selection: TaskSelection, hasMore: boolean, onChange: (selection: TaskSelection) => void,
+ *   onRedrive: () => void}} props `hasMore`: not all matching tasks are loaded */
+export function SelectionBar({ rows, filter, selection, hasMore, onChange, onRedrive }) {
   const { selected, allMatching } = selection;
-  const picked = allMatching || selected.size === 0 ? [] : rows.filter((task) => selected.has(task.id));
-  const retryIds = picked.filter(canRetry).map((task) => task.id);
-  const cancelIds = picked.filter(canCancel).map((task) => task.id);
+  const selectedTasks = allMatching || selected.size === 0 ? [] : rows.filter((task) => selected.has(task.id));
+  const retryIds = selectedTasks.filter(canRetry).map((task) => task.id);
+  const cancelIds = selectedTasks.filter(canCancel).map((task) => task.id);
   const clear = () => onChange({ selected: new Set(), allMatching: false });
   const doRetry = () => {
     if (allMatching) retryAllMatching(filter, onRedrive, clear);
@@ -89,17 +89,17 @@ export function SelectionBar({ rows, filter, selection, more, onChange, onRedriv
     if (allMatching) cancelAllMatching(filter, clear);
     else if (cancelIds.length) runOnTasks("cancel", cancelIds, clear);
   };
-  const hasSelection = allMatching || picked.length > 0;
-  const operator = hasRole("operator");
+  const hasSelection = allMatching || selectedTasks.length > 0;
+  const isOperator = hasRole("operator");
   useShortcuts({
-    ...(operator && { r: { title: "Run the selected tasks again", run: doRetry, when: () => hasSelection } }),
-    ...(operator && { c: { title: "Cancel the selected tasks", run: doCancel, when: () => hasSelection } }),
+    ...(isOperator && { r: { title: "Run the selected tasks again", run: doRetry, when: () => hasSelection } }),
+    ...(isOperator && { c: { title: "Cancel the selected tasks", run: doCancel, when: () => hasSelection } }),
     a: { title: "Select all matching tasks", run: () => onChange({ selected: new Set(), allMatching: true }), when: () => rows.length > 0 },
     Escape: { title: "Clear the selection", run: clear, when: () => hasSelection },
   });
   if (!hasSelection) return null;
   return html`<div class="selection-bar" role="group" aria-label="Selected tasks">
-    <b>${allMatching ? `All matching tasks are selected${more ? "" : `: ${formatCount(rows.length)}`}` : `${pluralize(picked.length, "task")} selected`}</b>
+    <b>${allMatching ? `All matching tasks are selected${hasMore ? "" : `: ${formatCount(rows.length)}`}` : `${pluralize(selectedTasks.length, "task")} selected`}</b>
     ${!allMatching && html`<${Button} small kind="quiet" onClick=${() => onChange({ selected: new Set(), allMatching: true })}>Select all matching<//>`}
     <${Button} small icon="retry" role="operator" disabled=${!allMatching && retryIds.length === 0} onClick=${doRetry}
       title="Failed and cancelled tasks (r)">${allMatching ? "Run again…" : `Run ${retryIds.length} again`}<//>

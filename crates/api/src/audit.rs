@@ -25,7 +25,6 @@ pub struct AuditEntryBody {
     /// `pause`, `unpause`, `block`, `unblock`, `retry`, `cancel`, `redrive`, `stop_redrive`, `adopt` or `run`.
     pub action: String,
     /// The handler, task, order and so on that was changed.
-    #[serde(rename = "what")]
     pub target: String,
     /// The reason, or the extent of the change.
     pub detail: String,

@@ -41,7 +41,6 @@ pub struct ConfigReloadBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigFaultBody {
     /// File, line and column, or the variable or flag.
-    #[serde(rename = "place")]
     pub location: String,
     pub message: String,
     /// The line, with a marker below the location; null if the line may contain a secret.

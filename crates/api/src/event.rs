@@ -95,7 +95,7 @@ pub struct EventDetail {
     /// The events it caused, and those they caused, as far as they have not expired.
     pub caused: Vec<CausedEventBody>,
     /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
-    #[serde(rename = "causedCut")]
+    #[serde(rename = "causedTruncated")]
     pub is_caused_truncated: bool,
 }
 

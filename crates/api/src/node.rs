@@ -22,7 +22,6 @@ pub struct NodeBody {
     pub alive: bool,
     pub joined_at: String,
     /// The time of its last heartbeat.
-    #[serde(rename = "heard_at")]
     pub last_heartbeat_at: String,
     /// The handlers it can run.
     pub handlers: Vec<String>,
@@ -75,7 +74,7 @@ impl From<&NodeView> for NodeBody {
             last_heartbeat_at: node.last_heartbeat_at.to_string(),
             handlers: node.capabilities.handlers.iter().map(ToString::to_string).collect(),
             slots: node.capabilities.slots as u64,
-            running: node.running,
+            running: node.running_tasks,
             clock: NodeClockBody::from(&node.capabilities.clock),
         }
     }

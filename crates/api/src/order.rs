@@ -47,7 +47,7 @@ pub struct OrderBody {
     /// Its chain no longer has this node: it waits until the chain has it again, or somebody moves it.
     pub stranded: bool,
     /// Why its waiting step may not start: its chain or node is stopped, or a rule pauses or blocks it.
-    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
     /// The failed step that suspended it, if one did.
     #[serde(rename = "failed", default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ impl From<&OrderView> for OrderBody {
             suspended: order.suspended,
             task,
             setback_until: format_optional_time(view.retry_at),
-            stranded: view.orphaned,
+            stranded: view.node_undefined,
             blocked_by: view.paused_because.clone(),
             failed_step: view
                 .suspended_by

@@ -62,7 +62,6 @@ pub struct RedriveJob {
     /// `running`, `canary` while it waits for the first tasks, `done` or `stopped`.
     pub state: String,
     /// Why it stopped; null unless it did.
-    #[serde(rename = "why")]
     pub stop_reason: Option<String>,
     /// The name of the token that started it.
     pub by: String,

@@ -36,11 +36,9 @@ pub struct ScheduleBody {
     pub defined: bool,
     pub expression: String,
     /// The expression in plain English.
-    #[serde(rename = "words")]
     pub description: String,
     pub timezone: String,
     /// The event, run or order that it creates when it fires; null if it is not defined.
-    #[serde(rename = "makes")]
     pub action: Option<ScheduleActionBody>,
     /// `one`, `all` or `none`; null if it is not defined.
     #[schema(value_type = Option<String>)]
@@ -93,7 +91,6 @@ pub enum ScheduleActionBody {
 pub struct FireBody {
     pub planned_at: String,
     /// When the outcome was decided.
-    #[serde(rename = "settled_at")]
     pub decided_at: String,
     /// `fired`, `late`, `caught_up` or `skipped`.
     pub outcome: String,

@@ -59,7 +59,7 @@ impl From<&Event> for EventSnapshot {
             kind: event.kind.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             prev: has_prev.then(|| event.prev.map(|prev| prev.get())),
-            sub: event.sub.as_ref().map(ToString::to_string),
+            sub: event.sub_object.as_ref().map(ToString::to_string),
             value: event.value.clone(),
             context: event.context.clone(),
             tenant: if event.is_engine_event() { String::new() } else { event.tenant.to_string() },
@@ -158,7 +158,7 @@ mod tests {
             prev: prev.and_then(EventId::new),
             kind: HandlingKey::new("record.published").unwrap(),
             key: key.map(|key| ObjectKey::new(key).unwrap()),
-            sub: None,
+            sub_object: None,
             value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),
             context: BTreeMap::from([("ip".into(), "::1".into())]),
             tenant: Tenant::default(),
@@ -174,7 +174,7 @@ mod tests {
         [
             EngineEvent::SchedulerClosed,
             EngineEvent::SchedulerStateChanged { state: SchedulerState::Running },
-            EngineEvent::OrderNodeChanged { order: order.clone(), node, from },
+            EngineEvent::OrderNodeChanged { order: order.clone(), node, from_node: from },
             EngineEvent::OrderStepEnded { order, transition },
             EngineEvent::TaskEnded { handler, task, return_code: 3 },
         ]

@@ -106,8 +106,8 @@ impl ClaimedTaskBody {
             tenant: subject.tenant().to_string(),
             key: subject.key().map(ToString::to_string),
             planned_at: format_optional_time(claimed.planned_at),
-            prev_sent: claimed.prev_sent.map(|id| id.get()),
-            late: claimed.late,
+            prev_sent: claimed.prev_sent_event.map(|id| id.get()),
+            late: claimed.out_of_order,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
                 TaskSubject::Step(step) => Some(OrderStepBody::from(step)),

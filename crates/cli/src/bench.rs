@@ -162,9 +162,9 @@ impl BenchCommand {
             readers: self.readers as usize,
             orders: self.orders as usize,
             selected_parts: only,
-            program: std::env::current_exe().ok(),
+            server_program: std::env::current_exe().ok(),
         };
-        let steps = pointsman_bench::count_steps(&options);
+        let steps = pointsman_bench::count_progress_steps(&options);
         let progress = Progress::with_steps(steps);
         let report_step = |step, message: &str| {
             progress.set_position(step, steps);

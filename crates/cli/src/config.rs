@@ -76,7 +76,7 @@ pub(crate) fn configuration_failure(faults: &ConfigFaults) -> Failure {
 /// Loads the configuration to print it: a missing secret is only a warning.
 pub(crate) fn load_for_display(sources: &ConfigInputs) -> Result<config::Config> {
     let (config, missing_secrets) =
-        sources.load_without_secrets().map_err(|faults| configuration_failure(&faults))?;
+        sources.load_with_placeholder_secrets().map_err(|faults| configuration_failure(&faults))?;
     for warning in missing_secrets {
         print_to_stderr(format!("warning: {warning}"));
     }
@@ -151,13 +151,13 @@ fn summary_json(summary: &ConfigSummary) -> serde_json::Value {
         "schedules": summary.schedules,
         "chains": summary.chains,
         "tenants": tenants.collect::<Vec<_>>(),
-        "tokens": summary.tokens,
+        "tokens": summary.token_count,
         "warnings": summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 
 fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
-    let fault = |fault: &config::ConfigFault| serde_json::json!({"place": fault.location(), "message": fault.message()});
+    let fault = |fault: &config::ConfigFault| serde_json::json!({"location": fault.location(), "message": fault.message()});
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 

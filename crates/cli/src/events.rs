@@ -197,7 +197,7 @@ mod tests {
     fn an_engine_event_has_a_readable_summary() {
         let shown = |event: &str| -> Option<String> {
             let json = format!(
-                r#"{{"event":{event},"tasks":[],"cause":null,"caused":[],"causedCut":false,"eventId":9}}"#
+                r#"{{"event":{event},"tasks":[],"cause":null,"caused":[],"causedTruncated":false,"eventId":9}}"#
             );
             let detail: EventDetail = serde_json::from_str(&json).unwrap();
             let summary = event_fields(&detail).into_iter().find(|(name, _)| *name == "summary")?.1;

@@ -8,8 +8,8 @@ use pointsman_core::store::StoreError;
 use pointsman_server::StartError;
 use pointsman_server::config::StoreUrl;
 use pointsman_store::store_copy::{
-    CopyEndpoint, CopyError, CopyNotReady, CopyProgress, CopyReport, TableChecksum, TableComparison,
-    TableKind, copy_store, verify_copy,
+    ComparisonReport, CopyEndpoint, CopyEndpointError, CopyError, CopyProgress, TableChecksum,
+    TableComparison, TableKind, copy_store, verify_copy,
 };
 use pointsman_store_postgres::{Endpoint as PgEndpoint, PgStoreCopy};
 use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisStoreCopy};
@@ -106,7 +106,7 @@ fn read_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUr
 }
 
 fn has_password(url: &str) -> bool {
-    PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
+    PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password_in_url())
         || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
 }
 
@@ -123,7 +123,9 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
 fn open_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
         StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_source(path), StartError::Sqlite),
-        StoreUrl::Postgres(url) => boxed_store(PgStoreCopy::source(url.full_url()), StartError::Postgres),
+        StoreUrl::Postgres(url) => {
+            boxed_store(PgStoreCopy::open_source(url.full_url()), StartError::Postgres)
+        }
         StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::source(url.full_url()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
@@ -132,29 +134,31 @@ fn open_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
 fn open_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
         StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_target(path), StartError::Sqlite),
-        StoreUrl::Postgres(url) => boxed_store(PgStoreCopy::target(url.full_url()), StartError::Postgres),
+        StoreUrl::Postgres(url) => {
+            boxed_store(PgStoreCopy::open_target(url.full_url()), StartError::Postgres)
+        }
         StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::target(url.full_url()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
 fn boxed_store<M: CopyEndpoint + 'static, E: Error + 'static>(
-    opened: std::result::Result<M, CopyNotReady<E>>,
+    opened: std::result::Result<M, CopyEndpointError<E>>,
     to_start_error: impl FnOnce(E) -> StartError,
 ) -> Result<Box<dyn CopyEndpoint>> {
     let not_ready = match opened {
         Ok(store) => return Ok(Box::new(store)),
-        Err(CopyNotReady::OpenFailed(error)) => {
+        Err(CopyEndpointError::OpenFailed(error)) => {
             return Err(start_failure(to_start_error(error)).with_hint("Nothing was copied."));
         }
         Err(not_ready) => not_ready,
     };
     let exit = match &not_ready {
-        CopyNotReady::InUse { .. }
-        | CopyNotReady::OutboxNotEmpty { .. }
-        | CopyNotReady::OrphanedOutbox { .. } => Exit::Unavailable,
-        CopyNotReady::NoStore(_) | CopyNotReady::OpenFailed(_) => Exit::Runtime,
-        CopyNotReady::ConnectionPooler(_) => Exit::Usage,
+        CopyEndpointError::InUse { .. }
+        | CopyEndpointError::OutboxNotEmpty { .. }
+        | CopyEndpointError::OrphanedOutbox { .. } => Exit::Unavailable,
+        CopyEndpointError::NoStore(_) | CopyEndpointError::OpenFailed(_) => Exit::Runtime,
+        CopyEndpointError::ConnectionPooler(_) => Exit::Usage,
     };
     Err(Failure::new(exit, not_ready))
 }
@@ -178,7 +182,9 @@ fn move_failure(error: CopyError) -> Failure {
         CopyError::AlreadyCopied => {
             Failure::runtime(message).with_hint("--verify-only compares the two stores.")
         }
-        CopyError::SourceChanged | CopyError::SourceWritten | CopyError::TargetWritten => {
+        CopyError::SourceChangedSinceStart
+        | CopyError::SourceWrittenDuringCopy
+        | CopyError::TargetWrittenDuringCopy => {
             Failure::runtime(message).with_hint(format!("Stop all servers. {EMPTY_TARGET_HINT}"))
         }
     }
@@ -194,23 +200,24 @@ fn update_progress(progress: &Progress, step: CopyProgress) {
         progress.set_message(format!("{activity} {section}"));
     };
     match step {
-        CopyProgress::Copying { total_rows: all, already_copied: before } => {
+        CopyProgress::CopyStarted { total_rows: all, already_copied: before } => {
             if before > 0 {
                 let rows = format_count(before, "row", "rows");
                 progress.print_above(&format!("Continuing an interrupted move after {rows}."));
             }
             progress.set_position(before, all);
         }
-        CopyProgress::Copied { table: section, rows } => advance("copying", section, rows),
-        CopyProgress::Comparing { total_rows: all } => progress.set_position(0, all),
-        CopyProgress::Compared { table: section, rows } => advance("comparing", section, rows),
+        CopyProgress::PageCopied { table: section, rows } => advance("copying", section, rows),
+        CopyProgress::ComparisonStarted { total_rows: all } => progress.set_position(0, all),
+        CopyProgress::PageCompared { table: section, rows } => advance("comparing", section, rows),
     }
 }
 
-fn print_report(output: Output, report: &CopyReport, from: &StoreUrl, to: &StoreUrl) -> Result {
+fn print_report(output: Output, report: &ComparisonReport, from: &StoreUrl, to: &StoreUrl) -> Result {
     let differences = report.differing_tables();
     if output.is_json() {
-        let tally = |tally: TableChecksum| json!({"rows": tally.rows, "checksum": tally.format_checksum()});
+        let tally =
+            |tally: TableChecksum| json!({"rows": tally.row_count, "checksum": tally.format_checksum()});
         let section = |both: &TableComparison| {
             json!({
                 "section": both.table,
@@ -221,7 +228,7 @@ fn print_report(output: Output, report: &CopyReport, from: &StoreUrl, to: &Store
         return Ok(output.print_json(&json!({
             "from": from.to_string(),
             "to": to.to_string(),
-            "rows": report.copied_rows(),
+            "rows": report.count_copied_rows(),
             "equal": differences.is_empty(),
             "sections": report.tables.iter().map(section).collect::<Vec<_>>(),
         }))?);
@@ -232,7 +239,7 @@ fn print_report(output: Output, report: &CopyReport, from: &StoreUrl, to: &Store
             true => format!("differs: the target has {target}"),
             false => String::new(),
         };
-        Some(vec![both.table.to_string(), source.rows.to_string(), source.format_checksum(), difference])
+        Some(vec![both.table.to_string(), source.row_count.to_string(), source.format_checksum(), difference])
     });
     Ok(output.print_table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
 }
@@ -248,13 +255,13 @@ fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
     Ok(())
 }
 
-fn print_outcome(output: Output, report: &CopyReport, verify_only: bool) -> Result {
+fn print_outcome(output: Output, report: &ComparisonReport, verify_only: bool) -> Result {
     let differences: Vec<String> = report.differing_tables().iter().map(TableKind::to_string).collect();
     if !differences.is_empty() {
         let failure = Failure::runtime(format!("the stores differ in: {}", differences.join(", ")));
         return Err(if verify_only { failure } else { failure.with_hint(EMPTY_TARGET_HINT) });
     }
-    for (section, rows) in report.uncopied_rows() {
+    for (section, rows) in report.uncopied_tables() {
         print_to_stderr(format!(
             "warning: {} of {section} not copied: the target cannot store them",
             format_count(rows, "row", "rows")
@@ -263,7 +270,7 @@ fn print_outcome(output: Output, report: &CopyReport, verify_only: bool) -> Resu
     if output.is_json() {
         return Ok(());
     }
-    let rows = format_count(report.copied_rows(), "row", "rows");
+    let rows = format_count(report.count_copied_rows(), "row", "rows");
     match verify_only {
         true => output.print_line(format!("Both stores contain the same {rows}."))?,
         false => output.print_line(format!(

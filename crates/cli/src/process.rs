@@ -160,8 +160,8 @@ fn postgres_error_exit(error: &PostgresError) -> Exit {
         | PostgresError::TlsFailed { .. }
         | PostgresError::NotPostgres { .. }
         | PostgresError::AccessDenied { .. }
-        | PostgresError::NoDatabase { .. }
-        | PostgresError::NoDatabaseNamed { .. }
+        | PostgresError::DatabaseNotFound { .. }
+        | PostgresError::DefaultDatabaseNotFound { .. }
         | PostgresError::ServerTooOld { .. }
         | PostgresError::NotUtf8 { .. }
         | PostgresError::MissingPrivilege { .. }

@@ -1,6 +1,6 @@
 //! Warns of command handlers that would run as root.
 
-use pointsman_server::config::{Config, HandlerRun};
+use pointsman_server::config::{Config, HandlerRunConfig};
 
 pub(crate) const ROOT_COMMANDS_ADVICE: &str =
     "Run Pointsman as an unprivileged user, or set `user` in the `run` of these handlers and sources.";
@@ -11,8 +11,7 @@ pub(crate) fn describe_root_commands(config: &Config, is_root: bool) -> Option<S
         return None;
     }
     let handlers = config.handlers.iter().chain(&config.sources);
-    let runs_as_root =
-        |run: &HandlerRun| matches!(run, HandlerRun::Command(command) if command.spec.run_as.is_none());
+    let runs_as_root = |run: &HandlerRunConfig| matches!(run, HandlerRunConfig::Command(command) if command.spec.run_as.is_none());
     let names: Vec<&str> = handlers
         .filter(|handler| runs_as_root(&handler.run))
         .map(|handler| handler.def.name.as_str())

@@ -74,7 +74,8 @@ impl ServeCommand {
 /// The number of running tasks that a stop waits for, and the maximum time; empty without any.
 async fn describe_running_tasks(server: &Server, name: &str, drain: Duration) -> String {
     let nodes = server.engine().store().list_nodes().await.unwrap_or_default();
-    let running = nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running).sum();
+    let running =
+        nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running_tasks).sum();
     match running {
         0 => String::new(),
         _ => {

@@ -263,7 +263,11 @@ mod tests {
                 "order 203 is set back at deploy and will be retried",
             ),
             (
-                EngineEvent::OrderNodeChanged { order: order(), node: node("deploy"), from: node("render") },
+                EngineEvent::OrderNodeChanged {
+                    order: order(),
+                    node: node("deploy"),
+                    from_node: node("render"),
+                },
                 "order 203 moved from render to deploy",
             ),
             (EngineEvent::OrderSuspended { order: order() }, "order 203 suspended"),

@@ -167,10 +167,10 @@ fn events_in_redis_outboxes_are_reported_before_a_move() {
     redis_command(&["LPUSH", &aside, "no event"]);
     let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
     let command = format!("LPUSH {prefix}objects.with.events order:1");
-    assert!(error.contains("holds 2 events without an id") && error.contains(&command), "{error}");
+    assert!(error.contains("contains 2 events without an id") && error.contains(&command), "{error}");
     redis_command(&command.split(' ').collect::<Vec<_>>());
     let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
-    assert!(error.contains("holds 2 events without an id; let a server run until it is empty"), "{error}");
+    assert!(error.contains("contains 2 events without an id; let a server run until it is empty"), "{error}");
     redis_command(&["DEL", &events]);
     let output = run_move(&pointsman, &url, "sqlite:copy.db", &[]);
     assert!(output.status.success(), "{}", all_output(&output));
@@ -269,11 +269,11 @@ fn differing_stores_are_reported_with_exit_code_1() {
     assert_eq!(json["equal"], false);
 
     let error = assert_refused(1, &run_move(&pointsman, "sqlite:many.db", &url, &[]));
-    assert!(error.contains("the target holds this store already"), "{error}");
+    assert!(error.contains("the target already contains this store"), "{error}");
     std::fs::copy(pointsman.path("many.db"), pointsman.path("other.db")).unwrap();
     create_empty_store(&pointsman);
     let error = assert_refused(1, &run_move(&pointsman, "sqlite:fresh.db", "sqlite:other.db", &[]));
-    assert!(error.contains("the target is not empty: it holds journal (5000)"), "{error}");
+    assert!(error.contains("the target is not empty: it contains journal (5000)"), "{error}");
 }
 
 /// Creates another, empty store.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::HandlerName;
-use crate::names::{BadName, CollectionName, MAX_KEY_BYTES, MAX_NAME_BYTES};
+use crate::names::{BadName, CollectionName, MAX_NAME_BYTES, MAX_OBJECT_KEY_BYTES};
 use crate::task::retry::RetryPolicy;
 
 /// The absolute path of a chain, its folders separated by slashes (`/publish/article`).
@@ -25,11 +25,11 @@ impl ChainPath {
         };
         let Some(rest) = text.strip_prefix('/') else { return Err(bad("it must begin with a slash")) };
         // In the stream an order's key is `Order:`, the path, a comma and its id, and the length of a key is limited.
-        if "Order:".len() + text.len() + 1 + MAX_NAME_BYTES > MAX_KEY_BYTES {
+        if "Order:".len() + text.len() + 1 + MAX_NAME_BYTES > MAX_OBJECT_KEY_BYTES {
             return Err(bad("it is too long"));
         }
         for segment in rest.split('/') {
-            parse_id("", segment)
+            parse_id_or_path_segment("", segment)
                 .map_err(|_| bad("its parts may contain only letters, digits, `.`, `_` and `-`"))?;
         }
         Ok(Self(text.into()))
@@ -47,7 +47,7 @@ pub struct ChainNodeId(CollectionName);
 
 impl ChainNodeId {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        parse_id("a node", text.as_ref()).map(Self)
+        parse_id_or_path_segment("a node", text.as_ref()).map(Self)
     }
 
     pub fn as_str(&self) -> &str {
@@ -62,15 +62,15 @@ pub struct OrderId(CollectionName);
 
 impl OrderId {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        parse_id("an order", text.as_ref()).map(Self)
+        parse_id_or_path_segment("an order", text.as_ref()).map(Self)
     }
 
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Whether it is a number that only the store generates: for orders started by events, and those added without an
-    /// id.
+    /// Whether this id is a number that only the store generates: for orders started by events and for orders added
+    /// without an id.
     pub fn is_generated(&self) -> bool {
         self.as_str().len() >= MIN_GENERATED_ID_DIGITS
             && self.as_str().bytes().all(|byte| byte.is_ascii_digit())
@@ -80,9 +80,9 @@ impl OrderId {
 /// A number with at least this many digits is reserved for ids that the store generates.
 pub const MIN_GENERATED_ID_DIGITS: usize = 13;
 
-/// Checks a segment of a path, or the id of a node or an order. They are used in URLs, where `.` and `..` have another
-/// meaning.
-fn parse_id(owner: &str, text: &str) -> Result<CollectionName, BadName> {
+/// Parses the id of a node or an order, or a segment of a chain path. Rejects `.` and `..`, which have a special
+/// meaning in URLs.
+fn parse_id_or_path_segment(owner: &str, text: &str) -> Result<CollectionName, BadName> {
     let name = CollectionName::new(text).ok().filter(|_| text != "." && text != "..");
     name.ok_or_else(|| {
         BadName::with_reason(format!(
@@ -168,7 +168,7 @@ pub struct ChainNode {
 #[serde(rename_all = "lowercase")]
 pub enum ChainNodeRole {
     Step(ChainStep),
-    /// The order finishes.
+    /// The order finishes when it arrives here.
     End,
 }
 
@@ -177,7 +177,7 @@ pub enum ChainNodeRole {
 pub struct ChainStep {
     pub handler: HandlerName,
     pub next: ChainNodeId,
-    /// The node to which it moves when the step has failed for good. None: the order is suspended at this node.
+    /// The node to which the order moves when the step has failed for good. None: the order is suspended at this node.
     pub on_error: Option<ChainNodeId>,
     /// How often and when a failed step is retried, instead of the handler's policy.
     #[serde(rename = "setback")]
@@ -189,7 +189,7 @@ impl Chain {
         self.nodes.iter().find(|node| node.id == *id)
     }
 
-    /// The handlers of its steps.
+    /// The handlers of the chain's steps.
     pub fn handlers(&self) -> impl Iterator<Item = &HandlerName> {
         self.nodes.iter().filter_map(|node| match &node.role {
             ChainNodeRole::Step(step) => Some(&step.handler),
@@ -204,11 +204,11 @@ impl Chain {
         }
     }
 
-    /// The mistakes in its definition, each with the index of the node.
+    /// The mistakes in the chain's definition, each with the index of the faulty node.
     pub fn validation_errors(&self) -> Vec<(usize, String)> {
         let mut errors = Vec::new();
         if self.nodes.is_empty() {
-            errors.push((0, "a chain has at least one node".into()));
+            errors.push((0, "a chain needs at least one node; add one".into()));
         }
         let mut first_index: HashMap<&ChainNodeId, usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -231,7 +231,7 @@ impl Chain {
         errors
     }
 
-    /// The nodes from which an end can be reached.
+    /// The ids of the nodes from which an end node can be reached.
     fn nodes_reaching_end(&self) -> BTreeSet<&ChainNodeId> {
         let mut reaching_end: BTreeSet<&ChainNodeId> =
             self.nodes.iter().filter(|node| node.role == ChainNodeRole::End).map(|node| &node.id).collect();
@@ -290,7 +290,7 @@ impl ChainNodeAction {
 /// An operator's settings for a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainState {
-    /// None of its orders starts a step.
+    /// While the chain is stopped, none of its orders starts a step.
     pub stopped: bool,
     /// Nodes that are not listed have [`ChainNodeAction::Process`].
     #[serde(rename = "actions")]
@@ -312,7 +312,7 @@ impl ChainState {
         !self.stopped && self.node_action(node) == ChainNodeAction::NextState
     }
 
-    /// The state as the stream names it.
+    /// The state as the event stream names it: `stopped` or `running`.
     pub fn as_str(&self) -> &'static str {
         if self.stopped { "stopped" } else { "running" }
     }
@@ -336,7 +336,7 @@ mod tests {
         ChainNode { id: node_id(id), role }
     }
 
-    fn validate(nodes: Vec<ChainNode>) -> Vec<(usize, String)> {
+    fn validation_errors_of(nodes: Vec<ChainNode>) -> Vec<(usize, String)> {
         Chain { path: ChainPath::new("/a/b").unwrap(), nodes }.validation_errors()
     }
 
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_valid_chain_has_no_validation_errors() {
         assert!(
-            validate(vec![
+            validation_errors_of(vec![
                 chain_node("a", Some("b"), Some("x")),
                 chain_node("b", Some("x"), None),
                 chain_node("x", None, None)
@@ -377,7 +377,7 @@ mod tests {
         );
         // A loop is valid as long as one of its nodes leads to an end.
         assert!(
-            validate(vec![
+            validation_errors_of(vec![
                 chain_node("a", Some("b"), None),
                 chain_node("b", Some("a"), Some("x")),
                 chain_node("x", None, None)
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn each_validation_error_has_the_index_of_its_node() {
         assert_eq!(
-            validate(vec![
+            validation_errors_of(vec![
                 chain_node("a", Some("b"), Some("nowhere")),
                 chain_node("a", Some("b"), None),
                 chain_node("b", None, None)
@@ -400,7 +400,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            validate(vec![
+            validation_errors_of(vec![
                 chain_node("a", Some("b"), None),
                 chain_node("b", Some("a"), None),
                 chain_node("x", None, None)

@@ -61,7 +61,7 @@ pub enum EngineEvent {
     OrderNodeChanged {
         order: OrderKey,
         node: ChainNodeId,
-        from: ChainNodeId,
+        from_node: ChainNodeId,
     },
     OrderSuspended {
         order: OrderKey,
@@ -184,7 +184,7 @@ impl EngineEvent {
                 StepTransition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
                 StepTransition::Keep => json!({"TYPE": "Keep"}),
             }}),
-            Self::OrderNodeChanged { node, from, .. } => {
+            Self::OrderNodeChanged { node, from_node: from, .. } => {
                 json!({"nodeId": node.as_str(), "fromNodeId": from.as_str()})
             }
             Self::JobChainStateChanged { state, .. } => json!({"state": state}),
@@ -211,7 +211,7 @@ impl EngineEvent {
             kind,
             // The key of a task may be longer than a producer's key may be.
             key: self.key().map(ObjectKey::from_trusted),
-            sub: None,
+            sub_object: None,
             value: Json::from_trusted(self.fields().to_string()),
             context: Context::new(),
             tenant: Tenant::no_tenant(),

@@ -13,7 +13,7 @@ pub type Context = BTreeMap<String, String>;
 /// The maximum number of entries in a context.
 pub const MAX_CONTEXT_ENTRIES: usize = 64;
 /// The maximum size of each name and of each value in a context.
-pub const MAX_CONTEXT_BYTES: usize = 4096;
+pub const MAX_CONTEXT_STRING_BYTES: usize = 4096;
 
 /// The priority of a task: 1 to 9000, higher first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Priority(u16);
 impl Priority {
     /// The highest priority: with more, a source task's score (`priority * 10^12 - seconds`) would not fit a double.
     pub const MAX: Self = Self(9000);
-    pub const LOWEST: Self = Self(1);
+    pub const MIN: Self = Self(1);
 
     pub fn get(self) -> u16 {
         self.0
@@ -74,7 +74,7 @@ pub struct NewEvent {
     pub kind: HandlingKey,
     pub key: Option<ObjectKey>,
     /// The key of a sub-object, a part of the object. Lanes and `prev` follow `key` alone.
-    pub sub: Option<ObjectKey>,
+    pub sub_object: Option<ObjectKey>,
     pub value: Json,
     pub context: Context,
     pub tenant: Tenant,
@@ -92,7 +92,7 @@ impl NewEvent {
         Self {
             kind,
             key: None,
-            sub: None,
+            sub_object: None,
             value: Json::null(),
             context: Context::new(),
             tenant: Tenant::default(),
@@ -112,7 +112,7 @@ pub struct Event {
     pub prev: Option<EventId>,
     pub kind: HandlingKey,
     pub key: Option<ObjectKey>,
-    pub sub: Option<ObjectKey>,
+    pub sub_object: Option<ObjectKey>,
     pub value: Json,
     pub context: Context,
     pub tenant: Tenant,
@@ -145,7 +145,7 @@ impl Event {
                 None => out.push_str(",\"prev\":null"),
             }
         }
-        if let Some(sub) = &self.sub {
+        if let Some(sub) = &self.sub_object {
             out.push_str(&format!(",\"sub\":{}", text(sub.as_str())));
         }
         out.push_str(&format!(",\"value\":{}", self.value.as_str()));
@@ -183,7 +183,7 @@ mod tests {
         let id = EventId::new(7).unwrap();
         let (order, node, from) = ("/a/b,1".parse().unwrap(), "BB".parse().unwrap(), "A".parse().unwrap());
         assert_eq!(
-            EngineEvent::OrderNodeChanged { order, node, from }.to_event(id).to_json(),
+            EngineEvent::OrderNodeChanged { order, node, from_node: from }.to_event(id).to_json(),
             r#"{"eventId":7,"key":"/a/b,1","TYPE":"OrderNodeChanged","fromNodeId":"A","nodeId":"BB"}"#
         );
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
             prev: None,
             kind: HandlingKey::new("record.published").unwrap(),
             key: Some(ObjectKey::new("record:\"1\"").unwrap()),
-            sub: None,
+            sub_object: None,
             value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),
             context: Context::from([("ip".into(), "::1".into())]),
             tenant: Tenant::default(),

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
-use crate::event::{Context, MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
+use crate::event::{Context, MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use crate::time::parse_http_duration;
 use crate::{HandlingKey, Json, NewEvent, ObjectKey, Priority, Tenant, Timestamp, json, names};
 
@@ -88,7 +88,7 @@ impl EventBody {
         Ok(NewEvent {
             kind,
             key: self.key.map(|raw| parse_name("/key", &raw, ObjectKey::new)).transpose()?,
-            sub: self.sub.map(|raw| parse_name("/sub", &raw, ObjectKey::new)).transpose()?,
+            sub_object: self.sub.map(|raw| parse_name("/sub", &raw, ObjectKey::new)).transpose()?,
             value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
             context: self.context.map(|raw| parse_context(&raw)).transpose()?.unwrap_or_default(),
             tenant: tenant.unwrap_or_else(|| default_tenant.clone()),
@@ -137,16 +137,16 @@ fn parse_context(raw: &RawValue) -> Result<Context, JsonError> {
 }
 
 fn parse_context_entry(name: String, raw: &RawValue) -> Result<(String, String), JsonError> {
-    if name.len() > MAX_CONTEXT_BYTES {
+    if name.len() > MAX_CONTEXT_STRING_BYTES {
         return Err(JsonError::new(
             "/context",
-            format!("a name in it has more than {MAX_CONTEXT_BYTES} bytes"),
+            format!("a name in it has more than {MAX_CONTEXT_STRING_BYTES} bytes"),
         ));
     }
     let at = format!("/context{}", to_pointer_segment(&name));
     let text = parse_string(&at, raw)?;
-    if text.len() > MAX_CONTEXT_BYTES {
-        return Err(JsonError::new(at, format!("it has more than {MAX_CONTEXT_BYTES} bytes")));
+    if text.len() > MAX_CONTEXT_STRING_BYTES {
+        return Err(JsonError::new(at, format!("it has more than {MAX_CONTEXT_STRING_BYTES} bytes")));
     }
     Ok((name, text))
 }
@@ -199,7 +199,10 @@ pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
         let message = error.to_string();
         let position = format!(" at line {} column {}", error.line(), error.column());
         let message = message.strip_suffix(&position).unwrap_or(&message);
-        JsonError::new(named_member(message).map(to_pointer_segment).unwrap_or_default(), message)
+        JsonError::new(
+            find_member_in_serde_message(message).map(to_pointer_segment).unwrap_or_default(),
+            message,
+        )
     })
 }
 
@@ -221,7 +224,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnlyDeserializer<D> 
 }
 
 /// Finds the member that an error message of serde calls unknown or repeated.
-fn named_member(message: &str) -> Option<&str> {
+fn find_member_in_serde_message(message: &str) -> Option<&str> {
     let named =
         message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("duplicate field `"))?;
     named.split_once('`').map(|(name, _)| name)
@@ -253,7 +256,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(full.key.unwrap().as_str(), "k:1");
-        assert_eq!(full.sub.unwrap().as_str(), "s");
+        assert_eq!(full.sub_object.unwrap().as_str(), "s");
         assert_eq!(full.value.as_str(), r#"{ "n": 1.50 }"#);
         assert_eq!(full.context["ip"], "::1");
         assert_eq!(full.tenant.as_str(), "shop");
@@ -282,7 +285,7 @@ mod tests {
     fn errors_point_at_the_member() {
         let long_value = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(MAX_VALUE_BYTES));
         let long_context =
-            format!(r#"{{"type":"a","context":{{"a/b~":"{}"}}}}"#, "x".repeat(MAX_CONTEXT_BYTES + 1));
+            format!(r#"{{"type":"a","context":{{"a/b~":"{}"}}}}"#, "x".repeat(MAX_CONTEXT_STRING_BYTES + 1));
         for (text, pointer) in [
             (r#"{}"#, "/type"),
             (r#"{"type":1}"#, "/type"),

@@ -66,7 +66,7 @@ pub enum Punctuality {
 }
 
 /// A fire counts as on time up to this long after its planned time.
-pub const ON_TIME_WITHIN: Duration = Duration::from_secs(5);
+pub const ON_TIME_TOLERANCE: Duration = Duration::from_secs(5);
 /// A planned time that passed longer ago was missed, and the catch-up policy decides. A time is also missed if it is no
 /// longer on time and the next planned time has come.
 pub const MISSED_AFTER: Duration = Duration::from_secs(60);

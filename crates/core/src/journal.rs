@@ -67,7 +67,9 @@ fn event_path(event: &Event) -> &str {
 /// is the ancestor of all.
 fn kind_matches(kind: &HandlingKey, wanted: &HandlingKey) -> bool {
     let wanted = wanted.as_str();
-    wanted == "Event" || kind.is_under(wanted) || engine_event_family(kind.as_str()) == Some(wanted)
+    wanted == "Event"
+        || kind.is_same_or_descendant_of(wanted)
+        || engine_event_family(kind.as_str()) == Some(wanted)
 }
 
 /// The documented ancestor of an engine event.
@@ -105,7 +107,7 @@ impl std::str::FromStr for PathFilter {
     fn from_str(text: &str) -> Result<Self, BadPath> {
         let bad = text.contains("//")
             || text.chars().any(char::is_control)
-            || text.len() > crate::names::MAX_KEY_BYTES
+            || text.len() > crate::names::MAX_OBJECT_KEY_BYTES
             || text.split('/').any(|step| step == "." || step == "..")
             // `*` means the children of a folder, so it can only be the last segment.
             || text.split('/').rev().skip(1).any(|step| step == "*");

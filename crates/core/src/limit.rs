@@ -58,13 +58,13 @@ impl Rate {
     }
 
     /// The number of starts allowed at once after an idle time: a tenth of the count, at least 1.
-    fn burst(self) -> u32 {
+    fn burst_size(self) -> u32 {
         (self.count / 10).max(1)
     }
 
     /// The maximum number of starts in any time shorter than the period: the count and one burst.
     pub fn max_starts_per_period(self) -> u32 {
-        self.count + self.burst() - 1
+        self.count + self.burst_size() - 1
     }
 }
 
@@ -217,7 +217,7 @@ impl LimiterState {
     /// Counts the start of an attempt against the rate limit.
     pub fn record_start(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(rate) = limits.rate {
-            self.next_start = self.next_even_start(rate, now).plus(rate.interval());
+            self.next_start = self.next_evenly_spaced_start(rate, now).plus(rate.interval());
         }
     }
 
@@ -249,24 +249,24 @@ impl LimiterState {
         self.breaker_opened_at = now;
     }
 
-    fn burst_allowance(rate: Rate) -> Duration {
-        rate.interval() * (rate.burst() - 1)
+    fn burst_tolerance(rate: Rate) -> Duration {
+        rate.interval() * (rate.burst_size() - 1)
     }
 
     /// The next evenly spaced start. A stored time further ahead than any start could have set it was written by a clock
     /// that ran ahead, and is ignored.
-    fn next_even_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
-        let latest_possible = now.plus(Self::burst_allowance(rate) + rate.interval() + rate.period);
+    fn next_evenly_spaced_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
+        let latest_possible = now.plus(Self::burst_tolerance(rate) + rate.interval() + rate.period);
         if self.next_start > latest_possible { now } else { self.next_start.max(now) }
     }
 
     fn rate_limited_until(&self, rate: Rate, now: Timestamp) -> Timestamp {
-        self.next_even_start(rate, now).minus(Self::burst_allowance(rate))
+        self.next_evenly_spaced_start(rate, now).minus(Self::burst_tolerance(rate))
     }
 
     fn remaining_starts(&self, rate: Rate, now: Timestamp) -> u32 {
-        let credit = now.plus(Self::burst_allowance(rate));
-        let next = self.next_even_start(rate, now);
+        let credit = now.plus(Self::burst_tolerance(rate));
+        let next = self.next_evenly_spaced_start(rate, now);
         if next > credit {
             return 0;
         }

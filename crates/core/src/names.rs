@@ -17,9 +17,9 @@ impl BadName {
 }
 
 /// The longest handling key, in bytes.
-pub const MAX_TYPE_BYTES: usize = 255;
+pub const MAX_HANDLING_KEY_BYTES: usize = 255;
 /// The longest object key, in bytes.
-pub const MAX_KEY_BYTES: usize = 512;
+pub const MAX_OBJECT_KEY_BYTES: usize = 512;
 /// The longest tenant, handler, source, collection or schedule name, in bytes.
 pub const MAX_NAME_BYTES: usize = 128;
 
@@ -30,9 +30,9 @@ pub struct HandlingKey(Arc<str>);
 impl HandlingKey {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
-        if text.is_empty() || text.len() > MAX_TYPE_BYTES {
+        if text.is_empty() || text.len() > MAX_HANDLING_KEY_BYTES {
             return Err(BadName(format!(
-                "a type has 1 to {MAX_TYPE_BYTES} bytes, this one has {}",
+                "a type has 1 to {MAX_HANDLING_KEY_BYTES} bytes, this one has {}",
                 text.len()
             )));
         }
@@ -63,7 +63,7 @@ impl HandlingKey {
 
     /// Whether this key is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant of
     /// `record`.
-    pub fn is_under(&self, ancestor: &str) -> bool {
+    pub fn is_same_or_descendant_of(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 }
@@ -75,9 +75,9 @@ pub struct ObjectKey(Arc<str>);
 impl ObjectKey {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
-        if text.is_empty() || text.len() > MAX_KEY_BYTES {
+        if text.is_empty() || text.len() > MAX_OBJECT_KEY_BYTES {
             return Err(BadName(format!(
-                "a key has 1 to {MAX_KEY_BYTES} bytes, this one has {}",
+                "a key has 1 to {MAX_OBJECT_KEY_BYTES} bytes, this one has {}",
                 text.len()
             )));
         }
@@ -298,20 +298,20 @@ pub const STREAM_FRAME_TYPES: &[&str] = &["Torn", "task"];
 
 /// Why a well-formed type may not be emitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReservedType {
+pub enum ReservedTypeError {
     #[error("only the engine itself emits {0}")]
     Engine(HandlingKey),
     #[error("{0} is the name of a frame of the event stream; use another type, such as {0}.changed")]
-    Frame(HandlingKey),
+    StreamFrame(HandlingKey),
 }
 
 /// Rejects the types that only the engine may emit, and those that the event stream uses itself.
-pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedType> {
+pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedTypeError> {
     if is_engine_type(kind) {
-        return Err(ReservedType::Engine(kind.clone()));
+        return Err(ReservedTypeError::Engine(kind.clone()));
     }
     match STREAM_FRAME_TYPES.contains(&kind.as_str()) {
-        true => Err(ReservedType::Frame(kind.clone())),
+        true => Err(ReservedTypeError::StreamFrame(kind.clone())),
         false => Ok(()),
     }
 }
@@ -336,10 +336,10 @@ mod tests {
     #[test]
     fn ancestors_are_compared_by_segment() {
         let key = HandlingKey::new("records.x").unwrap();
-        assert!(key.is_under("records"));
-        assert!(key.is_under("records.x"));
-        assert!(!key.is_under("record"));
-        assert!(!HandlingKey::new("record").unwrap().is_under("record.x"));
+        assert!(key.is_same_or_descendant_of("records"));
+        assert!(key.is_same_or_descendant_of("records.x"));
+        assert!(!key.is_same_or_descendant_of("record"));
+        assert!(!HandlingKey::new("record").unwrap().is_same_or_descendant_of("record.x"));
     }
 
     #[test]
@@ -375,11 +375,11 @@ mod tests {
     #[test]
     fn descendants_of_engine_types_are_reserved() {
         let check = |kind: &str| check_emittable(&HandlingKey::new(kind).unwrap());
-        assert!(matches!(check("OrderStarted"), Err(ReservedType::Engine(_))));
-        assert!(matches!(check("Event.mine"), Err(ReservedType::Engine(_))));
+        assert!(matches!(check("OrderStarted"), Err(ReservedTypeError::Engine(_))));
+        assert!(matches!(check("Event.mine"), Err(ReservedTypeError::Engine(_))));
         assert_eq!(check("order.started"), Ok(()));
         for frame in STREAM_FRAME_TYPES {
-            assert!(matches!(check(frame), Err(ReservedType::Frame(_))), "{frame}");
+            assert!(matches!(check(frame), Err(ReservedTypeError::StreamFrame(_))), "{frame}");
             assert_eq!(check(&format!("{frame}.done")), Ok(()));
             assert!(!is_engine_type(&HandlingKey::new(*frame).unwrap()));
         }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// The minimum time between two log lines about failures.
-const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
+const MIN_NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The state of an operation that works or fails, and the last notice about it.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl OutageTracker {
         self.failures += 1;
         if self
             .last_notice_at
-            .is_some_and(|last_notice_at| now.saturating_duration_since(last_notice_at) < NOTICE_INTERVAL)
+            .is_some_and(|last_notice_at| now.saturating_duration_since(last_notice_at) < MIN_NOTICE_INTERVAL)
         {
             return None;
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn short_repeated_outages_are_noticed_no_more_often() {
+    fn notices_of_short_repeated_outages_are_throttled() {
         let (mut tracker, start) = (OutageTracker::default(), Instant::now());
         let mut notices = 0;
         for second in 0..100 {

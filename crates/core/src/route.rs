@@ -16,11 +16,11 @@ pub struct HandlerBinding {
 }
 
 impl HandlerBinding {
-    pub fn queued(handler: HandlerName) -> Self {
+    pub fn new_queued(handler: HandlerName) -> Self {
         Self { handler, sync: false }
     }
 
-    pub fn sync(handler: HandlerName) -> Self {
+    pub fn new_sync(handler: HandlerName) -> Self {
         Self { handler, sync: true }
     }
 }

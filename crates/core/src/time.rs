@@ -97,7 +97,8 @@ pub fn parse_http_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = || BadDuration { text: text.into(), examples: "`60`, `60s`, `1h2m3s` or `PT60S`" };
     let parsed = match text.strip_prefix('P') {
         Some(rest) => parse_iso_duration(rest),
-        None => parse_seconds(text).or_else(|| parse_units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
+        None => parse_seconds(text)
+            .or_else(|| parse_numbers_with_units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
     };
     parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
 }
@@ -110,7 +111,7 @@ pub fn parse_config_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = || BadDuration { text: text.into(), examples: "`250ms`, `60s`, `1h30m`, `30d` or `PT60S`" };
     let parsed = match text.strip_suffix("ms") {
         Some(number) => parse_digits(number).map(Duration::from_millis),
-        None => parse_units(text, &[('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]),
+        None => parse_numbers_with_units(text, &[('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]),
     };
     parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
 }
@@ -143,7 +144,7 @@ fn parse_digits(digits: &str) -> Option<u64> {
 }
 
 /// Parses whole numbers with units, each at most once and in the given order.
-fn parse_units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
+fn parse_numbers_with_units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
     let mut rest = text;
     let mut total = 0u64;
     let mut any = false;
@@ -170,7 +171,7 @@ fn parse_iso_duration(rest: &str) -> Option<Duration> {
     }
     let mut total = Duration::ZERO;
     if !days.is_empty() {
-        total += parse_units(days, &[('D', 86_400)])?;
+        total += parse_numbers_with_units(days, &[('D', 86_400)])?;
     }
     if !time.is_empty() {
         let (hours_minutes, seconds) = match time.strip_suffix('S') {
@@ -181,7 +182,7 @@ fn parse_iso_duration(rest: &str) -> Option<Duration> {
             }
         };
         if !hours_minutes.is_empty() {
-            total += parse_units(hours_minutes, &[('H', 3600), ('M', 60)])?;
+            total += parse_numbers_with_units(hours_minutes, &[('H', 3600), ('M', 60)])?;
         }
         total += seconds.unwrap_or_default();
     }

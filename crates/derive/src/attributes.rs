@@ -8,7 +8,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Result};
 pub(crate) struct EventAttributes {
     pub(crate) kind: LitStr,
     pub(crate) key: Option<KeySource>,
-    pub(crate) sub: Option<KeySource>,
+    pub(crate) sub_object: Option<KeySource>,
     pub(crate) priority: Option<u16>,
 }
 
@@ -46,7 +46,7 @@ impl EventAttributes {
                 "an event has a type; write one like #[event(type = \"record.published\")]",
             )
         })?;
-        Ok(Self { kind, key, sub, priority })
+        Ok(Self { kind, key, sub_object: sub, priority })
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
             assert!(
                 matches!(parsed.key, Some(KeySource::Template(template)) if template.value() == "k:{id}")
             );
-            assert!(matches!(parsed.sub, Some(KeySource::Expression(_))));
+            assert!(matches!(parsed.sub_object, Some(KeySource::Expression(_))));
             assert_eq!(parsed.priority, Some(9000));
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_mistakes_are_reported() {
+    fn unknown_repeated_and_out_of_range_attributes_are_rejected() {
         assert!(error_text("#[event(type = \"a\", colour = 1)]").contains("nothing else"));
         assert!(error_text("#[event(type = \"a\", type = \"b\")]").contains("twice"));
         assert!(error_text("#[event(type = \"a\", priority = 0)]").contains("1 to 9000"));

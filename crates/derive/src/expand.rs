@@ -1,4 +1,4 @@
-//! Generates the `impl Event`.
+//! Generates the `impl Event` of a struct.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,11 +14,12 @@ pub(crate) fn expand_event(input: &DeriveInput) -> Result<TokenStream> {
         Data::Enum(_) | Data::Union(_) => {
             return Err(Error::new(
                 name.span(),
-                "an event is a struct; make one for each thing that happens",
+                "an event is a struct; write one struct for each type of event",
             ));
         }
     };
-    let EventAttributes { kind, key, sub, priority } = EventAttributes::parse(&input.attrs, name)?;
+    let EventAttributes { kind, key, sub_object: sub, priority } =
+        EventAttributes::parse(&input.attrs, name)?;
     let key = key.map(|source| expand_key_method(&quote!(key), &source, fields)).transpose()?;
     let sub = sub.map(|source| expand_key_method(&quote!(sub), &source, fields)).transpose()?;
     let priority = priority.map(

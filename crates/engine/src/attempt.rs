@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
+use crate::attempt_ending::{EndedAttempt, build_finished_attempt, released_outcome};
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::{ATTEMPT_BUFFER_LINES, LogQuota};
-use crate::node::{HandlerRunner, Node};
+use crate::node::{Node, RunnerWithTimeout};
 use crate::runner::LogSink;
 use crate::running_attempts::{AttemptControl, StopReason};
 use crate::slots::Slot;
@@ -71,11 +71,11 @@ async fn run_attempt(
     let ended = match runner {
         // The node stops: the task is released before its handler starts.
         _ if control.stop_reason().is_some() => {
-            Some(build_ending(&summary, released_outcome(), LogQuota::default()))
+            Some(build_finished_attempt(&summary, released_outcome(), LogQuota::default()))
         }
         Some(runner) => run_handler(&node, runner, task, &summary, &control, pause_version).await,
         // The handler was removed, or became a pulled one, since the claim: other nodes or workers may run the task.
-        None => Some(build_ending(&summary, released_outcome(), LogQuota::default())),
+        None => Some(build_finished_attempt(&summary, released_outcome(), LogQuota::default())),
     };
     log_attempt_end(runner.is_some(), ended.as_ref());
     drop(slot);
@@ -83,9 +83,9 @@ async fn run_attempt(
         Some(ending) => {
             node.metrics.count_ended_attempt(&summary.handler, &ending.result, began.elapsed());
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
-            let _ = node.ended_attempts.send(EndedAttempt { task: summary, ending });
+            let _ = node.ended_attempt_sender.send(EndedAttempt { task: summary, finished_attempt: ending });
         }
-        None => node.signals.notify_work(),
+        None => node.wake_signals.notify_work(),
     }
     node.running_attempts.remove(&control);
 }
@@ -93,7 +93,7 @@ async fn run_attempt(
 /// Runs the handler and forwards its log lines to the store, until both are complete.
 async fn run_handler(
     node: &Arc<Node>,
-    runner: &HandlerRunner,
+    runner: &RunnerWithTimeout,
     task: ClaimedTask,
     summary: &ClaimSummary,
     control: &AttemptControl,
@@ -102,9 +102,9 @@ async fn run_handler(
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
     let delivery = Delivery {
         task,
-        log: LogSink::new(sender, node.time_source.clone()),
+        log_sink: LogSink::new(sender, node.time_source.clone()),
         // A child token: a handler that cancels it stops only itself.
-        cancel: control.cancel_token().child_token(),
+        cancel_token: control.cancel_token().child_token(),
     };
     let handler_ended = CancellationToken::new();
     let handler_run = async {
@@ -120,13 +120,13 @@ async fn run_handler(
     let log_forwarding =
         node.log_writer.forward_lines(summary.seq, summary.fence, lines, handler_ended.clone());
     let (outcome, log_quota) = tokio::join!(handler_run, log_forwarding);
-    outcome.map(|outcome| build_ending(summary, outcome, log_quota))
+    outcome.map(|outcome| build_finished_attempt(summary, outcome, log_quota))
 }
 
 /// Runs the handler, or releases the task if a pause was set after its claim was requested.
 fn start_unless_paused(
     node: Arc<Node>,
-    runner: &HandlerRunner,
+    runner: &RunnerWithTimeout,
     delivery: Delivery,
     pause_version: PauseVersion,
 ) -> impl Future<Output = HandlerOutcome> + Send + 'static {
@@ -165,7 +165,7 @@ async fn run_until_ended_or_stopped(
     };
     let outcome = match ended {
         Some(ended) => Some(outcome_from_join(ended)),
-        None => await_cancelled_handler(&mut handle).await,
+        None => wait_for_cancelled_handler(&mut handle).await,
     };
     match (control.stop_reason(), outcome) {
         (None, Some(outcome)) => Some(outcome),
@@ -173,7 +173,7 @@ async fn run_until_ended_or_stopped(
         // A failure may just be the handler's reaction to the cancellation, so it does not count.
         (Some(StopReason::Draining), outcome) => {
             let keeps_outcome = |outcome: &HandlerOutcome| {
-                matches!(outcome.ended, AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. })
+                matches!(outcome.result, AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. })
             };
             Some(outcome.filter(keeps_outcome).unwrap_or_else(released_outcome))
         }
@@ -191,7 +191,9 @@ async fn run_until_ended_or_stopped(
 
 /// Waits a grace period for a cancelled handler, then drops it and waits another one for its cleanup. A handler that
 /// blocks its thread keeps running, but its writes are refused because its fence is stale.
-async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<HandlerOutcome>) -> Option<HandlerOutcome> {
+async fn wait_for_cancelled_handler(
+    handle: &mut AbortOnDropHandle<HandlerOutcome>,
+) -> Option<HandlerOutcome> {
     if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
         return Some(outcome_from_join(ended));
     }
@@ -240,14 +242,14 @@ fn log_attempt_end(is_loaded: bool, ending: Option<&FinishedAttempt>) {
                 event.load_success = is_loaded,
                 event.execution_success = false,
                 error,
-                "attempt failed"
+                "attempt failed; its task is retried unless the failure is final or no retries are left"
             );
         }
         Some(AttemptResult::Released) => {
             tracing::info!(
                 event.load_success = is_loaded,
                 event.execution_success = false,
-                "attempt released; its task runs again without a retry"
+                "attempt released; its task runs again, and no retry is counted"
             );
         }
         None => {

@@ -20,13 +20,13 @@ pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
     pub(crate) task: ClaimSummary,
-    pub(crate) ending: FinishedAttempt,
+    pub(crate) finished_attempt: FinishedAttempt,
 }
 
 impl EndedAttempt {
-    /// The error of a failed attempt.
+    /// Returns the error message of a failed attempt; `None` for any other result.
     pub(crate) fn error(&self) -> Option<&str> {
-        match &self.ending.result {
+        match &self.finished_attempt.result {
             AttemptResult::Failed { error, .. } => Some(error),
             AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. } | AttemptResult::Released => None,
         }
@@ -35,22 +35,22 @@ impl EndedAttempt {
 
 /// The outcome of an attempt whose task is released unfinished, without a retry.
 pub(crate) fn released_outcome() -> HandlerOutcome {
-    HandlerOutcome { ended: AttemptResult::Released, ..HandlerOutcome::done() }
+    HandlerOutcome { result: AttemptResult::Released, ..HandlerOutcome::succeeded() }
 }
 
 /// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up
 /// to the quota.
-pub(crate) fn build_ending(
+pub(crate) fn build_finished_attempt(
     task: &ClaimSummary,
     outcome: HandlerOutcome,
     mut allowance: LogQuota,
 ) -> FinishedAttempt {
-    let (ended, emits) = match outcome.ended {
+    let (ended, emits) = match outcome.result {
         AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. } => {
-            let emits =
-                check_attempt_result(task, &outcome.ended).and_then(|()| set_cause(task, outcome.emits));
+            let emits = check_result_limit(task, &outcome.result)
+                .and_then(|()| check_emits_and_set_cause(task, outcome.emitted_events));
             match emits {
-                Ok(emits) => (outcome.ended, emits),
+                Ok(emits) => (outcome.result, emits),
                 Err(error) => {
                     (AttemptResult::Failed { error, return_code: 1, retry_at: None, permanent: true }, vec![])
                 }
@@ -67,7 +67,7 @@ pub(crate) fn build_ending(
         ),
         AttemptResult::Released => (AttemptResult::Released, vec![]),
     };
-    let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit_line(line)).collect();
+    let logs = outcome.log_lines.into_iter().filter_map(|line| allowance.admit_line(line)).collect();
     FinishedAttempt {
         task: task.seq,
         fence: task.fence,
@@ -79,7 +79,7 @@ pub(crate) fn build_ending(
 }
 
 /// Checks the size of the result. A result that is too large fails the attempt without a retry.
-fn check_attempt_result(task: &ClaimSummary, ended: &AttemptResult) -> Result<(), String> {
+fn check_result_limit(task: &ClaimSummary, ended: &AttemptResult) -> Result<(), String> {
     match ended {
         AttemptResult::Succeeded { result: Some(result) } => {
             check_result_size(result.as_str().len(), task.max_result_bytes)
@@ -88,13 +88,13 @@ fn check_attempt_result(task: &ClaimSummary, ended: &AttemptResult) -> Result<()
     }
 }
 
-/// Sets the cause of each emitted event. An event that may not be emitted fails the attempt without a retry, because a
-/// retry would emit it again.
-fn set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+/// Checks the emitted events and sets their cause. An event that may not be emitted fails the attempt without a retry,
+/// because a retry would emit it again.
+fn check_emits_and_set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
     let depth = task.cause_depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_CAUSE_DEPTH {
         return Err(format!(
-            "event storm: {MAX_CAUSE_DEPTH} events have caused each other up to this one, and it may cause no more"
+            "event storm: the chain of causes has {MAX_CAUSE_DEPTH} events, so this attempt may not emit"
         ));
     }
     for emit in &emits {

@@ -58,7 +58,7 @@ impl BoundedRun {
 
 /// Returns the setup of a bounded run: those of its handlers that are registered with the same definition, and the
 /// registered routes and chains.
-pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
+pub(crate) fn restrict_setup_to_registered(setup: Setup, registered: Registration) -> Setup {
     let Registration {
         registrant: _,
         handlers: registered_defs,

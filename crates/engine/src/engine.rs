@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::CANCEL_GRACE;
-use crate::bounded_run::restrict_to_registered;
+use crate::bounded_run::restrict_setup_to_registered;
 use crate::clock::Clock;
 use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
@@ -30,14 +30,14 @@ use crate::{Settings, Setup, TaskChange, engine_events, pruner, rescuer, schedul
 const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a metrics scrape waits for the store to return the backlog.
-const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(2);
+const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why an emit was not acknowledged. A refused emit stored nothing. After a store error the events may or may not be
 /// stored; an idempotency key makes it safe to repeat the emit.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
     #[error(transparent)]
-    Refused(#[from] IdempotencyError),
+    IdempotencyRefused(#[from] IdempotencyError),
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
@@ -67,13 +67,13 @@ struct EngineInner {
 /// The running services, in groups that are stopped one after the other.
 struct ServiceSupervisor {
     /// Services that start new work: clock, scheduler, long-poll broker, pruner.
-    claiming: ServiceGroup,
+    claiming_services: ServiceGroup,
     /// Services that running attempts need: worker, rescuer, log writer, clock monitor.
-    executing: ServiceGroup,
+    executing_services: ServiceGroup,
     /// The sequencer, which serves producers.
-    journaling: ServiceGroup,
+    journaling_services: ServiceGroup,
     /// The observer, which serves readers of the journal until the end.
-    observing: ServiceGroup,
+    observing_services: ServiceGroup,
 }
 
 impl std::fmt::Debug for Engine {
@@ -94,9 +94,16 @@ impl Engine {
         let (log_writer, log_writer_service) = LogWriterHandle::new(store.clone(), metrics.clone());
         let (ended_attempts, ended_receiver) = mpsc::unbounded_channel();
         let (pull_broker, pull_requests) = LongPollBroker::new();
-        let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempts };
+        let parts = NodeParts {
+            store,
+            settings,
+            metrics,
+            log_writer,
+            pull_broker,
+            ended_attempt_sender: ended_attempts,
+        };
         let node = Arc::new(Node::new(parts, id, setup));
-        node.store.add_listener(node.signals.clone());
+        node.store.add_listener(node.wake_signals.clone());
         node.announce_capabilities().await?;
         if node.settings.services.rescuer {
             rescuer::rescue_tasks(&node).await?;
@@ -106,27 +113,33 @@ impl Engine {
         let [mut claiming, mut executing, mut journaling, mut observing] =
             std::array::from_fn(|_| ServiceGroup::default());
         let enabled = node.settings.services;
-        journaling.start("sequencer", |stop| sequencer.run(stop));
-        observing.start("observer", |stop| run_journal_filler(node.clone(), stop));
-        executing.start("log writer", |stop| log_writer_service.run(stop));
-        executing.start("clock monitor", |stop| monitor::run(node.clone(), stop));
-        executing.start("rescuer", |stop| rescuer::run(node.clone(), stop));
+        journaling.start_service("sequencer", |stop| sequencer.run(stop));
+        observing.start_service("observer", |stop| run_journal_filler(node.clone(), stop));
+        executing.start_service("log writer", |stop| log_writer_service.run(stop));
+        executing.start_service("clock monitor", |stop| monitor::run(node.clone(), stop));
+        executing.start_service("rescuer", |stop| rescuer::run(node.clone(), stop));
         if enabled.worker {
-            executing.start("attempt checks", |stop| rescuer::run_attempt_checks(node.clone(), stop));
-            executing.start("worker", |stop| Worker::new(node.clone(), ended_receiver).run(stop));
+            executing.start_service("attempt checks", |stop| rescuer::run_attempt_checks(node.clone(), stop));
+            executing.start_service("worker", |stop| Worker::new(node.clone(), ended_receiver).run(stop));
         }
-        claiming
-            .start("long-poll broker", |stop| LongPollService::new(node.clone(), pull_requests).run(stop));
+        claiming.start_service("long-poll broker", |stop| {
+            LongPollService::new(node.clone(), pull_requests).run(stop)
+        });
         if enabled.worker && enabled.scheduler {
-            claiming.start("scheduler", |stop| scheduler::run(node.clone(), stop));
+            claiming.start_service("scheduler", |stop| scheduler::run(node.clone(), stop));
         }
         if enabled.clock {
-            claiming.start("clock", |stop| Clock::new(node.clone()).run(stop));
+            claiming.start_service("clock", |stop| Clock::new(node.clone()).run(stop));
         }
         if enabled.pruner {
-            claiming.start("pruner", |stop| pruner::run(node.clone(), stop));
+            claiming.start_service("pruner", |stop| pruner::run(node.clone(), stop));
         }
-        let supervisor = Mutex::new(Some(ServiceSupervisor { claiming, executing, journaling, observing }));
+        let supervisor = Mutex::new(Some(ServiceSupervisor {
+            claiming_services: claiming,
+            executing_services: executing,
+            journaling_services: journaling,
+            observing_services: observing,
+        }));
         engine_events::publish_node_state(
             &*node.store,
             &node.settings,
@@ -203,7 +216,7 @@ impl Engine {
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
         node.metrics.set_slots(node.slots.total(), node.slots.busy_count());
-        let queues = match timeout(METRICS_READ_TIMEOUT, node.store.list_queues(None)).await {
+        let queues = match timeout(BACKLOG_READ_TIMEOUT, node.store.list_queues(None)).await {
             Ok(read) => read.inspect_err(|_| node.count_store_error()).ok(),
             Err(_) => None,
         };
@@ -250,14 +263,14 @@ impl Engine {
         let node = &self.inner.node;
         node.slots.close();
         self.publish_stopping().await;
-        supervisor.claiming.stop().await;
+        supervisor.claiming_services.stop().await;
         node.redrive_jobs.stop().await;
         if timeout(drain, wait_until_idle(node)).await.is_err() {
             tracing::info!(
                 ?drain,
                 "attempts are still running after the drain time; cancelling and releasing them"
             );
-            node.running_attempts.drain();
+            node.running_attempts.stop_all_attempts();
             // Cancelled attempts end within two grace periods; their log lines get a little more.
             if timeout(CANCEL_GRACE * 4, wait_until_idle(node)).await.is_err() {
                 tracing::warn!(
@@ -265,11 +278,11 @@ impl Engine {
                 );
             }
         }
-        supervisor.executing.stop().await;
-        supervisor.journaling.stop().await;
+        supervisor.executing_services.stop().await;
+        supervisor.journaling_services.stop().await;
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
-        supervisor.observing.stop().await;
-        if let Err(error) = node.store.leave_node(node.id(), node.time_source.now()).await {
+        supervisor.observing_services.stop().await;
+        if let Err(error) = node.store.remove_node(node.id(), node.time_source.now()).await {
             tracing::warn!(
                 %error,
                 "could not remove this node from the store; it is listed until its lease has expired"
@@ -281,7 +294,7 @@ impl Engine {
 /// Registers the setup in the store. A bounded run instead restricts its setup to the registered one.
 async fn reconcile_setup(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
     match settings.bounded_run {
-        Some(_) => Ok(restrict_to_registered(setup, store.read_merged_registration().await?)),
+        Some(_) => Ok(restrict_setup_to_registered(setup, store.read_merged_registration().await?)),
         None => {
             warn_of_lost_handlers(store, settings, &setup).await?;
             store
@@ -326,7 +339,7 @@ struct ServiceGroup {
 }
 
 impl ServiceGroup {
-    fn start<F>(&mut self, name: &'static str, service: impl FnOnce(CancellationToken) -> F)
+    fn start_service<F>(&mut self, name: &'static str, service: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {

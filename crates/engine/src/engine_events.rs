@@ -21,16 +21,16 @@ pub(crate) async fn publish_node_state(
     metrics: &Metrics,
     state: SchedulerState,
 ) {
-    publish(store, settings, metrics, EngineEvent::SchedulerStateChanged { state }).await;
+    publish_or_log(store, settings, metrics, EngineEvent::SchedulerStateChanged { state }).await;
 }
 
 /// Publishes that the node has stopped.
 pub(crate) async fn publish_node_closed(store: &dyn Store, settings: &Settings, metrics: &Metrics) {
-    publish(store, settings, metrics, EngineEvent::SchedulerClosed).await;
+    publish_or_log(store, settings, metrics, EngineEvent::SchedulerClosed).await;
 }
 
 /// Publishes an event; a failure is logged and does not affect the node.
-async fn publish(store: &dyn Store, settings: &Settings, metrics: &Metrics, event: EngineEvent) {
+async fn publish_or_log(store: &dyn Store, settings: &Settings, metrics: &Metrics, event: EngineEvent) {
     if settings.bounded_run.is_some() {
         return;
     }

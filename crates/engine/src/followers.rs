@@ -28,7 +28,7 @@ struct FollowerRegistry {
     without_key: Vec<FollowerEntry>,
     /// All followers have been notified of events up to this id.
     notified_until: EventId,
-    last_id: u64,
+    last_follower_id: u64,
 }
 
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl Followers {
     ) -> Follower {
         let mut waiting = self.lock_registry();
         let (wake, woken) = oneshot::channel();
-        waiting.last_id += 1;
-        let id = waiting.last_id;
+        waiting.last_follower_id += 1;
+        let id = waiting.last_follower_id;
         match find_unmatched() {
             None => drop(wake.send(after)),
             Some(passed) => {
@@ -97,7 +97,7 @@ impl Followers {
 
     /// Continues notifications after `begin`. Followers that may have missed an event before it are woken and read from
     /// the store.
-    pub(crate) fn restart_after(&self, begin: EventId) {
+    pub(crate) fn restart_notifications_after(&self, begin: EventId) {
         let mut waiting = self.lock_registry();
         waiting.notified_until = begin;
         let may_have_missed = |entry: &mut FollowerEntry| entry.after < begin;
@@ -181,7 +181,7 @@ mod tests {
             prev: None,
             kind: HandlingKey::new("a").unwrap(),
             key: Some(ObjectKey::new(key).unwrap()),
-            sub: None,
+            sub_object: None,
             value: Json::null(),
             context: Default::default(),
             tenant: Tenant::default(),
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn only_matching_followers_are_woken_and_all_cursors_advance() {
         let all = Arc::new(Followers::default());
-        all.restart_after(id(10));
+        all.restart_notifications_after(id(10));
         let join = |filter: &EventFilter| all.add(filter, id(10), || Some(id(10)));
         let (mut x, mut y, mut every) =
             (join(&key_filter("x")), join(&key_filter("y")), join(&EventFilter::default()));
@@ -246,7 +246,7 @@ mod tests {
         let mut behind = all.add(&key_filter("x"), id(5), || Some(id(5)));
         let mut also = all.add(&EventFilter::default(), id(5), || Some(id(5)));
         let mut ahead = all.add(&key_filter("x"), id(30), || Some(id(30)));
-        all.restart_after(id(30));
+        all.restart_notifications_after(id(30));
         assert!(is_woken(&mut behind) && is_woken(&mut also) && !is_woken(&mut ahead));
         assert_eq!((behind.stop_and_get_cursor(), also.stop_and_get_cursor()), (id(5), id(5)));
     }

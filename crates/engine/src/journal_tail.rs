@@ -14,30 +14,30 @@ const MAX_CACHED_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct JournalTail {
     begins_after: EventId,
-    extent: JournalRange,
+    journal_range: JournalRange,
     events: VecDeque<Arc<Event>>,
-    bytes: usize,
+    total_bytes: usize,
 }
 
 impl JournalTail {
     /// An empty tail that begins at the head of the journal.
-    pub(crate) fn starting_at(extent: JournalRange) -> Self {
-        Self { begins_after: extent.head, extent, events: VecDeque::new(), bytes: 0 }
+    pub(crate) fn starting_at(journal_range: JournalRange) -> Self {
+        Self { begins_after: journal_range.head, journal_range, events: VecDeque::new(), total_bytes: 0 }
     }
 
     /// The newest id of the tail.
     pub(crate) fn head(&self) -> EventId {
-        self.extent.head
+        self.journal_range.head
     }
 
     /// Appends a page that was read after the tail's head, and drops expired events and those over the limit.
     pub(crate) fn append_page(&mut self, page: EventPage) {
-        self.extent.head = page.scanned_up_to.max(self.extent.head);
+        self.journal_range.head = page.scanned_up_to.max(self.journal_range.head);
         for event in page.events {
-            self.bytes += event_size(&event);
+            self.total_bytes += event_size(&event);
             self.events.push_back(event);
         }
-        while self.events.len() > MAX_CACHED_EVENTS || self.bytes > MAX_CACHED_BYTES {
+        while self.events.len() > MAX_CACHED_EVENTS || self.total_bytes > MAX_CACHED_BYTES {
             self.drop_oldest();
         }
         self.drop_expired(page.journal_range.expired_up_to);
@@ -45,16 +45,16 @@ impl JournalTail {
 
     /// Drops events that have expired in the journal. A page that was read earlier may arrive later; it restores none.
     pub(crate) fn drop_expired(&mut self, forgotten: EventId) {
-        self.extent.expired_up_to = self.extent.expired_up_to.max(forgotten);
-        while self.events.front().is_some_and(|event| event.id <= self.extent.expired_up_to) {
+        self.journal_range.expired_up_to = self.journal_range.expired_up_to.max(forgotten);
+        while self.events.front().is_some_and(|event| event.id <= self.journal_range.expired_up_to) {
             self.drop_oldest();
         }
-        self.begins_after = self.begins_after.max(self.extent.expired_up_to);
+        self.begins_after = self.begins_after.max(self.journal_range.expired_up_to);
     }
 
     fn drop_oldest(&mut self) {
         if let Some(event) = self.events.pop_front() {
-            self.bytes = self.bytes.saturating_sub(event_size(&event));
+            self.total_bytes = self.total_bytes.saturating_sub(event_size(&event));
             self.begins_after = event.id;
         }
     }
@@ -68,13 +68,13 @@ impl JournalTail {
         until: Option<EventId>,
         limit: usize,
     ) -> Option<EventPage> {
-        if after < self.begins_after || after > self.extent.head {
+        if after < self.begins_after || after > self.journal_range.head {
             return None;
         }
-        let last = until.map_or(self.extent.head, |until| until.min(self.extent.head));
+        let last = until.map_or(self.journal_range.head, |until| until.min(self.journal_range.head));
         let first = self.events.partition_point(|event| event.id <= after);
         let mut page =
-            EventPage { events: vec![], scanned_up_to: last.max(after), journal_range: self.extent };
+            EventPage { events: vec![], scanned_up_to: last.max(after), journal_range: self.journal_range };
         for event in self.events.range(first..).take_while(|event| event.id <= last) {
             if page.events.len() == limit {
                 break;
@@ -114,7 +114,7 @@ mod tests {
             prev: None,
             kind: HandlingKey::new(kind).unwrap(),
             key: None,
-            sub: None,
+            sub_object: None,
             value: Json::null(),
             context: Default::default(),
             tenant: Tenant::default(),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn scanned_is_the_last_event_examined() {
+    fn scanned_up_to_is_the_last_examined_event() {
         let tail = tail();
         let only = EventFilter { kinds: vec![HandlingKey::new("b").unwrap()], ..EventFilter::default() };
         let found = tail.find_page(&only, id(10), None, 10).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_bounded() {
+    fn the_tail_caches_a_limited_number_of_events() {
         let mut tail = JournalTail::starting_at(JournalRange::default());
         for start in (0..MAX_CACHED_EVENTS as u64 * 2).step_by(1000) {
             tail.append_page(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));

@@ -66,7 +66,7 @@ pub use clock::DueQueue;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
 pub use pull::{LeasedTaskInfo, PullRequest};
-pub use redrive::{PreparedRedrive, Redrive, RedriveRefused, RedriveRequest, RedriveState};
+pub use redrive::{PreparedRedrive, RedriveError, RedriveRequest, RedriveState, RedriveStatus};
 pub use runner::{Delivery, HandlerOutcome, HandlerSpec, Runner};
 pub use schedule_run::ScheduleRunResult;
 pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};

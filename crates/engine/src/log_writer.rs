@@ -61,7 +61,7 @@ impl LogWriterHandle {
     }
 
     /// Notifies followers of lines that were stored without the writer: with an attempt's end, or by a pull worker.
-    pub(crate) fn notify_stored(&self) {
+    pub(crate) fn notify_lines_stored(&self) {
         increment_write_count(&self.write_count);
     }
 
@@ -162,28 +162,28 @@ impl LogWriter {
 /// The lines and bytes that an attempt has logged, against its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogQuota {
-    lines: usize,
-    bytes: usize,
+    used_lines: usize,
+    used_bytes: usize,
     /// The truncation mark was written; later lines are dropped.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl LogQuota {
     /// Returns the line as it is stored, the truncation mark in place of the first line over the limit, and nothing
     /// after that.
     pub(crate) fn admit_line(&mut self, line: LogLine) -> Option<LogLine> {
-        if self.is_cut {
+        if self.is_truncated {
             return None;
         }
         let line = LogLine { message: truncate_line(line.message), ..line };
-        let limit = if self.lines >= MAX_ATTEMPT_LINES {
+        let limit = if self.used_lines >= MAX_ATTEMPT_LINES {
             Some(format!("{MAX_ATTEMPT_LINES} lines"))
-        } else if self.bytes + line.message.len() > MAX_ATTEMPT_BYTES {
+        } else if self.used_bytes + line.message.len() > MAX_ATTEMPT_BYTES {
             Some(format!("{} MiB", MAX_ATTEMPT_BYTES >> 20))
         } else {
             None
         };
-        self.is_cut = limit.is_some();
+        self.is_truncated = limit.is_some();
         let line = limit.map(|limit| truncation_mark(line.time, &limit)).unwrap_or(line);
         self.count_line(&line);
         Some(line)
@@ -192,23 +192,24 @@ impl LogQuota {
     /// Counts a line that is already stored and was checked against the same limits.
     pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
         self.count_line(line);
-        self.is_cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
+        self.is_truncated |=
+            self.used_lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
     }
 
     fn count_line(&mut self, line: &LogLine) {
-        self.lines = self.lines.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(line.message.len());
+        self.used_lines = self.used_lines.saturating_add(1);
+        self.used_bytes = self.used_bytes.saturating_add(line.message.len());
     }
 
     pub(crate) fn is_used_up(&self) -> bool {
-        self.is_cut
+        self.is_truncated
     }
 
     /// Returns the quota of lines that were admitted but never reached the store.
-    pub(crate) fn refund(&mut self, lines: usize, bytes: usize) {
-        self.lines = self.lines.saturating_sub(lines);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        self.is_cut &= lines == 0;
+    pub(crate) fn refund_lines(&mut self, lines: usize, bytes: usize) {
+        self.used_lines = self.used_lines.saturating_sub(lines);
+        self.used_bytes = self.used_bytes.saturating_sub(bytes);
+        self.is_truncated &= lines == 0;
     }
 }
 
@@ -266,7 +267,7 @@ mod tests {
         (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(line("same"))));
         let lost: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("lost"))).collect();
         assert_eq!(lost.len(), 2);
-        quota.refund(lost.len(), lost.iter().map(|line| line.message.len()).sum());
+        quota.refund_lines(lost.len(), lost.iter().map(|line| line.message.len()).sum());
         let kept: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("kept"))).collect();
         assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
         assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));

@@ -24,14 +24,14 @@ pub struct Metrics {
     pub(crate) objects_pruned: Counter,
     emit_seconds: Histogram,
     start_latency: Histogram,
-    task_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
+    attempt_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
     tasks_ended: Family<TaskEndLabels, Counter>,
-    attempts: Family<AttemptLabels, Counter>,
+    ended_attempts: Family<AttemptLabels, Counter>,
     attempt_counters: AttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<BacklogLabels, Gauge>,
-    backlog_read: Gauge,
+    is_backlog_read: Gauge,
 }
 
 /// The number of ended attempts of all handlers, by how they ended.
@@ -102,26 +102,30 @@ impl Default for Metrics {
             objects_pruned: Counter::default(),
             emit_seconds: seconds_histogram(),
             start_latency: seconds_histogram(),
-            task_seconds: Family::new_with_constructor(seconds_histogram),
+            attempt_seconds: Family::new_with_constructor(seconds_histogram),
             tasks_ended: Family::default(),
-            attempts: Family::default(),
+            ended_attempts: Family::default(),
             attempt_counters: AttemptCounters::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
-            backlog_read: Gauge::default(),
+            is_backlog_read: Gauge::default(),
         };
-        new.register();
+        new.register_all();
         new
     }
 }
 
 impl Metrics {
-    fn register(&mut self) {
+    fn register_all(&mut self) {
         let registry = &mut self.registry;
         registry.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
         registry.register("tasks_ended", "Tasks that ended", self.tasks_ended.clone());
-        registry.register("task_attempts", "Attempts that ended, by how they ended", self.attempts.clone());
+        registry.register(
+            "task_attempts",
+            "Attempts that ended, by how they ended",
+            self.ended_attempts.clone(),
+        );
         registry.register("slots", "Attempts that may run at a time", self.slots.clone());
         registry.register("slots_busy", "Slots that are occupied by attempts", self.slots_busy.clone());
         registry.register(
@@ -129,7 +133,7 @@ impl Metrics {
             "Time from an emit until its events are durable",
             self.emit_seconds.clone(),
         );
-        registry.register("task_seconds", "Duration of attempts", self.task_seconds.clone());
+        registry.register("task_seconds", "Duration of attempts", self.attempt_seconds.clone());
         let latency = "Time from the journaling of an event to the start of its first attempt";
         registry.register("start_latency_seconds", latency, self.start_latency.clone());
         registry.register("store_errors", "Store calls that failed", self.store_errors.clone());
@@ -138,7 +142,7 @@ impl Metrics {
         registry.register("objects_pruned", pruned, self.objects_pruned.clone());
         registry.register("backlog_tasks", "Active tasks, by state", self.backlog.clone());
         let read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
-        registry.register("backlog_read", read, self.backlog_read.clone());
+        registry.register("backlog_read", read, self.is_backlog_read.clone());
     }
 
     /// The Prometheus text format (OpenMetrics). The gauges of slots and backlog have their last values;
@@ -180,10 +184,10 @@ impl Metrics {
         };
         counter.inc();
         let handler = HandlerNameLabel(handler.clone());
-        self.task_seconds
+        self.attempt_seconds
             .get_or_create(&HandlerLabels { handler: handler.clone() })
             .observe(time.as_secs_f64());
-        self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
+        self.ended_attempts.get_or_create(&AttemptLabels { handler, end }).inc();
     }
 
     /// Counts a task if it has ended.
@@ -205,7 +209,7 @@ impl Metrics {
 
     /// Sets the backlog gauges from the store's queues, summed over all tenants of a handler; `None` clears them.
     pub(crate) fn set_backlog(&self, queues: Option<&[QueueView]>) {
-        self.backlog_read.set(i64::from(queues.is_some()));
+        self.is_backlog_read.set(i64::from(queues.is_some()));
         let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();
         for queue in queues.unwrap_or_default() {
             for (state, count) in [

@@ -48,8 +48,8 @@ pub(crate) struct Node {
     pub(crate) lease_cache: LeaseCache,
     pub(crate) redrive_jobs: RedriveJobs,
     /// Sends ended attempts to the worker.
-    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
-    pub(crate) signals: Arc<WakeSignals>,
+    pub(crate) ended_attempt_sender: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) wake_signals: Arc<WakeSignals>,
     /// Wakes the check that running attempts still own their tasks.
     pub(crate) attempt_check_requested: Notify,
     /// Wakes the clock: a rule was lifted.
@@ -70,12 +70,12 @@ pub(crate) struct NodeParts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log_writer: LogWriterHandle,
     pub(crate) pull_broker: LongPollBroker,
-    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) ended_attempt_sender: mpsc::UnboundedSender<EndedAttempt>,
 }
 
 impl Node {
     pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
-        let signals = Arc::new(WakeSignals::new());
+        let wake_signals = Arc::new(WakeSignals::new());
         let bound = parts.settings.bounded_run.as_ref();
         let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
         let slots = Slots::new(slots, bound.map(|bound| bound.max_attempts));
@@ -83,7 +83,7 @@ impl Node {
         Self {
             started_at: parts.settings.time_source.now(),
             time_source: parts.settings.time_source.clone(),
-            observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
+            observer: Observer::new(parts.store.clone(), parts.metrics.clone(), wake_signals.clone()),
             store: parts.store,
             settings: parts.settings,
             metrics: parts.metrics,
@@ -95,8 +95,8 @@ impl Node {
             pull_broker: parts.pull_broker,
             lease_cache: LeaseCache::default(),
             redrive_jobs: RedriveJobs::default(),
-            ended_attempts: parts.ended_attempts,
-            signals,
+            ended_attempt_sender: parts.ended_attempt_sender,
+            wake_signals,
             attempt_check_requested: Notify::new(),
             rule_lifted: Notify::new(),
             is_saturated: watch::Sender::new(false),
@@ -123,7 +123,7 @@ impl Node {
     pub(crate) fn apply_setup(&self, setup: Setup) {
         self.active_setup.store(Arc::new(ActiveSetup::new(setup, self.settings.bounded_run.as_ref())));
         self.setup_changed.send_replace(());
-        self.signals.notify_work();
+        self.wake_signals.notify_work();
     }
 
     /// Notifies of each new setup.
@@ -152,7 +152,7 @@ impl Node {
     ) {
         for task in claims.tasks.drain(..) {
             attempt::start_attempt(self, task, reserved.take_slot(), pause_version);
-            self.slots.record_started();
+            self.slots.record_attempt_started();
         }
     }
 
@@ -163,17 +163,17 @@ impl Node {
         finished: &FinishReceipt,
         at: Timestamp,
     ) {
-        let EndedAttempt { task, ending } = ended;
+        let EndedAttempt { task, finished_attempt: ending } = ended;
         self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
         // The journal first, so that a watcher that is notified of the change finds its events there.
         if let Some(last) = finished.emitted.last() {
-            self.signals.advance_journal_head(last.id);
+            self.wake_signals.advance_journal_head(last.id);
         }
         self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
-        self.task_changes.notify_created(&ending.emitted_events, &finished.emitted, at);
+        self.task_changes.notify_tasks_created(&ending.emitted_events, &finished.emitted, at);
         if !ending.log_lines.is_empty() {
-            self.log_writer.notify_stored();
+            self.log_writer.notify_lines_stored();
         }
     }
 
@@ -236,11 +236,11 @@ pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
     /// The handlers whose tasks this node claims.
     runnable_handlers: Arc<BTreeSet<HandlerName>>,
-    runners: HashMap<HandlerName, HandlerRunner>,
+    runners: HashMap<HandlerName, RunnerWithTimeout>,
 }
 
 /// How a handler is run on this node.
-pub(crate) struct HandlerRunner {
+pub(crate) struct RunnerWithTimeout {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) timeout: Duration,
 }
@@ -250,7 +250,7 @@ impl ActiveSetup {
         let own_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
         let runners = own_handlers.filter_map(|spec| {
             let runner = spec.runner.clone()?;
-            Some((spec.def.name.clone(), HandlerRunner { runner, timeout: spec.timeout }))
+            Some((spec.def.name.clone(), RunnerWithTimeout { runner, timeout: spec.timeout }))
         });
         let runners: HashMap<_, _> = runners.collect();
         let is_included = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
@@ -259,7 +259,7 @@ impl ActiveSetup {
     }
 
     /// Finds the runner of a handler; `None` if this node does not run the handler.
-    pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
+    pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&RunnerWithTimeout> {
         self.runners.get(handler)
     }
 

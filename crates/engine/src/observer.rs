@@ -33,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a reader waits for the filler to catch up before it reads from the store.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
 /// The number of events that the filler reads at a time.
-const READ_BATCH: usize = 2_000;
+const FILLER_READ_BATCH: usize = 2_000;
 
 /// Reads the journal for its followers: from memory near the head, from the store otherwise.
 pub struct Observer {
@@ -45,7 +45,7 @@ pub struct Observer {
     filled_until: watch::Sender<EventId>,
     followers: Arc<Followers>,
     /// The number of followers that wait for new events.
-    waiting_followers: AtomicUsize,
+    waiting_follower_count: AtomicUsize,
     last_read_at: Mutex<Instant>,
     filler_wakeup: Notify,
     stop_completed: CancellationToken,
@@ -66,7 +66,7 @@ impl Observer {
             signals,
             filled_until: watch::Sender::new(EventId::ZERO),
             followers: Arc::default(),
-            waiting_followers: AtomicUsize::new(0),
+            waiting_follower_count: AtomicUsize::new(0),
             last_read_at: Mutex::new(Instant::now()),
             filler_wakeup: Notify::new(),
             stop_completed: CancellationToken::new(),
@@ -116,7 +116,7 @@ impl Observer {
     }
 
     /// Reads from the store where the journal begins and ends.
-    pub async fn read_extent(&self) -> Result<JournalRange, StoreError> {
+    pub async fn read_journal_range(&self) -> Result<JournalRange, StoreError> {
         self.metrics.journal_reads.inc();
         self.store.read_journal_range().await.inspect_err(|_| self.count_store_error())
     }
@@ -126,7 +126,7 @@ impl Observer {
         if !self.has_tail() {
             return Ok(());
         }
-        let forgotten = self.read_extent().await?.expired_up_to;
+        let forgotten = self.read_journal_range().await?.expired_up_to;
         if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
             tail.drop_expired(forgotten);
         }
@@ -136,11 +136,11 @@ impl Observer {
     /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
     /// the future is dropped. Costs nothing while nothing matches.
     pub async fn wait_for_match(&self, filter: &EventFilter, after: &mut EventId) {
-        let _waiting = WaitingFollower::new(self);
+        let _waiting = WaitingFollowerGuard::new(self);
         self.record_read();
         let from = *after;
         let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
-        FollowerCursor { follower, cursor: after }.follower.wait_until_woken().await;
+        FollowerCursorGuard { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
     /// The id up to which no event of the tail matches. `None`: an event matches, or the tail begins after `after`.
@@ -169,7 +169,7 @@ impl Observer {
             loop {
                 self.filler_wakeup.notified().await;
                 loop {
-                    if let Err(error) = self.fill_while_read(&mut backoff).await {
+                    if let Err(error) = self.fill_tail_while_read(&mut backoff).await {
                         tracing::debug!(%error, "could not read the journal for followers; retrying");
                         sleep(backoff.next_delay()).await;
                     }
@@ -190,18 +190,18 @@ impl Observer {
         self.stop_completed.cancel();
     }
 
-    async fn fill_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
+    async fn fill_tail_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
         let mut head_changes = self.signals.journal_head.subscribe();
         if !self.has_tail() {
-            let extent = self.read_extent().await?;
+            let extent = self.read_journal_range().await?;
             self.signals.advance_journal_head(extent.head);
             self.set_tail(Some(JournalTail::starting_at(extent)));
-            self.followers.restart_after(extent.head);
+            self.followers.restart_notifications_after(extent.head);
             self.filled_until.send_replace(extent.head);
         }
         while self.has_readers() {
             head_changes.borrow_and_update();
-            self.read_to_head().await?;
+            self.fill_tail_to_head().await?;
             backoff.reset();
             // A lost signal does no harm: the next read follows soon.
             let _ = timeout(POLL_INTERVAL, head_changes.changed()).await;
@@ -210,12 +210,17 @@ impl Observer {
     }
 
     /// Reads until the head is reached.
-    async fn read_to_head(&self) -> Result<(), StoreError> {
+    async fn fill_tail_to_head(&self) -> Result<(), StoreError> {
         loop {
             let after = *self.filled_until.borrow();
             let everything = EventFilter::default();
-            let read =
-                JournalQuery { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
+            let read = JournalQuery {
+                after,
+                until: None,
+                filter: everything,
+                limit: FILLER_READ_BATCH,
+                backwards: false,
+            };
             let page = self.read_from_store(read).await?;
             let head = page.journal_range.head;
             let filled = page.scanned_up_to.max(after);
@@ -259,7 +264,7 @@ impl Observer {
 
     /// Drops the tail and wakes all followers, which then read from the store.
     fn drop_tail(&self) {
-        self.followers.restart_after(EventId::ZERO);
+        self.followers.restart_notifications_after(EventId::ZERO);
         self.set_tail(None);
     }
 
@@ -277,34 +282,34 @@ impl Observer {
 
     fn has_readers(&self) -> bool {
         let read_at = *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting_followers.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
+        self.waiting_follower_count.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
     }
 }
 
 /// A follower that writes its cursor back however its wait ends.
-struct FollowerCursor<'a> {
+struct FollowerCursorGuard<'a> {
     follower: Follower,
     cursor: &'a mut EventId,
 }
 
-impl Drop for FollowerCursor<'_> {
+impl Drop for FollowerCursorGuard<'_> {
     fn drop(&mut self) {
         *self.cursor = self.follower.stop_and_get_cursor().max(*self.cursor);
     }
 }
 
 /// Counts a follower for as long as it waits.
-struct WaitingFollower<'a>(&'a Observer);
+struct WaitingFollowerGuard<'a>(&'a Observer);
 
-impl<'a> WaitingFollower<'a> {
+impl<'a> WaitingFollowerGuard<'a> {
     fn new(observer: &'a Observer) -> Self {
-        observer.waiting_followers.fetch_add(1, Ordering::AcqRel);
+        observer.waiting_follower_count.fetch_add(1, Ordering::AcqRel);
         Self(observer)
     }
 }
 
-impl Drop for WaitingFollower<'_> {
+impl Drop for WaitingFollowerGuard<'_> {
     fn drop(&mut self) {
-        self.0.waiting_followers.fetch_sub(1, Ordering::AcqRel);
+        self.0.waiting_follower_count.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -5,8 +5,8 @@ use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
 use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage, OrderReceipt,
-    OrderRefusal, OrderView, StoreError,
+    ChainView, OrderBatch, OrderBatchError, OrderCommand, OrderCursor, OrderError, OrderPage, OrderReceipt,
+    OrderView, StoreError,
 };
 
 use crate::Engine;
@@ -21,18 +21,18 @@ impl Engine {
     pub async fn add_orders(
         &self,
         batch: impl Into<OrderBatch>,
-    ) -> Result<Result<OrderReceipt, OrderBatchRefusal>, StoreError> {
+    ) -> Result<Result<OrderReceipt, OrderBatchError>, StoreError> {
         let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
             Ok(receipt) if !receipt.repeated => receipt,
             answer => return Ok(answer),
         };
         if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
-            self.node().signals.advance_journal_head(newest);
+            self.node().wake_signals.advance_journal_head(newest);
         }
         for added in receipt.orders.iter().rev().take(MAX_NOTIFIED_ORDERS) {
             self.notify_order_step(&added.tenant, &added.order).await;
         }
-        self.node().signals.notify_work();
+        self.node().wake_signals.notify_work();
         Ok(Ok(receipt))
     }
 
@@ -72,7 +72,7 @@ impl Engine {
         tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
-    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+    ) -> Result<Result<(), OrderError>, StoreError> {
         let result = self.store().apply_order_command(tenant, key, command, self.now()).await?;
         if result.is_ok() {
             self.notify_order_step(tenant, key).await;
@@ -92,11 +92,11 @@ impl Engine {
         &self,
         chain: &ChainPath,
         stopped: bool,
-    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+    ) -> Result<Result<(), OrderError>, StoreError> {
         let result = self.store().set_chain_stopped(chain, stopped, self.now()).await?;
         if result.is_ok() {
             if stopped {
-                self.node().start_gate.pause(Pause::Chain(chain.clone())).await;
+                self.node().start_gate.apply_pause(Pause::Chain(chain.clone())).await;
             }
             self.wake_services();
         }
@@ -109,11 +109,11 @@ impl Engine {
         chain: &ChainPath,
         node: &ChainNodeId,
         action: ChainNodeAction,
-    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+    ) -> Result<Result<(), OrderError>, StoreError> {
         let result = self.store().set_chain_node_action(chain, node, action, self.now()).await?;
         if result.is_ok() {
             if action == ChainNodeAction::Stop {
-                self.node().start_gate.pause(Pause::ChainNode(chain.clone(), node.clone())).await;
+                self.node().start_gate.apply_pause(Pause::ChainNode(chain.clone(), node.clone())).await;
             }
             self.wake_services();
         }

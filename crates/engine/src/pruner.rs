@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 
-/// How often it prunes when nothing is left to delete.
+/// The interval between two prunes when nothing is left to delete.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
 /// The pause between two batches.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
@@ -73,7 +73,7 @@ mod tests {
         let (node, everything) = (engine.node(), EventFilter::default());
         let page =
             async |after: EventId| engine.observer().read_page(&everything, after, None, 5000).await.unwrap();
-        let begin = engine.observer().read_extent().await.unwrap().head;
+        let begin = engine.observer().read_journal_range().await.unwrap().head;
         while !node.observer.has_tail() {
             page(begin).await;
             tokio::task::yield_now().await;
@@ -90,11 +90,7 @@ mod tests {
         assert!((1..2500).contains(&last), "{last}");
         for index in [0, last - 1, last, last + 1, 2999] {
             let page = page(ids[index]).await;
-            assert_eq!(
-                page.journal_range.is_torn(ids[index]),
-                index < last,
-                "{index}, forgotten up to {last}"
-            );
+            assert_eq!(page.journal_range.is_torn(ids[index]), index < last, "{index}, expired up to {last}");
             assert_eq!(page.journal_range.expired_up_to, forgotten);
         }
         engine.stop(Duration::ZERO).await;

@@ -59,12 +59,12 @@ async fn sweep_repeatedly(node: Arc<Node>) {
 }
 
 async fn sweep_once(node: &Arc<Node>, guard: &mut RescueGuard, requested: Instant) -> Result<(), StoreError> {
-    if !node.store.heartbeat(node.id(), node.time_source.now()).await? {
-        rejoin(node).await?;
+    if !node.store.record_heartbeat(node.id(), node.time_source.now()).await? {
+        rejoin_as_new_node(node).await?;
     } else if !node.is_announced() {
         node.announce_or_retry_later().await;
     }
-    guard.record_answer(requested, Instant::now());
+    guard.record_heartbeat_answer(requested, Instant::now());
     node.running_attempts.stop_lost_attempts(&*node.store).await?;
     if node.settings.services.rescuer && guard.may_rescue(Instant::now()) {
         rescue_tasks(node).await?;
@@ -74,22 +74,22 @@ async fn sweep_once(node: &Arc<Node>, guard: &mut RescueGuard, requested: Instan
 
 /// Joins again after this node was declared dead and its tasks were given to others. The check of running attempts that
 /// follows ends those that lost their task; tasks claimed since then still belong to this node.
-async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
+async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!(
         lease = ?node.settings.lease,
         "this node sent no heartbeat for longer than the lease and was declared dead; it joins again, and its attempts \
          whose tasks were given to other nodes are cancelled"
     );
     node.set_id(node.store.join_node(&node.settings.node_name, node.time_source.now()).await?);
-    register_again(node).await?;
+    register_setup_if_expired(node).await?;
     node.announce_or_retry_later().await;
-    node.signals.notify_work();
+    node.wake_signals.notify_work();
     Ok(())
 }
 
 /// Registers the setup again if the registration has expired while this node was away. An existing registration is left
 /// as it is, because other nodes may have changed it since.
-async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
+async fn register_setup_if_expired(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
     if settings.bounded_run.is_some() || store.list_registrants().await?.contains(&settings.registration_name)
     {
@@ -105,14 +105,14 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     }
     let at = node.time_source.now();
     // Pull workers whose leases began before this start, or expired by a step of the clock, get a full lease to renew.
-    let began = node.started_at.max(node.time_source.restarted_at());
+    let began = node.started_at.max(node.time_source.time_reset_at());
     let had_time_to_renew = at.duration_since(began) >= node.settings.lease;
     let workers_since = if had_time_to_renew { Timestamp::MIN } else { began };
     // A bounded run may not know all handlers, so it parks no tasks.
     let missing = node.settings.bounded_run.is_none();
     let sweep =
-        RescueSweep { node_timeout: node.settings.lease, leased_since: workers_since, park_missing: missing };
-    let RescueReport { freed_tasks: tasks, parked_missing: missing } = node.store.rescue(sweep, at).await?;
+        RescueSweep { node_timeout: node.settings.lease, leased_since: workers_since, mark_missing: missing };
+    let RescueReport { freed_tasks: tasks, marked_missing: missing } = node.store.rescue(sweep, at).await?;
     if missing > 0 {
         tracing::warn!(
             tasks = missing,
@@ -122,7 +122,7 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     }
     if !tasks.is_empty() {
         tracing::warn!(tasks = tasks.len(), "tasks of dead nodes or workers were freed; they run again");
-        node.signals.notify_work();
+        node.wake_signals.notify_work();
     }
     if node.task_changes.has_subscribers() {
         for (id, _) in &tasks {
@@ -139,29 +139,29 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
 #[derive(Debug)]
 struct RescueGuard {
     lease: Duration,
-    last_answer: Instant,
-    has_failed: bool,
+    last_answer_at: Instant,
+    has_store_failed: bool,
     rescue_allowed_from: Instant,
 }
 
 impl RescueGuard {
     fn new(now: Instant, lease: Duration) -> Self {
-        Self { lease, last_answer: now, has_failed: false, rescue_allowed_from: now }
+        Self { lease, last_answer_at: now, has_store_failed: false, rescue_allowed_from: now }
     }
 
     fn record_failure(&mut self) {
-        self.has_failed = true;
+        self.has_store_failed = true;
     }
 
     /// Records that the store answered a heartbeat. If it had failed, or did not answer for half a lease, the
     /// heartbeats of other nodes may be missing too, and rescues wait for a lease.
-    fn record_answer(&mut self, requested: Instant, now: Instant) {
+    fn record_heartbeat_answer(&mut self, requested: Instant, now: Instant) {
         let is_slow = now.duration_since(requested) > self.lease / 2;
-        let is_overdue = now.duration_since(self.last_answer) > self.lease / 2;
-        if std::mem::take(&mut self.has_failed) || is_slow || is_overdue {
+        let is_overdue = now.duration_since(self.last_answer_at) > self.lease / 2;
+        if std::mem::take(&mut self.has_store_failed) || is_slow || is_overdue {
             self.rescue_allowed_from = now + self.lease;
         }
-        self.last_answer = now;
+        self.last_answer_at = now;
     }
 
     fn may_rescue(&self, now: Instant) -> bool {
@@ -174,15 +174,15 @@ mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(30);
-    const SWEEP: Duration = Duration::from_secs(5);
+    const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
     #[test]
     fn a_store_that_answers_allows_rescues() {
         let start = Instant::now();
         let mut guard = RescueGuard::new(start, LEASE);
         for sweep in 1..10 {
-            let now = start + SWEEP * sweep;
-            guard.record_answer(now, now);
+            let now = start + SWEEP_INTERVAL * sweep;
+            guard.record_heartbeat_answer(now, now);
             assert!(guard.may_rescue(now));
         }
     }
@@ -192,10 +192,10 @@ mod tests {
         let start = Instant::now();
         let mut guard = RescueGuard::new(start, LEASE);
         guard.record_failure();
-        let back = start + SWEEP;
-        guard.record_answer(back, back);
+        let back = start + SWEEP_INTERVAL;
+        guard.record_heartbeat_answer(back, back);
         assert!(!guard.may_rescue(back));
-        let later = back + LEASE - SWEEP;
+        let later = back + LEASE - SWEEP_INTERVAL;
         assert!(!guard.may_rescue(later));
         assert!(guard.may_rescue(back + LEASE));
     }
@@ -205,7 +205,7 @@ mod tests {
         let start = Instant::now();
         let mut guard = RescueGuard::new(start, LEASE);
         let woken = start + LEASE * 10;
-        guard.record_answer(woken, woken);
+        guard.record_heartbeat_answer(woken, woken);
         assert!(!guard.may_rescue(woken));
     }
 }

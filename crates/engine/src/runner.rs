@@ -50,59 +50,59 @@ impl fmt::Debug for dyn Runner {
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub task: ClaimedTask,
-    pub log: LogSink,
+    pub log_sink: LogSink,
     /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
-    pub cancel: CancellationToken,
+    pub cancel_token: CancellationToken,
 }
 
 /// How an attempt ended, and what commits with its end.
 #[derive(Clone, Debug)]
 pub struct HandlerOutcome {
-    pub ended: AttemptResult,
+    pub result: AttemptResult,
     /// The health of the target behind the handler, as far as this attempt shows. None: the handler has no target.
     pub target_health: Option<TargetHealth>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
-    pub emits: Vec<NewEvent>,
-    pub logs: Vec<LogLine>,
+    pub emitted_events: Vec<NewEvent>,
+    pub log_lines: Vec<LogLine>,
 }
 
 impl HandlerOutcome {
-    pub fn done() -> Self {
+    pub fn succeeded() -> Self {
         Self {
-            ended: AttemptResult::Succeeded { result: None },
+            result: AttemptResult::Succeeded { result: None },
             target_health: None,
-            emits: vec![],
-            logs: vec![],
+            emitted_events: vec![],
+            log_lines: vec![],
         }
     }
 
     /// A failure that is retried.
     pub fn failed(error: impl Into<String>) -> Self {
-        Self::failed_with_code(1, error)
+        Self::failed_with_return_code(1, error)
     }
 
     /// A failure that is retried, with the return code of a command or a target.
-    pub fn failed_with_code(code: i64, error: impl Into<String>) -> Self {
-        let ended = AttemptResult::Failed {
+    pub fn failed_with_return_code(code: i64, error: impl Into<String>) -> Self {
+        let result = AttemptResult::Failed {
             error: error.into(),
             return_code: code,
             retry_at: None,
             permanent: false,
         };
-        Self { ended, target_health: None, emits: vec![], logs: vec![] }
+        Self { result, target_health: None, emitted_events: vec![], log_lines: vec![] }
     }
 }
 
 /// Takes log lines while an attempt runs. Lines reach the store in order, in batches.
 #[derive(Clone, Debug)]
 pub struct LogSink {
-    lines: tokio::sync::mpsc::Sender<LogLine>,
+    line_sender: tokio::sync::mpsc::Sender<LogLine>,
     time_source: Arc<TimeSource>,
 }
 
 impl LogSink {
-    pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
-        Self { lines, time_source: time }
+    pub fn new(line_sender: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
+        Self { line_sender, time_source: time }
     }
 
     /// The time source of the attempt.
@@ -117,6 +117,6 @@ impl LogSink {
     /// Adds a line, waiting while the store is behind.
     pub async fn write_line(&self, time: Timestamp, level: LogLevel, message: String) {
         // The receiver is dropped only when the attempt has ended; then its log is closed.
-        let _ = self.lines.send(LogLine { time, level, message }).await;
+        let _ = self.line_sender.send(LogLine { time, level, message }).await;
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum StopReason {
 pub(crate) struct AttemptControl {
     task_seq: TaskSeq,
     fence: i64,
-    cancel: CancellationToken,
+    cancel_token: CancellationToken,
     stop_reason: OnceLock<StopReason>,
 }
 
@@ -33,7 +33,7 @@ impl AttemptControl {
     /// Requests that the attempt ends. The first reason counts.
     pub(crate) fn request_stop(&self, reason: StopReason) {
         let _ = self.stop_reason.set(reason);
-        self.cancel.cancel();
+        self.cancel_token.cancel();
     }
 
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
@@ -42,7 +42,7 @@ impl AttemptControl {
 
     /// Cancelled when the attempt is to end.
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
-        &self.cancel
+        &self.cancel_token
     }
 }
 
@@ -59,7 +59,7 @@ impl RunningAttempts {
         let control = Arc::new(AttemptControl {
             task_seq: task.seq,
             fence: task.fence,
-            cancel: CancellationToken::new(),
+            cancel_token: CancellationToken::new(),
             stop_reason: OnceLock::new(),
         });
         let mut attempts = self.lock_attempts();
@@ -80,7 +80,7 @@ impl RunningAttempts {
     }
 
     /// Stops all attempts and those of claims that are still under way, so that their tasks are released.
-    pub(crate) fn drain(&self) {
+    pub(crate) fn stop_all_attempts(&self) {
         let attempts = self.lock_attempts();
         self.is_draining.store(true, Ordering::Release);
         for control in attempts.values() {

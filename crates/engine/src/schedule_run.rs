@@ -2,8 +2,8 @@
 
 use pointsman_core::fire::FireAction;
 use pointsman_core::store::{
-    AddedOrder, EmitBatch, IdempotencyError, IdempotencyKey, NewCollectionRun, NewOrder, OrderBatch,
-    OrderBatchRefusal, OrderRefusal, RunReceipt, RunRefusal, SequencedEvent,
+    AddedOrder, CollectionRunError, CollectionRunReceipt, EmitBatch, IdempotencyError, IdempotencyKey,
+    NewCollectionRun, NewOrder, OrderBatch, OrderBatchError, OrderError, SequencedEvent,
 };
 use pointsman_core::{EventId, NewEvent, ScheduleName};
 use serde::Deserialize;
@@ -14,9 +14,9 @@ use crate::{EmitError, Engine};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
     Event(EventId),
-    Task(RunReceipt),
+    Task(CollectionRunReceipt),
     /// An order, or why it could not be added: its chain does not exist, or an order of that id is running.
-    Order(Result<AddedOrder, OrderRefusal>),
+    Order(Result<AddedOrder, OrderError>),
 }
 
 /// The recorded response to a run. Its form shows what was created, because the schedule may have changed since.
@@ -25,7 +25,7 @@ pub enum ScheduleRunResult {
 enum RecordedScheduleRun {
     Events(Vec<SequencedEvent>),
     Orders(Vec<AddedOrder>),
-    Task(RunReceipt),
+    Task(CollectionRunReceipt),
 }
 
 impl RecordedScheduleRun {
@@ -35,7 +35,9 @@ impl RecordedScheduleRun {
             Self::Orders(orders) => {
                 orders.into_iter().next().map(|added| ScheduleRunResult::Order(Ok(added)))
             }
-            Self::Task(task) => Some(ScheduleRunResult::Task(RunReceipt { repeated: true, ..task })),
+            Self::Task(task) => {
+                Some(ScheduleRunResult::Task(CollectionRunReceipt { repeated: true, ..task }))
+            }
         }
     }
 }
@@ -79,7 +81,7 @@ impl Engine {
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(used) = idempotency else { return Ok(None) };
         let recorded = self.store().find_idempotency_record(used.clone()).await.map_err(EmitError::Store)?;
-        let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
+        let Some(text) = recorded.map_err(EmitError::IdempotencyRefused)? else { return Ok(None) };
         let result = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
         result.map(Some).ok_or_else(|| IdempotencyError::Conflict(used.key.clone()).into())
     }
@@ -103,8 +105,8 @@ impl Engine {
                 let repeated = result.repeated;
                 Ok(Some((ScheduleRunResult::Task(result), repeated)))
             }
-            Err(RunRefusal::NoSuchCollection(_)) => Ok(None),
-            Err(RunRefusal::Idempotency(conflict)) => Err(conflict.into()),
+            Err(CollectionRunError::NoSuchCollection(_)) => Ok(None),
+            Err(CollectionRunError::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 
@@ -120,10 +122,10 @@ impl Engine {
                 let added = receipt.orders.into_iter().next();
                 Ok(added.map(|added| (ScheduleRunResult::Order(Ok(added)), receipt.repeated)))
             }
-            Err(OrderBatchRefusal::Order(_, refused)) => {
+            Err(OrderBatchError::Order(_, refused)) => {
                 Ok(Some((ScheduleRunResult::Order(Err(refused)), false)))
             }
-            Err(OrderBatchRefusal::Idempotency(conflict)) => Err(conflict.into()),
+            Err(OrderBatchError::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 }

@@ -16,10 +16,10 @@ use crate::node::Node;
 const LOOK_AHEAD_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(schedule_ahead(node)).await;
+    stop.run_until_cancelled(schedule_tasks_ahead(node)).await;
 }
 
-async fn schedule_ahead(node: Arc<Node>) {
+async fn schedule_tasks_ahead(node: Arc<Node>) {
     let mut saturated = node.is_saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()

@@ -27,9 +27,9 @@ use crate::node::Node;
 use crate::slots::ReservedSlots;
 
 /// The maximum load of one transaction.
-const MAX_BATCH: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
+const MAX_BATCH_LOAD: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
 /// The maximum load that may wait in the queue.
-const MAX_WAITING: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
+const MAX_WAITING_LOAD: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
 /// A batch waits for as many emissions as the last one had, for at most this fraction of the last commit's duration:
 /// its producers may have disconnected.
@@ -88,7 +88,7 @@ fn event_size(event: &NewEvent) -> usize {
 #[derive(Debug)]
 struct LoadReservation {
     load: EmissionLoad,
-    total: Arc<Mutex<EmissionLoad>>,
+    waiting_load: Arc<Mutex<EmissionLoad>>,
 }
 
 impl LoadReservation {
@@ -97,17 +97,17 @@ impl LoadReservation {
     fn try_reserve(total: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
         let mut waiting = total.lock().unwrap_or_else(PoisonError::into_inner);
         let new_total = waiting.plus(load);
-        if !new_total.fits_into(MAX_WAITING) && *waiting != EmissionLoad::EMPTY {
+        if !new_total.fits_into(MAX_WAITING_LOAD) && *waiting != EmissionLoad::EMPTY {
             return None;
         }
         *waiting = new_total;
-        Some(Self { load, total: total.clone() })
+        Some(Self { load, waiting_load: total.clone() })
     }
 }
 
 impl Drop for LoadReservation {
     fn drop(&mut self) {
-        let mut waiting = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting_load.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting = waiting.minus(self.load);
     }
 }
@@ -117,14 +117,14 @@ type EmitResult = Result<EmitReceipt, EmitError>;
 #[derive(Debug)]
 struct PendingEmission {
     emission: EmitBatch,
-    reply: oneshot::Sender<EmitResult>,
+    reply_sender: oneshot::Sender<EmitResult>,
     reservation: LoadReservation,
 }
 
 /// Hands emissions of producers to the sequencer.
 #[derive(Clone, Debug)]
 pub(crate) struct EmissionSender {
-    emissions: mpsc::UnboundedSender<PendingEmission>,
+    pending_sender: mpsc::UnboundedSender<PendingEmission>,
     waiting_load: Arc<Mutex<EmissionLoad>>,
 }
 
@@ -136,8 +136,8 @@ impl EmissionSender {
                 .ok_or(EmitError::Overloaded)?;
         let (reply, response) = oneshot::channel();
         let closed = |_| EmitError::Store(StoreError::Closed);
-        self.emissions
-            .send(PendingEmission { emission, reply, reservation })
+        self.pending_sender
+            .send(PendingEmission { emission, reply_sender: reply, reservation })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
         response.await.map_err(closed)?
     }
@@ -152,7 +152,7 @@ pub(crate) struct Sequencer {
 /// Emissions that wait to be journaled.
 #[derive(Debug)]
 struct EmissionQueue {
-    emissions: mpsc::UnboundedReceiver<PendingEmission>,
+    pending_receiver: mpsc::UnboundedReceiver<PendingEmission>,
     /// An emission that no longer fitted into the last batch.
     carried_over: Option<PendingEmission>,
     /// The number of emissions in the last batch, and until when the next batch waits for as many.
@@ -162,19 +162,24 @@ struct EmissionQueue {
 
 impl EmissionQueue {
     fn new(pending: mpsc::UnboundedReceiver<PendingEmission>) -> Self {
-        Self { emissions: pending, carried_over: None, last_batch_len: 0, linger_until: Instant::now() }
+        Self {
+            pending_receiver: pending,
+            carried_over: None,
+            last_batch_len: 0,
+            linger_until: Instant::now(),
+        }
     }
 
     /// Waits for the first emission of the next batch; none after the sequencer was stopped.
-    async fn wait_for_first(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
+    async fn wait_for_first_emission(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
         loop {
             if let Some(pending) = self.carried_over.take() {
                 return Some(pending);
             }
             tokio::select! {
                 biased;
-                pending = self.emissions.recv() => return pending,
-                () = stop.cancelled(), if !self.emissions.is_closed() => self.emissions.close(),
+                pending = self.pending_receiver.recv() => return pending,
+                () = stop.cancelled(), if !self.pending_receiver.is_closed() => self.pending_receiver.close(),
             }
         }
     }
@@ -186,11 +191,11 @@ impl EmissionQueue {
         tokio::task::yield_now().await;
         let mut load = first.reservation.load;
         let mut batch = vec![first];
-        while load.plus(EmissionLoad::SMALLEST).fits_into(MAX_BATCH)
-            && let Some(next) = self.next_for_batch(batch.len()).await
+        while load.plus(EmissionLoad::SMALLEST).fits_into(MAX_BATCH_LOAD)
+            && let Some(next) = self.next_emission_for_batch(batch.len()).await
         {
             load = load.plus(next.reservation.load);
-            if !load.fits_into(MAX_BATCH) {
+            if !load.fits_into(MAX_BATCH_LOAD) {
                 self.carried_over = Some(next);
                 break;
             }
@@ -200,8 +205,8 @@ impl EmissionQueue {
     }
 
     /// The next emission for a batch that has `gathered` of them.
-    async fn next_for_batch(&mut self, gathered: usize) -> Option<PendingEmission> {
-        match self.emissions.try_recv() {
+    async fn next_emission_for_batch(&mut self, gathered: usize) -> Option<PendingEmission> {
+        match self.pending_receiver.try_recv() {
             Ok(pending) => Some(pending),
             Err(_)
                 if gathered >= self.last_batch_len
@@ -209,7 +214,7 @@ impl EmissionQueue {
             {
                 None
             }
-            Err(_) => timeout_at(self.linger_until, self.emissions.recv()).await.ok().flatten(),
+            Err(_) => timeout_at(self.linger_until, self.pending_receiver.recv()).await.ok().flatten(),
         }
     }
 
@@ -223,13 +228,13 @@ impl EmissionQueue {
 impl Sequencer {
     pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
-        let intake = EmissionSender { emissions: sender, waiting_load: Arc::default() };
+        let intake = EmissionSender { pending_sender: sender, waiting_load: Arc::default() };
         (intake, Self { node, queue: EmissionQueue::new(pending) })
     }
 
     /// Journals until stopped; emissions that were handed over before are still journaled.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while let Some(first) = self.queue.wait_for_first(&stop).await {
+        while let Some(first) = self.queue.wait_for_first_emission(&stop).await {
             let batch = self.queue.fill_batch(first).await;
             let (emissions, began) = (batch.len(), Instant::now());
             self.commit_batch(batch).await;
@@ -241,7 +246,7 @@ impl Sequencer {
         let node = &self.node;
         let mut emissions = Vec::with_capacity(batch.len());
         let mut producers = Vec::with_capacity(batch.len());
-        for PendingEmission { emission, reply, reservation } in batch {
+        for PendingEmission { emission, reply_sender: reply, reservation } in batch {
             emissions.push(emission);
             producers.push((reply, reservation));
         }
@@ -252,15 +257,15 @@ impl Sequencer {
         let pause_version = node.start_gate.pause_version();
         match node.store.append(emissions, node.build_claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
-                self.report_journaled(&receipts, watched_emissions.as_deref());
+                self.report_journaled_events(&receipts, watched_emissions.as_deref());
                 if claims.new_tasks_without_slot > 0 {
-                    node.slots.record_missed(claims.new_tasks_without_slot);
+                    node.slots.record_tasks_without_slot(claims.new_tasks_without_slot);
                 }
                 node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
                 self.wake_worker_if_needed(&claims, delayed);
                 for ((reply, _reservation), receipt) in producers.into_iter().zip(receipts) {
                     // The events of a producer that has disconnected are journaled all the same.
-                    let _ = reply.send(receipt.map_err(EmitError::Refused));
+                    let _ = reply.send(receipt.map_err(EmitError::IdempotencyRefused));
                 }
             }
             Err(error) => {
@@ -295,11 +300,11 @@ impl Sequencer {
     /// Wakes the worker if this claim left ready tasks, or if the batch creates tasks that are due later.
     fn wake_worker_if_needed(&self, claims: &ClaimResult, delayed: bool) {
         if claims.has_more || delayed {
-            self.node.signals.notify_work();
+            self.node.wake_signals.notify_work();
         }
     }
 
-    fn report_journaled(
+    fn report_journaled_events(
         &self,
         receipts: &[Result<EmitReceipt, IdempotencyError>],
         watched_emissions: Option<&[EmitBatch]>,
@@ -310,12 +315,12 @@ impl Sequencer {
         node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
         // So that a producer that emits and then reads finds its events.
         if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
-            node.signals.advance_journal_head(last);
+            node.wake_signals.advance_journal_head(last);
         }
         let at = node.time_source.now();
         for (receipt, emission) in receipts.iter().zip(watched_emissions.unwrap_or_default()) {
             if let Some(receipt) = receipt.as_ref().ok().filter(is_new) {
-                node.task_changes.notify_created(&emission.events, &receipt.events, at);
+                node.task_changes.notify_tasks_created(&emission.events, &receipt.events, at);
             }
         }
     }
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn waiting_emissions_are_bounded_and_released_on_drop() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
-        let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING.bytes / 2 };
+        let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING_LOAD.bytes / 2 };
         let first = LoadReservation::try_reserve(&waiting, half).unwrap();
         let second = LoadReservation::try_reserve(&waiting, half).unwrap();
         assert!(LoadReservation::try_reserve(&waiting, half).is_none());
@@ -342,7 +347,7 @@ mod tests {
         let emission = EmitBatch { events: vec![], idempotency: None };
         let reservation =
             LoadReservation::try_reserve(&Arc::default(), EmissionLoad::from_emission(&emission)).unwrap();
-        sender.send(PendingEmission { emission, reply: oneshot::channel().0, reservation }).unwrap();
+        sender.send(PendingEmission { emission, reply_sender: oneshot::channel().0, reservation }).unwrap();
     }
 
     /// The size of a batch whose second and third emission arrive `later`.
@@ -351,7 +356,7 @@ mod tests {
         let mut queue = EmissionQueue::new(pending);
         queue.record_commit(last, took);
         enqueue_emission(&sender);
-        let first = queue.wait_for_first(&CancellationToken::new()).await.unwrap();
+        let first = queue.wait_for_first_emission(&CancellationToken::new()).await.unwrap();
         let others = async {
             tokio::time::sleep(later).await;
             (0..2).for_each(|_| enqueue_emission(&sender));
@@ -389,7 +394,7 @@ mod tests {
         queue.record_commit(8, Duration::from_millis(40));
         tokio::time::sleep(Duration::from_millis(6)).await;
         enqueue_emission(&sender);
-        let first = queue.wait_for_first(&CancellationToken::new()).await.unwrap();
+        let first = queue.wait_for_first_emission(&CancellationToken::new()).await.unwrap();
         let began = Instant::now();
         assert_eq!(queue.fill_batch(first).await.len(), 1);
         assert_eq!(began.elapsed(), Duration::ZERO);
@@ -398,7 +403,7 @@ mod tests {
     #[test]
     fn an_oversized_emission_is_admitted_only_alone() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
-        let huge = EmissionLoad { emissions: 1, events: MAX_WAITING.events + 1, bytes: 1 };
+        let huge = EmissionLoad { emissions: 1, events: MAX_WAITING_LOAD.events + 1, bytes: 1 };
         let reservation = LoadReservation::try_reserve(&waiting, huge).unwrap();
         assert!(
             LoadReservation::try_reserve(&waiting, EmissionLoad { emissions: 1, events: 1, bytes: 1 })

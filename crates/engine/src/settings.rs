@@ -47,7 +47,7 @@ pub struct BoundedRun {
 }
 
 /// How long an unused object is kept, unless the settings say otherwise.
-const OBJECTS_RETAIN_FOR: Duration = Duration::from_secs(90 * 86_400);
+const DEFAULT_OBJECT_RETENTION: Duration = Duration::from_secs(90 * 86_400);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -59,7 +59,7 @@ impl Default for Settings {
             sweep_interval: Duration::from_secs(5),
             journal_retention: Retention::default(),
             history_retention: Retention::default(),
-            object_retention: OBJECTS_RETAIN_FOR,
+            object_retention: DEFAULT_OBJECT_RETENTION,
             services: EnabledServices::default(),
             time_source: Arc::default(),
             bounded_run: None,

@@ -27,15 +27,15 @@ pub(crate) struct Slots {
     is_store_failing: AtomicBool,
     slots_returned: Notify,
     budget: Option<AttemptBudget>,
-    fresh_reserve: Mutex<FreshReserve>,
+    fresh_reserve: Mutex<FreshTaskReserve>,
 }
 
 /// The number of slots that the worker leaves free for fresh tasks. It grows by the number of fresh tasks that found no
 /// slot, starts at a quarter of all slots, is at most half of them, and shrinks by an eighth whenever no task missed a
 /// slot for a while.
 #[derive(Debug)]
-struct FreshReserve {
-    slots: usize,
+struct FreshTaskReserve {
+    reserved_slots: usize,
     since: Instant,
 }
 
@@ -43,24 +43,24 @@ struct FreshReserve {
 /// with one in four, 2 %. After a slow commit more tasks arrive at once.
 const FIRST_RESERVE_DIVISOR: usize = 4;
 const MAX_RESERVE_DIVISOR: usize = 2;
-const RESERVE_STEP_INTERVAL: Duration = Duration::from_secs(2);
-/// The number of [`RESERVE_STEP_INTERVAL`]s after which the reserve is empty, however large it was.
-const RESERVE_STEPS: usize = 8;
+const RESERVE_SHRINK_INTERVAL: Duration = Duration::from_secs(2);
+/// The number of shrink intervals after which the reserve is empty, however large it was.
+const RESERVE_SHRINK_STEPS: usize = 8;
 
-impl FreshReserve {
-    fn add_missed(&mut self, count: usize, all: usize) {
+impl FreshTaskReserve {
+    fn grow_for_missed_tasks(&mut self, count: usize, all: usize) {
         let slots =
-            (self.current().0 + count).max(all / FIRST_RESERVE_DIVISOR).min(all / MAX_RESERVE_DIVISOR);
-        *self = Self { slots, since: Instant::now() };
+            (self.current_size().0 + count).max(all / FIRST_RESERVE_DIVISOR).min(all / MAX_RESERVE_DIVISOR);
+        *self = Self { reserved_slots: slots, since: Instant::now() };
     }
 
     /// The current number of reserved slots, and how long it stays the same.
-    fn current(&self) -> (usize, Duration) {
+    fn current_size(&self) -> (usize, Duration) {
         let passed = self.since.elapsed();
-        let steps = (passed.as_millis() / RESERVE_STEP_INTERVAL.as_millis()) as usize;
-        let left = RESERVE_STEP_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
-        let step = self.slots.div_ceil(RESERVE_STEPS);
-        (self.slots.saturating_sub(steps.saturating_mul(step)), left)
+        let steps = (passed.as_millis() / RESERVE_SHRINK_INTERVAL.as_millis()) as usize;
+        let left = RESERVE_SHRINK_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
+        let step = self.reserved_slots.div_ceil(RESERVE_SHRINK_STEPS);
+        (self.reserved_slots.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
 
@@ -68,18 +68,18 @@ impl FreshReserve {
 struct AttemptBudget {
     permits: Arc<Semaphore>,
     /// The number of attempts that have yet to start.
-    unstarted: watch::Sender<usize>,
+    unstarted_count: watch::Sender<usize>,
 }
 
 impl AttemptBudget {
     fn new(attempts: u64) -> Self {
         let attempts = usize::try_from(attempts).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(attempts)), unstarted: watch::Sender::new(attempts) }
+        Self { permits: Arc::new(Semaphore::new(attempts)), unstarted_count: watch::Sender::new(attempts) }
     }
 }
 
 impl Slots {
-    /// Creates `total` slots; `attempts` is the budget of a bounded run.
+    /// Creates `all` slots; `attempts` is the budget of a bounded run.
     pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
         Self {
             budget: attempts.map(AttemptBudget::new),
@@ -88,7 +88,7 @@ impl Slots {
             is_closed: AtomicBool::new(false),
             is_store_failing: AtomicBool::new(false),
             slots_returned: Notify::new(),
-            fresh_reserve: Mutex::new(FreshReserve { slots: 0, since: Instant::now() }),
+            fresh_reserve: Mutex::new(FreshTaskReserve { reserved_slots: 0, since: Instant::now() }),
         }
     }
 
@@ -112,24 +112,24 @@ impl Slots {
     }
 
     /// Records that `count` fresh tasks found no slot. A node with few slots never has a reserve.
-    pub(crate) fn record_missed(&self, count: usize) {
+    pub(crate) fn record_tasks_without_slot(&self, count: usize) {
         if self.total >= FIRST_RESERVE_DIVISOR {
-            self.lock_fresh_reserve().add_missed(count, self.total);
+            self.lock_fresh_reserve().grow_for_missed_tasks(count, self.total);
         }
     }
 
     /// How long the fresh reserve stays at its current size; `None` if it is empty.
     pub(crate) fn fresh_reserve_duration(&self) -> Option<Duration> {
-        let (slots, left) = self.lock_fresh_reserve().current();
+        let (slots, left) = self.lock_fresh_reserve().current_size();
         (slots > 0).then_some(left)
     }
 
     /// The number of free slots that the worker may use for the backlog.
     pub(crate) fn available_for_backlog(&self) -> usize {
-        self.available_count().saturating_sub(self.lock_fresh_reserve().current().0)
+        self.available_count().saturating_sub(self.lock_fresh_reserve().current_size().0)
     }
 
-    fn lock_fresh_reserve(&self) -> MutexGuard<'_, FreshReserve> {
+    fn lock_fresh_reserve(&self) -> MutexGuard<'_, FreshTaskReserve> {
         self.fresh_reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,27 +159,27 @@ impl Slots {
     }
 
     /// Waits until the sequencer returns slots.
-    pub(crate) async fn wait_for_returned(&self) {
+    pub(crate) async fn wait_for_returned_slots(&self) {
         self.slots_returned.notified().await;
     }
 
     /// Counts an attempt that has started against the budget.
-    pub(crate) fn record_started(&self) {
+    pub(crate) fn record_attempt_started(&self) {
         if let Some(budget) = &self.budget {
-            budget.unstarted.send_modify(|left| *left = left.saturating_sub(1));
+            budget.unstarted_count.send_modify(|left| *left = left.saturating_sub(1));
         }
     }
 
     /// Whether the budget is used up.
     pub(crate) fn is_budget_spent(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| *budget.unstarted.borrow() == 0)
+        self.budget.as_ref().is_some_and(|budget| *budget.unstarted_count.borrow() == 0)
     }
 
     /// Waits until the budget is used up; for ever if there is none.
     pub(crate) async fn wait_until_budget_spent(&self) {
         match &self.budget {
-            // The sender is our own, and lives as long as we do.
-            Some(budget) => drop(budget.unstarted.subscribe().wait_for(|left| *left == 0).await),
+            // The budget owns the sender, so it is not dropped while this waits.
+            Some(budget) => drop(budget.unstarted_count.subscribe().wait_for(|left| *left == 0).await),
             None => std::future::pending().await,
         }
     }
@@ -255,31 +255,31 @@ mod tests {
     fn some_slots_stay_reserved_after_a_fresh_task_found_none() {
         let slots = Slots::new(16, None);
         assert_eq!(slots.available_for_backlog(), 16);
-        slots.record_missed(1);
+        slots.record_tasks_without_slot(1);
         assert_eq!((slots.available_for_backlog(), slots.available_count()), (12, 16));
         let backlog = slots.reserve(slots.available_for_backlog());
         assert_eq!((backlog.count(), slots.available_for_backlog(), slots.reserve(9).count()), (12, 0, 4));
         drop(backlog);
-        slots.record_missed(2);
-        assert_eq!(slots.available_for_backlog(), 10, "as many more as were missed");
-        slots.record_missed(100);
-        assert_eq!(slots.available_for_backlog(), 8, "never more than half");
+        slots.record_tasks_without_slot(2);
+        assert_eq!(slots.available_for_backlog(), 10, "the reserve grows by the number of missed tasks");
+        slots.record_tasks_without_slot(100);
+        assert_eq!(slots.available_for_backlog(), 8, "the reserve is at most half of the slots");
         let few = Slots::new(3, None);
-        few.record_missed(1);
+        few.record_tasks_without_slot(1);
         assert_eq!(few.available_for_backlog(), 3);
     }
 
     #[test]
     fn the_fresh_reserve_shrinks_over_time() {
         let reserve = |halves: u32| {
-            let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL / 2 * halves).unwrap();
-            FreshReserve { slots: 3, since }.current()
+            let since = Instant::now().checked_sub(RESERVE_SHRINK_INTERVAL / 2 * halves).unwrap();
+            FreshTaskReserve { reserved_slots: 3, since }.current_size()
         };
         assert_eq!([0, 3, 5, 7, 1_001].map(|halves| reserve(halves).0), [3, 2, 1, 0, 0]);
-        assert!(reserve(3).1 <= RESERVE_STEP_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
-        let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL * 4).unwrap();
+        assert!(reserve(3).1 <= RESERVE_SHRINK_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
+        let since = Instant::now().checked_sub(RESERVE_SHRINK_INTERVAL * 4).unwrap();
         assert_eq!(
-            FreshReserve { slots: 1_024, since }.current().0,
+            FreshTaskReserve { reserved_slots: 1_024, since }.current_size().0,
             512,
             "a large reserve shrinks as fast as a small one"
         );
@@ -303,7 +303,7 @@ mod tests {
         let mut second = slots.reserve(9);
         drop((second.take_slot(), second.take_slot(), second.take_slot()));
         assert_eq!((slots.available_count(), slots.is_budget_spent()), (0, false));
-        (0..4).for_each(|_| slots.record_started());
+        (0..4).for_each(|_| slots.record_attempt_started());
         slots.wait_until_budget_spent().await;
         assert!(slots.is_budget_spent());
     }

@@ -78,7 +78,7 @@ impl Drop for StartGuard<'_> {
 struct RecordedPauses {
     count: u64,
     /// The latest pause of each scope, with its sequence number.
-    latest: Vec<(u64, Pause)>,
+    latest_by_scope: Vec<(u64, Pause)>,
 }
 
 /// The number of pauses that had been set when a claim was requested.
@@ -87,7 +87,7 @@ pub(crate) struct PauseVersion(u64);
 
 impl StartGate {
     /// Applies a pause that the store has accepted. When this returns, no paused task starts any more.
-    pub(crate) async fn pause(&self, pause: Pause) {
+    pub(crate) async fn apply_pause(&self, pause: Pause) {
         let _one_at_a_time = self.pause_lock.lock().await;
         self.record_pause(pause);
         let before = self.generation.fetch_add(1, Ordering::SeqCst) % 2;
@@ -100,8 +100,8 @@ impl StartGate {
         let mut pauses = self.pauses.write().unwrap_or_else(PoisonError::into_inner);
         pauses.count += 1;
         let number = pauses.count;
-        pauses.latest.retain(|(_, other)| !other.has_same_scope(&pause));
-        pauses.latest.push((number, pause));
+        pauses.latest_by_scope.retain(|(_, other)| !other.has_same_scope(&pause));
+        pauses.latest_by_scope.push((number, pause));
     }
 
     /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late
@@ -122,13 +122,13 @@ impl StartGate {
         if pauses.count == version.0 {
             return false;
         }
-        let queue = queue_of_subject(&task.subject);
-        let mut later = pauses.latest.iter().filter(|(number, _)| *number > version.0);
+        let queue = queue_subject_of_task(&task.subject);
+        let mut later = pauses.latest_by_scope.iter().filter(|(number, _)| *number > version.0);
         later.any(|(_, pause)| pause.applies_to(task, &queue))
     }
 }
 
-fn queue_of_subject(subject: &TaskSubject) -> QueueSubject {
+fn queue_subject_of_task(subject: &TaskSubject) -> QueueSubject {
     match subject {
         TaskSubject::Event(_) => QueueSubject::Events,
         TaskSubject::CollectionRun(run) => QueueSubject::Collection(run.source_collection.collection.clone()),

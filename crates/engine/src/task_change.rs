@@ -24,7 +24,7 @@ pub struct TaskChange {
     pub event_id: Option<EventId>,
     pub status: TaskStatus,
     /// Why the task ended in `error`, if not just by a failure.
-    pub reason: Option<ErrorReason>,
+    pub error_reason: Option<ErrorReason>,
     pub attempt: u32,
     pub error: Option<String>,
     /// When the task will be retried.
@@ -55,7 +55,12 @@ impl TaskChangeNotifier {
     }
 
     /// Reports the tasks that were created for these events.
-    pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[SequencedEvent], at: Timestamp) {
+    pub(crate) fn notify_tasks_created(
+        &self,
+        events: &[NewEvent],
+        sequenced: &[SequencedEvent],
+        at: Timestamp,
+    ) {
         if !self.has_subscribers() {
             return;
         }
@@ -70,7 +75,7 @@ impl TaskChangeNotifier {
                     key: event.key.clone(),
                     event_id: Some(sequenced.id),
                     status: TaskStatus::New,
-                    reason: None,
+                    error_reason: None,
                     attempt: 0,
                     error: None,
                     due_at: event.due,
@@ -117,7 +122,7 @@ impl TaskChangeNotifier {
         };
         self.send(TaskChange {
             status: task.lifecycle.state.status(),
-            reason: task.lifecycle.state.error_reason(),
+            error_reason: task.lifecycle.state.error_reason(),
             attempt: task.lifecycle.attempt,
             event_id: task.event,
             id: task.id,
@@ -146,7 +151,7 @@ fn change_from_claim(task: &ClaimSummary, status: TaskStatus, at: Timestamp) -> 
         key: task.key.clone(),
         event_id: task.event_id,
         status,
-        reason: None,
+        error_reason: None,
         attempt: task.attempt,
         error: None,
         due_at: None,

@@ -1,9 +1,9 @@
 //! Operations on tasks and rules: set and lift rules, run a collection, retry, cancel and adopt tasks.
 
 use pointsman_core::store::{
-    IdempotencyKey, NewCollectionRun, RunReceipt, RunRefusal, StoreError, TaskFilter,
+    CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, StoreError, TaskFilter,
 };
-use pointsman_core::task::{Task, TaskRejection, TaskState};
+use pointsman_core::task::{Task, TaskCommandError, TaskState};
 use pointsman_core::{HandlerName, Rule, RuleKind, RuleScope, TaskId, Tenant};
 
 use crate::Engine;
@@ -14,7 +14,7 @@ impl Engine {
     /// started are released.
     pub async fn set_rule(&self, rule: Rule) -> Result<(), StoreError> {
         self.store().set_rule(rule.clone()).await?;
-        self.node().start_gate.pause(Pause::Rule(rule)).await;
+        self.node().start_gate.apply_pause(Pause::Rule(rule)).await;
         Ok(())
     }
 
@@ -37,21 +37,21 @@ impl Engine {
         &self,
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<Result<RunReceipt, RunRefusal>, StoreError> {
+    ) -> Result<Result<CollectionRunReceipt, CollectionRunError>, StoreError> {
         let result = self.store().run_collection(run, idempotency, self.now()).await?;
-        if let Ok(RunReceipt { task, created: true, repeated: false }) = &result {
+        if let Ok(CollectionRunReceipt { task, created: true, repeated: false }) = &result {
             self.notify_waiting_task(task).await?;
         }
         Ok(result)
     }
 
     /// Retries a task in `error`.
-    pub async fn retry_task(&self, id: &TaskId) -> Result<Result<(), TaskRejection>, StoreError> {
+    pub async fn retry_task(&self, id: &TaskId) -> Result<Result<(), TaskCommandError>, StoreError> {
         let Some((task, _)) = self.store().read_task(id).await? else {
-            return Ok(Err(TaskRejection::NoSuchTask));
+            return Ok(Err(TaskCommandError::NoSuchTask));
         };
         let retried = self.store().retry_tasks(vec![task.seq], self.now()).await?;
-        let retried = retried.into_iter().next().unwrap_or(Err(TaskRejection::NoSuchTask));
+        let retried = retried.into_iter().next().unwrap_or(Err(TaskCommandError::NoSuchTask));
         if retried.is_ok() {
             self.notify_waiting_task(id).await?;
         }
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Cancels a task. A running attempt is stopped; a pull worker learns of it with its next request.
-    pub async fn cancel_task(&self, id: &TaskId) -> Result<Result<(), TaskRejection>, StoreError> {
+    pub async fn cancel_task(&self, id: &TaskId) -> Result<Result<(), TaskCommandError>, StoreError> {
         let cancelled = self.store().cancel_task(id, self.now()).await?;
         if cancelled.is_ok() {
             if let Some((task, _)) = self.store().read_task(id).await? {
@@ -85,7 +85,7 @@ impl Engine {
     /// stopped and new work is claimed.
     pub fn wake_services(&self) {
         self.node().attempt_check_requested.notify_one();
-        self.node().signals.notify_work();
+        self.node().wake_signals.notify_work();
     }
 
     /// Notifies watchers that a task waits to be run. A task that runs already, or has ended since, was reported by the

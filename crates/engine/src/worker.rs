@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{ClaimResult, FinishReceipt, FinishedAttempt, StoreError};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{Timestamp, store::ClaimRequest};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -82,8 +82,8 @@ impl Worker {
             let duration = self.sleep_duration();
             tokio::select! {
                 taken = self.ended_attempts.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => return taken > 0,
-                () = self.node.signals.worker.notified() => self.may_have_work = true,
-                () = self.node.slots.wait_for_returned() => {}
+                () = self.node.wake_signals.worker.notified() => self.may_have_work = true,
+                () = self.node.slots.wait_for_returned_slots() => {}
                 () = sleep(duration) => self.may_have_work = true,
                 () = stop.cancelled() => return false,
             }
@@ -116,9 +116,9 @@ impl Worker {
         let claim = self.node.build_claim(&reserved);
         let pause_version = self.node.start_gate.pause_version();
         let (has_claim, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
-        match self.send_ends_or_claim(claim).await {
+        match self.send_ends_and_claim_request(claim).await {
             Ok(mut claims) => {
-                self.record_recovery();
+                self.record_store_recovery();
                 if has_claim {
                     // More tasks, but none for this node: claiming again at once would find none either.
                     self.may_have_work = claims.has_more && !claims.tasks.is_empty();
@@ -133,11 +133,14 @@ impl Worker {
                 }
                 self.node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
             }
-            Err(error) => self.record_failure(&error),
+            Err(error) => self.record_store_failure(&error),
         }
     }
 
-    async fn send_ends_or_claim(&mut self, claim: Option<ClaimRequest>) -> Result<ClaimResult, StoreError> {
+    async fn send_ends_and_claim_request(
+        &mut self,
+        claim: Option<ClaimRequest>,
+    ) -> Result<ClaimResult, StoreError> {
         if !self.unsent_ends.is_empty() {
             return self.send_ends(claim).await;
         }
@@ -149,20 +152,20 @@ impl Worker {
 
     async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<ClaimResult, StoreError> {
         let endings: Vec<FinishedAttempt> =
-            self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
+            self.unsent_ends.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
         let (results, claims) = self.node.store.finish_attempts(endings, claim, at).await?;
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
-            self.report_end(ended, result, at);
+            self.report_end_result(ended, result, at);
         }
         Ok(claims)
     }
 
     /// Reports whether the store accepted an end.
-    fn report_end(
+    fn report_end_result(
         &mut self,
         ended: EndedAttempt,
-        result: Result<FinishReceipt, TaskRejection>,
+        result: Result<FinishReceipt, TaskCommandError>,
         at: Timestamp,
     ) {
         let node = &self.node;
@@ -170,7 +173,7 @@ impl Worker {
         match result {
             Ok(finished) => {
                 node.report_finished_attempt(&ended, &finished, at);
-                let delays = ended.ending.emitted_events.iter().filter_map(|emit| emit.due);
+                let delays = ended.finished_attempt.emitted_events.iter().filter_map(|emit| emit.due);
                 self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
@@ -182,7 +185,7 @@ impl Worker {
         }
     }
 
-    fn record_recovery(&mut self) {
+    fn record_store_recovery(&mut self) {
         if std::mem::take(&mut self.is_store_failing) {
             tracing::debug!("the store is available again");
             self.backoff.reset();
@@ -190,7 +193,7 @@ impl Worker {
         }
     }
 
-    fn record_failure(&mut self, error: &StoreError) {
+    fn record_store_failure(&mut self, error: &StoreError) {
         self.node.count_store_error();
         self.is_store_failing = true;
         self.may_have_work = true;
@@ -223,7 +226,7 @@ impl Worker {
                     return;
                 }
                 Err(error) => {
-                    self.record_failure(&error);
+                    self.record_store_failure(&error);
                     sleep(self.backoff.next_delay()).await;
                 }
             }

@@ -15,7 +15,7 @@ use pointsman_core::{Event, NewEvent, TaskStatus};
 use pointsman_engine::{Delivery, Engine, HandlerOutcome};
 
 async fn list_all_events(engine: &Engine) -> Vec<Arc<Event>> {
-    list_emitted(engine).await
+    list_emitted_events(engine).await
 }
 
 #[tokio::test]
@@ -31,9 +31,9 @@ async fn a_failure_is_retried_and_then_final() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let retry = watcher.wait_for(|c| c.attempt == 1 && c.status == TaskStatus::New).await;
+    let retry = watcher.wait_for_change(|c| c.attempt == 1 && c.status == TaskStatus::New).await;
     assert!(retry.due_at.is_some() && retry.error.as_deref() == Some("fault 1"));
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!(
         (ended.status, ended.attempt, ended.error.as_deref()),
         (TaskStatus::Error, 3, Some("fault 3"))
@@ -55,14 +55,14 @@ async fn a_handler_may_declare_a_failure_final() {
                 retry_at: None,
                 permanent: true,
             };
-            HandlerOutcome { ended, ..HandlerOutcome::done() }
+            HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Error, 1));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -81,7 +81,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
                     1 => snoozed_outcome(until),
                     _ => {
                         early.fetch_or(now() < until, Ordering::SeqCst);
-                        HandlerOutcome::done()
+                        HandlerOutcome::succeeded()
                     }
                 }
             }
@@ -90,7 +90,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
     assert!(!early.load(Ordering::SeqCst));
     let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
@@ -102,7 +102,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
 async fn a_delayed_event_is_not_handled_before_its_time() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { HandlerOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
         .await;
@@ -110,7 +110,7 @@ async fn a_delayed_event_is_not_handled_before_its_time() {
     let due = now().plus(Duration::from_millis(200));
     emit(&engine, vec![NewEvent { due: Some(due), ..keyed_event("a", "late") }, keyed_event("a", "now")])
         .await;
-    let ended = watcher.wait_for_ended(2).await;
+    let ended = watcher.wait_for_ended_tasks(2).await;
     assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "now");
     assert!(ended[1].changed_at >= due);
     engine.stop(TEST_TIMEOUT).await;
@@ -125,9 +125,9 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
         move |d: Delivery| {
             let cancelled = cancelled.clone();
             async move {
-                d.cancel.cancelled().await;
+                d.cancel_token.cancelled().await;
                 cancelled.store(true, Ordering::SeqCst);
-                HandlerOutcome::done()
+                HandlerOutcome::succeeded()
             }
         }
     };
@@ -145,7 +145,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.error.as_deref()), (TaskStatus::Error, Some("timed out after 30ms")));
     assert!(cancelled.load(Ordering::SeqCst));
     engine.stop(TEST_TIMEOUT).await;
@@ -185,7 +185,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Error);
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Error);
     assert!(cleaned.load(Ordering::SeqCst));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -196,16 +196,16 @@ async fn a_panic_is_a_failure_with_its_message() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             assert!(d.task.attempt > 1, "first time unlucky");
-            HandlerOutcome::done()
+            HandlerOutcome::succeeded()
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let failed = watcher.wait_for(|c| c.error.is_some()).await;
+    let failed = watcher.wait_for_change(|c| c.error.is_some()).await;
     assert_eq!(failed.error.as_deref(), Some("the handler panicked: first time unlucky"));
-    assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Done);
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Done);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -224,16 +224,16 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
                 },
                 _ => AttemptResult::Succeeded { result: None },
             };
-            HandlerOutcome { ended, emits, ..HandlerOutcome::done() }
+            HandlerOutcome { result: ended, emitted_events: emits, ..HandlerOutcome::succeeded() }
         })
-        .handler("next", |_| async { HandlerOutcome::done() })
+        .handler("next", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .route("b", "next")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for_ended(3).await;
+    watcher.wait_for_ended_tasks(3).await;
     let events = list_all_events(&engine).await;
     // The failed attempt emitted nothing, the successful one emitted both events.
     assert_eq!(events.iter().map(|e| e.kind.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
@@ -249,14 +249,14 @@ async fn an_event_storm_is_stopped() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("again", |_| async {
-            HandlerOutcome { emits: vec![keyed_event("a", "x")], ..HandlerOutcome::done() }
+            HandlerOutcome { emitted_events: vec![keyed_event("a", "x")], ..HandlerOutcome::succeeded() }
         })
         .route("a", "again")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for(|c| c.status == TaskStatus::Error).await;
+    let ended = watcher.wait_for_change(|c| c.status == TaskStatus::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
     let events = list_all_events(&engine).await;
@@ -271,8 +271,8 @@ async fn a_handler_may_not_emit_engine_events() {
         let engine = TestEngineBuilder::default()
             .handler("h", move |_| async move {
                 HandlerOutcome {
-                    emits: vec![keyed_event("b", "x"), keyed_event(kind, "x")],
-                    ..HandlerOutcome::done()
+                    emitted_events: vec![keyed_event("b", "x"), keyed_event(kind, "x")],
+                    ..HandlerOutcome::succeeded()
                 }
             })
             .route("a", "h")
@@ -280,7 +280,7 @@ async fn a_handler_may_not_emit_engine_events() {
             .await;
         let mut watcher = TaskWatcher::new(&engine);
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Error, "{kind}");
+        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Error, "{kind}");
         assert_eq!(list_all_events(&engine).await.len(), 1, "{kind}");
         engine.stop(TEST_TIMEOUT).await;
     }
@@ -293,17 +293,17 @@ async fn log_lines_are_kept_in_order_up_to_the_limit() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..LINES {
-                d.log.write_line(now(), LogLevel::Info, format!("line {n}")).await;
+                d.log_sink.write_line(now(), LogLevel::Info, format!("line {n}")).await;
             }
             let last = LogLine { time: now(), level: LogLevel::Info, message: "with the end".into() };
-            HandlerOutcome { logs: vec![last], ..HandlerOutcome::done() }
+            HandlerOutcome { log_lines: vec![last], ..HandlerOutcome::succeeded() }
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     let page = store.read_logs(&ended.id, 0, 20_000).await.unwrap().unwrap();
     assert_eq!(page.lines.len(), 10_001);
     for (n, stored) in page.lines[..10_000].iter().enumerate() {
@@ -319,16 +319,16 @@ async fn log_lines_of_attempts_do_not_mix_and_failed_attempts_keep_theirs() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..50 {
-                d.log.write_line(now(), LogLevel::Info, format!("{} {n}", d.task.attempt)).await;
+                d.log_sink.write_line(now(), LogLevel::Info, format!("{} {n}", d.task.attempt)).await;
             }
-            if d.task.attempt == 1 { HandlerOutcome::failed("once") } else { HandlerOutcome::done() }
+            if d.task.attempt == 1 { HandlerOutcome::failed("once") } else { HandlerOutcome::succeeded() }
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..20).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
-    for ended in watcher.wait_for_ended(20).await {
+    for ended in watcher.wait_for_ended_tasks(20).await {
         let page = store.read_logs(&ended.id, 0, 1000).await.unwrap().unwrap();
         let lines: Vec<_> = page.lines.iter().map(|l| l.line.message.clone()).collect();
         let expected: Vec<_> = (1..=2).flat_map(|a| (0..50).map(move |n| format!("{a} {n}"))).collect();
@@ -342,18 +342,18 @@ async fn a_cancelled_task_ends_its_attempt() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
-            d.cancel.cancelled().await;
-            HandlerOutcome::done()
+            d.cancel_token.cancelled().await;
+            HandlerOutcome::succeeded()
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let running = watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    let running = watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     engine.cancel_task(&running.id).await.unwrap().unwrap();
-    let result = watcher.wait_for(|c| c.status == TaskStatus::Error).await;
-    assert_eq!(result.reason, Some(ErrorReason::Canceled));
+    let result = watcher.wait_for_change(|c| c.status == TaskStatus::Error).await;
+    assert_eq!(result.error_reason, Some(ErrorReason::Canceled));
     assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));
     within_timeout("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {

@@ -68,7 +68,7 @@ async fn only_the_named_handlers_are_run() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..4).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
     emit(&engine, (0..3).map(|number| keyed_event("b", &format!("k{number}"))).collect()).await;
-    watcher.wait_for_ended(3).await;
+    watcher.wait_for_ended_tasks(3).await;
     within_timeout("the bound", engine.wait_for_attempt_limit()).await;
     assert_eq!(calls.entries(), ["other"; 3]);
     let nodes = store.list_nodes().await.unwrap();

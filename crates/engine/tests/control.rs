@@ -21,7 +21,7 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
         let (paused, begun) = (paused.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { HandlerOutcome::done() }
+            async { HandlerOutcome::succeeded() }
         }
     };
     let engine =
@@ -75,8 +75,9 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
     let engine = TestEngineBuilder::default().start(&store).await;
     for _ in 0..500 {
         let racers = ["a", "b"].map(|handler| {
-            let setup =
-                TestEngineBuilder::default().handler(handler, |_| async { HandlerOutcome::done() }).setup;
+            let setup = TestEngineBuilder::default()
+                .handler(handler, |_| async { HandlerOutcome::succeeded() })
+                .setup;
             let engine = engine.clone();
             tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
         });
@@ -93,7 +94,10 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
 async fn watchers_are_notified_of_adopted_tasks() {
     let store = in_memory_store();
     let setup = || {
-        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h").setup
+        TestEngineBuilder::default()
+            .handler("h", |_| async { HandlerOutcome::succeeded() })
+            .route("a", "h")
+            .setup
     };
     let mut builder = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
     builder.settings.sweep_interval = Duration::from_millis(10);
@@ -124,7 +128,7 @@ async fn watchers_are_notified_of_adopted_tasks() {
     let mut watcher = TaskWatcher::new(&engine);
     assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 2);
     for id in &tasks {
-        let change = watcher.next().await;
+        let change = watcher.next_change().await;
         assert_eq!((&change.id, change.status), (id, TaskStatus::New));
     }
     engine.stop(TEST_TIMEOUT).await;

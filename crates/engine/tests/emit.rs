@@ -33,7 +33,7 @@ async fn concurrent_producers_each_get_their_own_receipt() {
     let folder = tempfile::tempdir().unwrap();
     let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { HandlerOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
         .await;
@@ -92,7 +92,7 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
 async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { HandlerOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
         .await;
@@ -109,7 +109,7 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
-    assert!(matches!(conflict, Err(EmitError::Refused(IdempotencyError::Conflict(_)))));
+    assert!(matches!(conflict, Err(EmitError::IdempotencyRefused(IdempotencyError::Conflict(_)))));
     assert_eq!(list_journal_ids(&engine).await.len(), 1);
     assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;

@@ -48,7 +48,7 @@ fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
 
 /// Waits until the tail is in memory, and returns the head of the journal.
 async fn wait_for_tail(engine: &Engine) -> EventId {
-    let head = engine.observer().read_extent().await.unwrap().head;
+    let head = engine.observer().read_journal_range().await.unwrap().head;
     engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap();
     wait_until("the tail", || async {
         let before = read_metric(engine, "pointsman_journal_reads_total");
@@ -68,8 +68,8 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     const ORDERS: usize = 100;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("a", |_| async { HandlerOutcome::done() })
-        .handler("b", |_| async { HandlerOutcome::done() })
+        .handler("a", |_| async { HandlerOutcome::succeeded() })
+        .handler("b", |_| async { HandlerOutcome::succeeded() })
         .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
         .await;
@@ -132,7 +132,7 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
         }
         let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
         while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
-        let head = engine.observer().read_extent().await.unwrap().head;
+        let head = engine.observer().read_journal_range().await.unwrap().head;
         engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
@@ -140,7 +140,7 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
         page = flood => page.journal_range.head,
     };
     assert_eq!(after, last);
-    assert!(engine.observer().read_extent().await.unwrap().is_torn(begin));
+    assert!(engine.observer().read_journal_range().await.unwrap().is_torn(begin));
     let before = read_metric(&engine, "pointsman_journal_reads_total");
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
     assert!(page.events.is_empty() && !page.journal_range.is_torn(after));
@@ -159,7 +159,7 @@ async fn a_follower_that_joins_while_events_arrive_misses_none() {
     const EVENTS: usize = 400;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
-    let begin = engine.observer().read_extent().await.unwrap().head;
+    let begin = engine.observer().read_journal_range().await.unwrap().head;
     let emitting = {
         let engine = engine.clone();
         tokio::spawn(async move {

@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use handler_support::{
-    bare_task, claimed_task, event_of_task, failure_of, new_delivery, run_attempt, run_task,
+    claimed_task, collection_run_task, event_of_task, expect_failure, minimal_claimed_task, new_delivery,
+    run_attempt,
 };
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -17,7 +18,7 @@ use pointsman_core::store::{AttemptResult, ClaimedTask};
 use pointsman_core::task::{LogLevel, LogLine, TaskSubject};
 use pointsman_core::{Event, Json};
 use pointsman_engine::handlers::command::{
-    BadCommand, BadRunAs, CommandHandler, CommandSpec, RunAs, adopt_orphans,
+    BadCommand, BadRunAsUser, CommandHandler, CommandSpec, RunAsUser, adopt_orphans,
 };
 use pointsman_engine::{HandlerOutcome, Runner};
 
@@ -36,29 +37,29 @@ async fn shell_outcome(script: &str) -> HandlerOutcome {
 
 async fn shell_output(script: &str, task: ClaimedTask) -> Vec<String> {
     let (outcome, lines) = run_attempt(&shell_handler(script), task).await;
-    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
+    assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
     lines.into_iter().map(|line| line.message).collect()
 }
 
 /// Whether a process has ended. One that nobody has reaped yet is a zombie, which has ended too.
-fn is_gone(pid: i32) -> bool {
+fn has_process_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) || stat.contains(") Z ")
 }
 
 /// Waits until a process is gone.
-async fn wait_until_gone(pid: i32) {
+async fn wait_until_process_ended(pid: i32) {
     let wait = async {
-        while !is_gone(pid) {
+        while !has_process_ended(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the process lives on");
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the process is still running");
 }
 
 #[tokio::test]
 async fn the_environment_contains_only_documented_variables() {
-    // Cargo's own variable is the canary: it is in this process's environment, and not to be passed on.
+    // Cargo's variable is in this process's environment and must not be passed on.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let spec = CommandSpec {
         argv: vec!["env".into()],
@@ -105,7 +106,7 @@ async fn the_environment_contains_only_documented_variables() {
 #[tokio::test]
 async fn absent_values_have_no_variable() {
     let script = "env | grep -cE '^POINTSMAN_(KEY|PREV|PREV_SENT|LATE)=' || true";
-    assert_eq!(shell_output(script, bare_task()).await, ["0"]);
+    assert_eq!(shell_output(script, minimal_claimed_task()).await, ["0"]);
 }
 
 #[tokio::test]
@@ -120,17 +121,17 @@ async fn the_event_is_on_stdin_and_reading_it_is_optional() {
 
 #[tokio::test]
 async fn a_source_command_receives_its_collection() {
-    let stdin = shell_output("cat", run_task()).await.remove(0);
-    let id = run_task().id;
+    let stdin = shell_output("cat", collection_run_task()).await.remove(0);
+    let id = collection_run_task().id;
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&stdin).unwrap(), expected);
-    let unplanned = ClaimedTask { planned_at: None, ..run_task() };
+    let unplanned = ClaimedTask { planned_at: None, ..collection_run_task() };
     assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
-    let lines = shell_output("env | grep ^POINTSMAN_ | sort", run_task()).await;
+    let lines = shell_output("env | grep ^POINTSMAN_ | sort", collection_run_task()).await;
     let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
     let names: Vec<_> = found.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
     assert_eq!(names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
@@ -141,20 +142,23 @@ async fn a_source_command_receives_its_collection() {
 #[tokio::test]
 async fn arguments_are_not_interpreted_by_a_shell() {
     let (outcome, lines) = run_attempt(&command_handler(&["echo", "$HOME; `id`", "*"]), claimed_task()).await;
-    assert!(matches!(outcome.ended, AttemptResult::Succeeded { result: None }));
+    assert!(matches!(outcome.result, AttemptResult::Succeeded { result: None }));
     assert_eq!(lines[0].message, "$HOME; `id` *");
 }
 
 #[tokio::test]
 async fn the_exit_code_decides_the_outcome() {
-    assert!(matches!(shell_outcome("exit 0").await.ended, AttemptResult::Succeeded { result: None }));
-    assert_eq!(failure_of(&shell_outcome("exit 3").await), ("exit code 3", false));
+    assert!(matches!(shell_outcome("exit 0").await.result, AttemptResult::Succeeded { result: None }));
+    assert_eq!(expect_failure(&shell_outcome("exit 3").await), ("exit code 3", false));
     let complaint = shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
-    assert_eq!(failure_of(&complaint), ("exit code 1: no space left", false));
-    assert_eq!(failure_of(&shell_outcome("kill -KILL $$").await), ("killed by signal 9 (SIGKILL)", false));
+    assert_eq!(expect_failure(&complaint), ("exit code 1: no space left", false));
+    assert_eq!(
+        expect_failure(&shell_outcome("kill -KILL $$").await),
+        ("killed by signal 9 (SIGKILL)", false)
+    );
     let missing = run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
     let expected = "cannot start \"pointsman-no-such-program\": there is no such program";
-    assert_eq!(failure_of(&missing), (expected, false));
+    assert_eq!(expect_failure(&missing), (expected, false));
 }
 
 #[tokio::test]
@@ -167,14 +171,14 @@ async fn a_command_runs_in_its_folder() {
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
     let nowhere =
         run_attempt(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), claimed_task()).await.0;
-    assert!(failure_of(&nowhere).0.contains("does not exist"), "{nowhere:?}");
+    assert!(expect_failure(&nowhere).0.contains("does not exist"), "{nowhere:?}");
 }
 
 #[tokio::test]
 async fn a_command_runs_as_its_user_without_supplementary_groups() {
-    let run_as = RunAs::find(Some("65534"), Some("65533"));
+    let run_as = RunAsUser::find(Some("65534"), Some("65533"));
     if !nix::unistd::geteuid().is_root() {
-        assert_eq!(run_as, Err(BadRunAs::NotPermitted));
+        assert_eq!(run_as, Err(BadRunAsUser::NotPermitted));
         return;
     }
     let script = r#"id -u; id -g; id -G; echo '{"result":1}' >>"$POINTSMAN_EFFECTS"
@@ -185,19 +189,19 @@ async fn a_command_runs_as_its_user_without_supplementary_groups() {
     let (outcome, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines, ["65534", "65533", "65533", "65534 600", "unlisted", "kept"]);
-    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("1").unwrap()) });
+    assert_eq!(outcome.result, AttemptResult::Succeeded { result: Some(Json::parse("1").unwrap()) });
 }
 
 #[tokio::test]
 async fn a_program_that_its_user_may_not_run_is_reported() {
-    let Ok(run_as) = RunAs::find(Some("65534"), Some("65534")) else { return };
+    let Ok(run_as) = RunAsUser::find(Some("65534"), Some("65534")) else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let argv = vec!["true".into()];
     let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
     let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await.0;
     let expected = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
-    assert_eq!(failure_of(&outcome), (expected, false));
+    assert_eq!(expect_failure(&outcome), (expected, false));
 }
 
 #[tokio::test]
@@ -210,7 +214,7 @@ async fn snoozes_last_five_minutes_by_default() {
         let before = jiff::Timestamp::now().as_microsecond();
         let outcome = shell_outcome(script).await;
         let after = jiff::Timestamp::now().as_microsecond();
-        let AttemptResult::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        let AttemptResult::Snoozed { until } = outcome.result else { panic!("{outcome:?}") };
         let wait = seconds * 1_000_000;
         assert!((before + wait..=after + wait).contains(&until.micros()), "{script}");
     }
@@ -225,14 +229,14 @@ async fn effects_are_read_from_a_private_file() {
         echo '{"log":["recorded_calls"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
     let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     assert_eq!(
-        outcome.ended,
+        outcome.result,
         AttemptResult::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) }
     );
-    assert_eq!(outcome.emits.len(), 1);
-    assert_eq!(outcome.emits[0].kind.as_str(), "record.indexed");
-    assert_eq!(outcome.emits[0].value.as_str(), r#"{"n":1.50}"#);
-    assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
-    assert_eq!(outcome.logs[0].message, "recorded_calls");
+    assert_eq!(outcome.emitted_events.len(), 1);
+    assert_eq!(outcome.emitted_events[0].kind.as_str(), "record.indexed");
+    assert_eq!(outcome.emitted_events[0].value.as_str(), r#"{"n":1.50}"#);
+    assert_eq!(outcome.emitted_events[0].tenant.as_str(), "shop");
+    assert_eq!(outcome.log_lines[0].message, "recorded_calls");
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines[..2], ["600", "700"]);
     assert!(!std::path::Path::new(lines[2]).parent().unwrap().exists(), "it is removed");
@@ -256,20 +260,20 @@ async fn invalid_effects_fail_for_good_and_none_is_applied() {
         (r#"rm "$POINTSMAN_EFFECTS"; mkfifo "$POINTSMAN_EFFECTS""#, "no longer a plain file"),
     ] {
         let outcome = shell_outcome(script).await;
-        let (error, last) = failure_of(&outcome);
+        let (error, last) = expect_failure(&outcome);
         assert!(last && error.contains(expected), "{error}");
-        assert!(outcome.logs.is_empty());
+        assert!(outcome.log_lines.is_empty());
     }
 }
 
 #[tokio::test]
 async fn effects_do_not_turn_a_failure_into_a_success() {
     let refused = shell_outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
-    assert_eq!(failure_of(&refused), ("exit code 2", true));
-    assert_eq!(refused.logs[0].message, "x");
+    assert_eq!(expect_failure(&refused), ("exit code 2", true));
+    assert_eq!(refused.log_lines[0].message, "x");
     let broken = shell_outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
-    assert_eq!(failure_of(&broken), ("exit code 2", false));
-    assert!(broken.logs[0].message.contains("line 1"), "{broken:?}");
+    assert_eq!(expect_failure(&broken), ("exit code 2", false));
+    assert!(broken.log_lines[0].message.contains("line 1"), "{broken:?}");
 }
 
 #[tokio::test]
@@ -304,14 +308,14 @@ async fn lines_arrive_while_the_command_runs() {
     assert!(!running.is_finished());
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert_eq!(failure_of(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+    assert_eq!(expect_failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
 }
 
 /// A script that starts a grandchild, prints its pid and its own, and stays.
 const SPAWN_CHILD_SCRIPT: &str = "sleep 600 & echo $!; echo $$; wait";
 
 #[tokio::test]
-async fn cancelling_ends_the_whole_group() {
+async fn cancelling_ends_the_whole_process_group() {
     for script in
         [SPAWN_CHILD_SCRIPT.to_owned(), format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}; {SPAWN_CHILD_SCRIPT}")]
     {
@@ -322,14 +326,14 @@ async fn cancelling_ends_the_whole_group() {
         let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
         cancel.cancel();
         let outcome = running.await.unwrap();
-        assert!(failure_of(&outcome).0.starts_with("cancelled; killed by signal"), "{outcome:?}");
-        wait_until_gone(child).await;
-        wait_until_gone(parent).await;
+        assert!(expect_failure(&outcome).0.starts_with("cancelled; killed by signal"), "{outcome:?}");
+        wait_until_process_ended(child).await;
+        wait_until_process_ended(parent).await;
     }
 }
 
 #[tokio::test]
-async fn dropping_the_attempt_kills_the_whole_group() {
+async fn dropping_the_attempt_kills_the_whole_process_group() {
     let (delivery, mut lines, _cancel) = new_delivery(claimed_task());
     let handler = shell_handler(&format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
@@ -337,15 +341,15 @@ async fn dropping_the_attempt_kills_the_whole_group() {
     let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    wait_until_gone(child).await;
-    wait_until_gone(parent).await;
+    wait_until_process_ended(child).await;
+    wait_until_process_ended(parent).await;
 }
 
 #[tokio::test]
 async fn a_grandchild_that_keeps_the_output_open_does_not_delay_the_attempt() {
     let (outcome, lines) = run_attempt(&shell_handler("sleep 600 & echo $!"), claimed_task()).await;
-    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
-    wait_until_gone(lines[0].message.parse().unwrap()).await;
+    assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
+    wait_until_process_ended(lines[0].message.parse().unwrap()).await;
 }
 
 /// A script that starts a process in a session of its own, without the command's streams, and prints its pid.
@@ -365,7 +369,7 @@ async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
     ] {
         let (_, lines) = run_attempt(&shell_handler(&format!("{start}\n{end}")), claimed_task()).await;
         let pid: i32 = lines[0].message.parse().unwrap();
-        assert!(is_gone(pid), "{start}: process {pid} survives the attempt");
+        assert!(has_process_ended(pid), "{start}: process {pid} survives the attempt");
         assert_eq!(lines[1].message, "killed 1 process that the command had left running");
     }
 }
@@ -379,8 +383,8 @@ async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert_eq!(failure_of(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
-    wait_until_gone(detached).await;
+    assert_eq!(expect_failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+    wait_until_process_ended(detached).await;
 }
 
 #[tokio::test]
@@ -392,7 +396,7 @@ async fn a_process_in_its_own_session_ends_with_a_dropped_attempt() {
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    wait_until_gone(detached).await;
+    wait_until_process_ended(detached).await;
 }
 
 #[tokio::test]
@@ -403,8 +407,8 @@ async fn a_detached_process_that_keeps_the_output_open_does_not_delay_the_attemp
         setsid sh -c 'echo $$; echo >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.fifo" &
         read -r _ <"$POINTSMAN_EFFECTS.fifo""#;
     let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
-    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
-    wait_until_gone(lines[0].message.parse().unwrap()).await;
+    assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
+    wait_until_process_ended(lines[0].message.parse().unwrap()).await;
 }
 
 #[tokio::test]
@@ -415,19 +419,19 @@ async fn an_attempt_does_not_kill_processes_of_other_attempts() {
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     let (outcome, _) = run_attempt(&shell_handler(SPAWN_DETACHED_SCRIPT), claimed_task()).await;
-    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
-    assert!(!is_gone(detached) && !running.is_finished());
+    assert!(matches!(outcome.result, AttemptResult::Succeeded { .. }), "{outcome:?}");
+    assert!(!has_process_ended(detached) && !running.is_finished());
     cancel.cancel();
     running.await.unwrap();
-    wait_until_gone(detached).await;
+    wait_until_process_ended(detached).await;
 }
 
 #[tokio::test]
-async fn a_cancelled_attempt_starts_nothing() {
+async fn a_cancelled_attempt_starts_no_command() {
     let (delivery, mut lines, cancel) = new_delivery(claimed_task());
     cancel.cancel();
     let outcome = shell_handler("echo started").run(delivery).await;
-    assert!(failure_of(&outcome).0.contains("cancelled"));
+    assert!(expect_failure(&outcome).0.contains("cancelled"));
     assert!(lines.recv().await.is_none());
 }
 
@@ -439,8 +443,8 @@ fn commands_that_cannot_be_started_are_refused() {
         CommandHandler::new(CommandSpec { argv, env, dir: None, run_as: None }).map(|handler| handler.kind())
     };
     assert_eq!(new(&["true"], &[("A", "b=c")]), Ok("command"));
-    assert_eq!(new(&[], &[]), Err(BadCommand::Empty));
-    assert_eq!(new(&[""], &[]), Err(BadCommand::Empty));
-    assert_eq!(new(&["a", "b\0"], &[]), Err(BadCommand::Argument));
-    assert_eq!(new(&["a"], &[("A=B", "")]), Err(BadCommand::Variable("A=B".into())));
+    assert_eq!(new(&[], &[]), Err(BadCommand::NoProgram));
+    assert_eq!(new(&[""], &[]), Err(BadCommand::NoProgram));
+    assert_eq!(new(&["a", "b\0"], &[]), Err(BadCommand::NulInArgument));
+    assert_eq!(new(&["a"], &[("A=B", "")]), Err(BadCommand::InvalidVariable("A=B".into())));
 }

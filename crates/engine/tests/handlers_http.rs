@@ -11,7 +11,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use handler_support::{
-    bare_task, claimed_task, event_of_task, failure_of, new_delivery, run_attempt, run_task,
+    claimed_task, collection_run_task, event_of_task, expect_failure, minimal_claimed_task, new_delivery,
+    run_attempt,
 };
 use pointsman_core::Json;
 use pointsman_core::limit::TargetHealth;
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 use url::Url;
 use web::{build_response, http_handler, http_target, start_server};
 
-/// The outcome of a delivery that is answered like this.
+/// The outcome of a delivery to which the target sends this response.
 async fn outcome_of_response(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
@@ -47,7 +48,7 @@ async fn a_delivery_is_a_cloud_event() {
         ..http_target(url)
     };
     let (outcome, lines) = run_attempt(&HttpHandler::new(target).unwrap(), claimed_task()).await;
-    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None });
+    assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
     assert_eq!((lines[0].level, lines[0].message.as_str()), (LogLevel::Info, "HTTP 204 No Content"));
 
     let (headers, body) = inbox.take().remove(0);
@@ -78,7 +79,7 @@ async fn a_delivery_is_a_cloud_event() {
 #[tokio::test]
 async fn absent_values_have_no_header() {
     let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
-    run_attempt(&http_handler(url), bare_task()).await;
+    run_attempt(&http_handler(url), minimal_claimed_task()).await;
     let (headers, _) = inbox.take().remove(0);
     for name in ["ce-subject", "pointsman-prev", "pointsman-prev-sent", "pointsman-late", "traceparent"] {
         assert!(!headers.contains_key(name), "{name}");
@@ -110,13 +111,13 @@ async fn the_reference_implementation_accepts_the_signatures() {
 async fn a_reply_may_carry_effects() {
     let body = r#"{"emit":[{"type":"record.indexed","key":"r","delay":"1m"}],"log":["x"],"result":[1.50]}"#;
     let outcome = outcome_of_response(200, JSON, body).await;
-    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
-    assert_eq!(outcome.emits.len(), 1);
-    assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
-    assert!(outcome.emits[0].due.is_some());
-    assert_eq!(outcome.logs[0].message, "x");
+    assert_eq!(outcome.result, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+    assert_eq!(outcome.emitted_events.len(), 1);
+    assert_eq!(outcome.emitted_events[0].tenant.as_str(), "shop");
+    assert!(outcome.emitted_events[0].due.is_some());
+    assert_eq!(outcome.log_lines[0].message, "x");
     assert!(matches!(
-        outcome_of_response(200, JSON, r#"{"snooze":"5m"}"#).await.ended,
+        outcome_of_response(200, JSON, r#"{"snooze":"5m"}"#).await.result,
         AttemptResult::Snoozed { .. }
     ));
 }
@@ -131,12 +132,12 @@ async fn replies_without_effects_are_ignored() {
         (&[], r#"{"emit":"nonsense"}"#),
     ] {
         let outcome = outcome_of_response(200, headers, body).await;
-        assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None }, "{body}");
-        assert!(outcome.logs.is_empty() && outcome.emits.is_empty());
+        assert_eq!(outcome.result, AttemptResult::Succeeded { result: None }, "{body}");
+        assert!(outcome.log_lines.is_empty() && outcome.emitted_events.is_empty());
     }
     let ambiguous = outcome_of_response(200, JSON, r#"{"result":"ok","id":5}"#).await;
-    assert_eq!(ambiguous.ended, AttemptResult::Succeeded { result: None });
-    assert!(ambiguous.logs[0].message.contains("\"id\""), "{ambiguous:?}");
+    assert_eq!(ambiguous.result, AttemptResult::Succeeded { result: None });
+    assert!(ambiguous.log_lines[0].message.contains("\"id\""), "{ambiguous:?}");
 }
 
 #[tokio::test]
@@ -153,7 +154,7 @@ async fn bad_effects_fail_for_good() {
         (large, "more than 4194304 bytes"),
     ] {
         let outcome = outcome_of_response(200, JSON, body).await;
-        let (error, last) = failure_of(&outcome);
+        let (error, last) = expect_failure(&outcome);
         assert!(last && error.contains(expected), "{error}");
     }
 }
@@ -161,16 +162,16 @@ async fn bad_effects_fail_for_good() {
 #[tokio::test]
 async fn failures_quote_the_response() {
     let outcome = outcome_of_response(500, &[], "x".repeat(2000)).await;
-    let (error, last) = failure_of(&outcome);
+    let (error, last) = expect_failure(&outcome);
     assert_eq!(error, format!("HTTP 500 Internal Server Error: {}…", "x".repeat(500)));
     assert!(!last);
     let gone = outcome_of_response(410, &[], "").await;
-    assert_eq!(failure_of(&gone), ("the target is gone (HTTP 410); not retrying", true));
+    assert_eq!(expect_failure(&gone), ("the target is gone (HTTP 410); not retrying", true));
     let final_word = outcome_of_response(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
-    assert!(failure_of(&final_word).1);
-    assert_eq!(final_word.logs[0].message, "never");
+    assert!(expect_failure(&final_word).1);
+    assert_eq!(final_word.log_lines[0].message, "never");
     let broken = outcome_of_response(500, JSON, r#"{"log":"oops"}"#).await;
-    assert!(!failure_of(&broken).1, "the failure itself may pass: {broken:?}");
+    assert!(!expect_failure(&broken).1, "the failure is retried: {broken:?}");
 }
 
 #[tokio::test]
@@ -179,7 +180,7 @@ async fn redirects_are_failures() {
     let (url, _) = start_server(move || build_response(307, &[("location", elsewhere.as_str())], "")).await;
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
     let error = "HTTP 307 Temporary Redirect: redirects are not followed";
-    assert_eq!(failure_of(&outcome), (error, false));
+    assert_eq!(expect_failure(&outcome), (error, false));
     assert!(inbox.take().is_empty());
 }
 
@@ -189,9 +190,9 @@ async fn a_source_run_is_delivered_like_an_event() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let handler =
         HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..http_target(url) }).unwrap();
-    run_attempt(&handler, run_task()).await;
+    run_attempt(&handler, collection_run_task()).await;
     let (headers, body) = inbox.take().remove(0);
-    let id = run_task().id;
+    let id = collection_run_task().id;
     for (name, value) in [
         ("ce-specversion", "1.0"),
         ("ce-id", id.as_str()),
@@ -220,13 +221,13 @@ async fn a_busy_target_snoozes_the_task_without_a_retry() {
         let before = jiff::Timestamp::now().as_microsecond();
         let outcome = outcome_of_response(status, &[("retry-after", "3600")], "busy").await;
         let after = jiff::Timestamp::now().as_microsecond();
-        let AttemptResult::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        let AttemptResult::Snoozed { until } = outcome.result else { panic!("{outcome:?}") };
         assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
         assert_eq!(outcome.target_health, Some(TargetHealth::Busy { until }));
     }
     let never = &[("retry-after", "3600"), ("content-type", "application/json")];
     let refused = outcome_of_response(429, never, r#"{"retry":false}"#).await;
-    assert!(failure_of(&refused).1, "{refused:?}");
+    assert!(expect_failure(&refused).1, "{refused:?}");
     assert!(matches!(refused.target_health, Some(TargetHealth::Busy { .. })));
 }
 
@@ -248,13 +249,13 @@ async fn every_response_reports_the_target_health() {
         let outcome = outcome_of_response(status, headers, "").await;
         assert_eq!(outcome.target_health, Some(TargetHealth::Failing), "{status}");
         assert!(
-            matches!(outcome.ended, AttemptResult::Failed { retry_at: None, permanent: false, .. }),
+            matches!(outcome.result, AttemptResult::Failed { retry_at: None, permanent: false, .. }),
             "{status}"
         );
     }
     let busy = outcome_of_response(429, &[], "").await;
     assert!(
-        matches!(busy.ended, AttemptResult::Failed { permanent: false, .. }),
+        matches!(busy.result, AttemptResult::Failed { permanent: false, .. }),
         "it gave no duration: {busy:?}"
     );
     assert!(matches!(busy.target_health, Some(TargetHealth::Busy { .. })));
@@ -271,7 +272,7 @@ async fn an_unreachable_target_is_reported_with_its_root_cause() {
     )
     .await
     .0;
-    let (error, last) = failure_of(&outcome);
+    let (error, last) = expect_failure(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
     assert!(!last && !error.contains("secret"));
     assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
@@ -282,7 +283,7 @@ async fn https_targets_never_receive_plain_http() {
     let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let secure = url.as_str().replace("http://", "https://").parse().unwrap();
     let outcome = run_attempt(&http_handler(secure), claimed_task()).await.0;
-    let (error, last) = failure_of(&outcome);
+    let (error, last) = expect_failure(&outcome);
     assert!(error.starts_with("cannot reach https://127.0.0.1:") && !last, "{error}");
     assert!(inbox.take().is_empty(), "nothing is sent in the clear");
 }
@@ -302,7 +303,7 @@ async fn a_truncated_response_is_a_failure() {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
     });
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
-    let (error, last) = failure_of(&outcome);
+    let (error, last) = expect_failure(&outcome);
     assert!(error.contains("broke off") && !last, "{error}");
     assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
 }
@@ -324,8 +325,8 @@ async fn cancelling_ends_the_request() {
     arrived.notified().await;
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert!(failure_of(&outcome).0.contains("cancelled"));
-    assert_eq!(outcome.target_health, Some(TargetHealth::Failing), "if it was cut because it took too long");
+    assert!(expect_failure(&outcome).0.contains("cancelled"));
+    assert_eq!(outcome.target_health, Some(TargetHealth::Failing), "it may have been cancelled by a timeout");
 }
 
 #[tokio::test]
@@ -337,7 +338,7 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
         let url = format!("http://{host}:{port}/").parse().unwrap();
         let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..http_target(url) }).unwrap();
         let outcome = run_attempt(&handler, claimed_task()).await.0;
-        let (error, last) = failure_of(&outcome);
+        let (error, last) = expect_failure(&outcome);
         assert!(last, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
@@ -350,17 +351,18 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
 async fn a_host_name_can_be_allowed() {
     let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let named: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
-    let access = NetworkAccess { allow_loopback: false, allow: vec!["localhost".parse().unwrap()] };
+    let access =
+        NetworkAccess { allows_loopback: false, allowed_addresses: vec!["localhost".parse().unwrap()] };
     let handler = HttpHandler::new(HttpTarget { access, ..http_target(named) }).unwrap();
     let outcome = run_attempt(&handler, claimed_task()).await.0;
-    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None });
+    assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
     assert_eq!(inbox.take().len(), 1);
 }
 
 #[test]
 fn only_http_urls_are_accepted_and_secrets_are_not_printed() {
     let refused = HttpHandler::new(http_target("ftp://example.org/".parse().unwrap())).unwrap_err();
-    assert!(matches!(refused, BadTarget::Scheme(scheme) if scheme == "ftp"));
+    assert!(matches!(refused, BadTarget::UnsupportedScheme(scheme) if scheme == "ftp"));
     let target = HttpTarget {
         headers: vec![("authorization".parse().unwrap(), "Bearer hidden".parse().unwrap())],
         ..http_target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())

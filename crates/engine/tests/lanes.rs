@@ -10,20 +10,20 @@ use common::*;
 use pointsman_core::EventId;
 use pointsman_engine::{Delivery, HandlerOutcome};
 
-const KEYS: usize = 12;
-const ROUNDS: usize = 25;
+const KEY_COUNT: usize = 12;
+const ROUND_COUNT: usize = 25;
 
 #[derive(Default)]
-struct Lane {
-    running: bool,
+struct LaneRecord {
+    is_running: bool,
     /// The events of this lane, each where it last ran.
     run_events: Vec<EventId>,
-    overlaps: usize,
+    overlap_count: usize,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lanes_keep_their_order_under_failures() {
-    let lanes: Arc<Mutex<HashMap<String, Lane>>> = Arc::default();
+    let lanes: Arc<Mutex<HashMap<String, LaneRecord>>> = Arc::default();
     let handler = {
         let lanes = lanes.clone();
         move |d: Delivery| {
@@ -34,19 +34,19 @@ async fn lanes_keep_their_order_under_failures() {
                 {
                     let mut lanes = lanes.lock().unwrap();
                     let lane = lanes.entry(key.clone()).or_default();
-                    lane.overlaps += usize::from(std::mem::replace(&mut lane.running, true));
+                    lane.overlap_count += usize::from(std::mem::replace(&mut lane.is_running, true));
                     lane.run_events.push(event.id);
                 }
                 for _ in 0..event.id.get() % 7 {
                     tokio::task::yield_now().await;
                 }
-                lanes.lock().unwrap().get_mut(&key).unwrap().running = false;
+                lanes.lock().unwrap().get_mut(&key).unwrap().is_running = false;
                 // About a third of the first and second attempts fail, chosen by a hash of the event id.
                 let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
                 if d.task.attempt <= 2 && luck < 5 {
                     HandlerOutcome::failed("bad luck")
                 } else {
-                    HandlerOutcome::done()
+                    HandlerOutcome::succeeded()
                 }
             }
         }
@@ -56,24 +56,24 @@ async fn lanes_keep_their_order_under_failures() {
         TestEngineBuilder::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     let mut ended = 0;
-    for _ in 0..ROUNDS {
-        let events = (0..KEYS).map(|k| keyed_event("a", &format!("k{k}"))).collect();
+    for _ in 0..ROUND_COUNT {
+        let events = (0..KEY_COUNT).map(|k| keyed_event("a", &format!("k{k}"))).collect();
         emit(&engine, events).await;
-        ended += watcher.wait_for_ended(KEYS / 2).await.len();
+        ended += watcher.wait_for_ended_tasks(KEY_COUNT / 2).await.len();
     }
-    watcher.wait_for_ended(KEYS * ROUNDS - ended).await;
+    watcher.wait_for_ended_tasks(KEY_COUNT * ROUND_COUNT - ended).await;
     engine.stop(TEST_TIMEOUT).await;
     let lanes = lanes.lock().unwrap();
-    assert_eq!(lanes.len(), KEYS);
+    assert_eq!(lanes.len(), KEY_COUNT);
     for (key, lane) in lanes.iter() {
-        assert_eq!(lane.overlaps, 0, "{key}");
+        assert_eq!(lane.overlap_count, 0, "{key}");
         assert!(lane.run_events.is_sorted(), "{key}: {:?}", lane.run_events);
         let mut distinct = lane.run_events.clone();
         distinct.dedup();
-        assert_eq!(distinct.len(), ROUNDS, "{key}");
+        assert_eq!(distinct.len(), ROUND_COUNT, "{key}");
     }
     assert!(
-        lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEYS * ROUNDS,
+        lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEY_COUNT * ROUND_COUNT,
         "some were retried"
     );
 }

@@ -72,7 +72,7 @@ async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
         assert!(read_page(&engine, foreign, 10).await.journal_range.is_torn(foreign));
     }
     assert_eq!(
-        engine.observer().read_extent().await.unwrap(),
+        engine.observer().read_journal_range().await.unwrap(),
         JournalRange { expired_up_to: EventId::ZERO, head: last }
     );
     engine.stop(TEST_TIMEOUT).await;
@@ -133,7 +133,7 @@ async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
 
     let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
     while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
-    let extent = engine.observer().read_extent().await.unwrap();
+    let extent = engine.observer().read_journal_range().await.unwrap();
     assert!(extent.is_torn(first));
     within_timeout("the tail to know", async {
         while !read_page(&engine, first, 1).await.journal_range.is_torn(first) {

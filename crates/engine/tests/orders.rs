@@ -47,7 +47,7 @@ async fn add_order(engine: &Engine, order: &str, value: &str) -> OrderKey {
 }
 
 /// The step that a delivery is about.
-fn step_of(delivery: &Delivery) -> &StepRun {
+fn step_of_delivery(delivery: &Delivery) -> &StepRun {
     match &delivery.task.subject {
         TaskSubject::Step(step) => step,
         other => panic!("{other:?}"),
@@ -65,19 +65,24 @@ fn shell_handler(script: &str) -> Arc<CommandHandler> {
 /// A successful outcome with a new value for the order.
 fn outcome_returning(value: &str) -> HandlerOutcome {
     HandlerOutcome {
-        ended: AttemptResult::Succeeded { result: Some(parse_json(value)) },
-        ..HandlerOutcome::done()
+        result: AttemptResult::Succeeded { result: Some(parse_json(value)) },
+        ..HandlerOutcome::succeeded()
     }
 }
 
 /// The engine events of an order, up to the first one of this type, without the order's and tasks' names and without
 /// quotation marks.
-async fn published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
-    published_until_nth(engine, order, last, 1).await
+async fn list_published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
+    list_published_until_nth(engine, order, last, 1).await
 }
 
 /// The engine events of an order, up to the `times`th one of this type.
-async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, times: usize) -> Vec<String> {
+async fn list_published_until_nth(
+    engine: &Engine,
+    order: &OrderKey,
+    last: &str,
+    times: usize,
+) -> Vec<String> {
     let filter =
         EventFilter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..EventFilter::default() };
     let (mut after, mut published) = (EventId::ZERO, Vec::new());
@@ -107,13 +112,13 @@ async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, time
 /// Blocks steps until they are released.
 #[derive(Clone)]
 struct StepGate {
-    arrived: Arc<Semaphore>,
-    open: Arc<Semaphore>,
+    arrived_steps: Arc<Semaphore>,
+    release_permits: Arc<Semaphore>,
 }
 
 impl StepGate {
     fn new() -> Self {
-        Self { arrived: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+        Self { arrived_steps: Arc::new(Semaphore::new(0)), release_permits: Arc::new(Semaphore::new(0)) }
     }
 
     /// A step that blocks until it is released.
@@ -125,18 +130,18 @@ impl StepGate {
         move |_| {
             let gate = gate.clone();
             Box::pin(async move {
-                gate.arrived.add_permits(1);
-                gate.open.acquire().await.unwrap().forget();
-                HandlerOutcome::done()
+                gate.arrived_steps.add_permits(1);
+                gate.release_permits.acquire().await.unwrap().forget();
+                HandlerOutcome::succeeded()
             })
         }
     }
 
     async fn wait_for_arrival(&self) {
-        within_timeout("a step at the gate", self.arrived.acquire()).await.unwrap().forget();
+        within_timeout("a step at the gate", self.arrived_steps.acquire()).await.unwrap().forget();
     }
 
     fn release_one(&self) {
-        self.open.add_permits(1);
+        self.release_permits.add_permits(1);
     }
 }

@@ -14,7 +14,7 @@ use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
-async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
+async fn handlers_of_parent_types_get_an_event_first() {
     let calls = CallLog::default();
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
@@ -30,7 +30,7 @@ async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("record.published", "record:1")]).await;
     assert_eq!(receipt.events[0].tasks.len(), 3);
-    watcher.wait_for_ended(3).await;
+    watcher.wait_for_ended_tasks(3).await;
     // One slot: those of one event, in different queues, run in the order in which they were created.
     assert_eq!(calls.entries(), ["audit", "index", "notify"]);
     engine.stop(TEST_TIMEOUT).await;
@@ -47,7 +47,7 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
                 calls.record(format!("{mark} begins"));
                 tokio::task::yield_now().await;
                 calls.record(format!("{mark} ends"));
-                HandlerOutcome::done()
+                HandlerOutcome::succeeded()
             }
         }
     };
@@ -63,7 +63,7 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a.b", "x")]).await;
-    watcher.wait_for_ended(3).await;
+    watcher.wait_for_ended_tasks(3).await;
     let expected =
         ["first begins", "first ends", "second begins", "second ends", "queued begins", "queued ends"];
     assert_eq!(calls.entries(), expected);
@@ -75,31 +75,31 @@ async fn a_failing_synchronous_handler_does_not_block_others() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("sync", |d: Delivery| async move {
-            if d.task.attempt < 3 { HandlerOutcome::failed("not yet") } else { HandlerOutcome::done() }
+            if d.task.attempt < 3 { HandlerOutcome::failed("not yet") } else { HandlerOutcome::succeeded() }
         })
-        .handler("queued", |_| async { HandlerOutcome::done() })
+        .handler("queued", |_| async { HandlerOutcome::succeeded() })
         .route_sync("a", "sync")
         .route("a", "queued")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(2).await;
+    let ended = watcher.wait_for_ended_tasks(2).await;
     assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn watchers_receive_new_locked_and_done() {
+async fn watchers_see_a_task_become_new_locked_and_done() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { HandlerOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
-    let changes = [watcher.next().await, watcher.next().await, watcher.next().await];
+    let changes = [watcher.next_change().await, watcher.next_change().await, watcher.next_change().await];
     assert_eq!(changes.each_ref().map(|c| c.status), [TaskStatus::New, TaskStatus::Locked, TaskStatus::Done]);
     assert_eq!(changes.each_ref().map(|c| c.attempt), [0, 1, 1]);
     for change in &changes {
@@ -115,14 +115,14 @@ async fn results_and_attempt_ends_are_stored() {
     let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let result = Some(Json::parse(r#"{"n":1}"#).unwrap());
-            HandlerOutcome { ended: AttemptResult::Succeeded { result }, ..HandlerOutcome::done() }
+            HandlerOutcome { result: AttemptResult::Succeeded { result }, ..HandlerOutcome::succeeded() }
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for_ended(1).await;
+    let ended = watcher.wait_for_ended_tasks(1).await;
     let (task, _) = engine.store().read_task(&ended[0].id).await.unwrap().unwrap();
     assert_eq!(task.result.unwrap().as_str(), r#"{"n":1}"#);
     assert_eq!(task.attempts.len(), 1);
@@ -142,7 +142,7 @@ async fn no_more_attempts_run_than_there_are_slots() {
                 max_running.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 go.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
-                HandlerOutcome::done()
+                HandlerOutcome::succeeded()
             }
         }
     };
@@ -152,11 +152,11 @@ async fn no_more_attempts_run_than_there_are_slots() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..40).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
     for _ in 0..4 {
-        watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+        watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     }
     assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
     go.add_permits(40);
-    watcher.wait_for_ended(40).await;
+    watcher.wait_for_ended_tasks(40).await;
     assert_eq!(max_running.load(Ordering::SeqCst), 4);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -180,7 +180,7 @@ async fn tasks_wait_for_a_node_that_has_their_handler() {
     let mut watcher = TaskWatcher::new(&engine);
     for _ in 0..3 {
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert_eq!(watcher.wait_for_ended(1).await[0].handler, handler_name("here"));
+        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].handler, handler_name("here"));
     }
     let waiting = TaskFilter { handler: Some(handler_name("there")), ..TaskFilter::default() };
     let page = store.list_tasks(waiting, None, 10).await.unwrap();
@@ -189,7 +189,7 @@ async fn tasks_wait_for_a_node_that_has_their_handler() {
     assert_eq!(calls.entries(), ["here"; 3]);
 
     engine.reconfigure(both().setup).await.unwrap();
-    watcher.wait_for_ended(3).await;
+    watcher.wait_for_ended_tasks(3).await;
     assert_eq!(calls.entries()[3..], ["there"; 3]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -205,12 +205,12 @@ async fn handlers_can_be_replaced_while_running() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for_ended(1).await;
+    watcher.wait_for_ended_tasks(1).await;
     let new = TestEngineBuilder::default().handler("new", recording_handler(&calls)).route("a", "new").setup;
     engine.reconfigure(new).await.unwrap();
     assert_eq!(engine.setup().handlers.len(), 1);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for_ended(1).await;
+    watcher.wait_for_ended_tasks(1).await;
     assert_eq!(calls.entries(), ["old", "new"]);
     engine.stop(TEST_TIMEOUT).await;
 }

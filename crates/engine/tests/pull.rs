@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::store::{AttemptResult, ClaimedTask};
-use pointsman_core::task::{AttemptOutcome, LogLevel, LogLine, TaskRejection};
+use pointsman_core::task::{AttemptOutcome, LogLevel, LogLine, TaskCommandError};
 use pointsman_core::{NewEvent, Rule, RuleKind, RuleScope, TaskStatus, Tenant};
 use pointsman_engine::{Engine, HandlerOutcome, PullRequest};
 
@@ -18,7 +18,13 @@ fn pull_engine() -> TestEngineBuilder {
 }
 
 fn pull_request(max: usize, wait: Duration) -> PullRequest {
-    PullRequest { handlers: [handler_name("audit")].into(), max, wait, lease: HOUR, tenant: None }
+    PullRequest {
+        handlers: [handler_name("audit")].into(),
+        max_tasks: max,
+        max_wait: wait,
+        lease: HOUR,
+        tenant: None,
+    }
 }
 
 async fn pull_tasks(engine: &Engine, max: usize) -> Vec<ClaimedTask> {
@@ -47,7 +53,7 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
     let leased = worker.await.unwrap().remove(0);
     assert_eq!((&leased.id, leased.attempt), (&receipt.events[0].tasks[0], 1));
     assert_eq!(leased.subject.event().unwrap().id, receipt.events[0].id);
-    watcher.wait_for(|change| change.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|change| change.status == TaskStatus::Locked).await;
     assert_nothing_to_pull(&engine).await;
 
     let mut lines = engine.subscribe_log_writes();
@@ -62,26 +68,26 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
     for wrong in [fence - 1, fence + 1] {
         assert!(engine.renew_lease(id, wrong, Some(HOUR)).await.unwrap().is_err());
         assert!(engine.append_task_log(id, wrong, vec![log_line("forged")]).await.unwrap().is_err());
-        assert!(engine.end_leased_task(id, wrong, HandlerOutcome::done()).await.unwrap().is_err());
+        assert!(engine.end_leased_task(id, wrong, HandlerOutcome::succeeded()).await.unwrap().is_err());
     }
     let outcome = HandlerOutcome {
-        emits: vec![keyed_event("b", "y")],
-        logs: vec![log_line("three")],
-        ..HandlerOutcome::done()
+        emitted_events: vec![keyed_event("b", "y")],
+        log_lines: vec![log_line("three")],
+        ..HandlerOutcome::succeeded()
     };
     let finished = engine.end_leased_task(id, fence, outcome.clone()).await.unwrap().unwrap();
     assert_eq!((finished.status, finished.emitted.len()), (TaskStatus::Done, 1));
-    assert_eq!(watcher.wait_for_ended(1).await[0].id, *id);
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, *id);
     assert!(engine.end_leased_task(id, fence, outcome).await.unwrap().is_err(), "it has ended");
     assert_eq!(read_log(&store, id).await, ["one", "two", "three"]);
-    let events = list_emitted(&engine).await;
+    let events = list_emitted_events(&engine).await;
     let cause = events[1].cause.unwrap();
     assert_eq!((events.len(), cause.event, cause.depth), (2, Some(receipt.events[0].id), 1));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn failures_and_snoozes_of_pull_workers_count_as_usual() {
+async fn failures_and_snoozes_of_pull_workers_count_like_those_of_handlers() {
     let store = in_memory_store();
     let engine = pull_engine().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
@@ -119,10 +125,15 @@ async fn a_worker_that_vanishes_loses_its_lease_and_the_task_runs_again() {
     let lost = within_timeout("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
     let next = pull_tasks(&engine, 1).await.remove(0);
     assert_eq!((&next.id, next.attempt), (&lost.id, 2));
-    assert_eq!(engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(), Err(TaskRejection::StaleFence));
+    assert_eq!(
+        engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(),
+        Err(TaskCommandError::StaleFence)
+    );
     assert!(engine.append_task_log(&lost.id, lost.fence, vec![log_line("late")]).await.unwrap().is_err());
-    assert!(engine.end_leased_task(&lost.id, lost.fence, HandlerOutcome::done()).await.unwrap().is_err());
-    engine.end_leased_task(&next.id, next.fence, HandlerOutcome::done()).await.unwrap().unwrap();
+    assert!(
+        engine.end_leased_task(&lost.id, lost.fence, HandlerOutcome::succeeded()).await.unwrap().is_err()
+    );
+    engine.end_leased_task(&next.id, next.fence, HandlerOutcome::succeeded()).await.unwrap().unwrap();
     let done = read_task(&store, &next.id).await;
     assert_eq!((done.lifecycle.crashes, done.lifecycle.retries), (1, 0));
     let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.outcome).collect();
@@ -145,7 +156,7 @@ async fn a_worker_that_renews_keeps_its_task() {
         engine.renew_lease(&kept.id, kept.fence, None).await.unwrap().unwrap();
         tokio::time::sleep(lease / 20).await;
     }
-    engine.end_leased_task(&kept.id, kept.fence, HandlerOutcome::done()).await.unwrap().unwrap();
+    engine.end_leased_task(&kept.id, kept.fence, HandlerOutcome::succeeded()).await.unwrap().unwrap();
     assert_eq!(read_task(&store, &kept.id).await.lifecycle.crashes, 0);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -160,7 +171,7 @@ async fn after_a_cancel_the_worker_is_refused() {
     let (id, fence) = (&leased.id, leased.fence);
     assert!(engine.append_task_log(id, fence, vec![log_line("late")]).await.unwrap().is_err());
     assert!(engine.renew_lease(id, fence, None).await.unwrap().is_err());
-    assert!(engine.end_leased_task(id, fence, HandlerOutcome::done()).await.unwrap().is_err());
+    assert!(engine.end_leased_task(id, fence, HandlerOutcome::succeeded()).await.unwrap().is_err());
     assert!(read_log(&store, id).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -191,7 +202,7 @@ async fn disconnected_workers_lose_no_tasks() {
         leased.extend(pull_tasks(&engine, 50).await);
     }
     for task in &leased {
-        engine.end_leased_task(&task.id, task.fence, HandlerOutcome::done()).await.unwrap().unwrap();
+        engine.end_leased_task(&task.id, task.fence, HandlerOutcome::succeeded()).await.unwrap().unwrap();
     }
     for sequenced in &receipt.events {
         let done = read_task(&store, &sequenced.tasks[0]).await;
@@ -220,7 +231,7 @@ async fn each_task_goes_to_exactly_one_of_many_waiting_workers() {
     }
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 1000, "everybody got one, and no two the same");
+    assert_eq!(ids.len(), 1000, "each worker got one task, and no two got the same");
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -262,9 +273,10 @@ async fn a_worker_may_end_its_task_at_another_node() {
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(other.append_task_log(id, fence, vec![log_line("elsewhere")]).await.unwrap(), Ok(1));
     other.renew_lease(id, fence, None).await.unwrap().unwrap();
-    let outcome = HandlerOutcome { emits: vec![keyed_event("b", "y")], ..HandlerOutcome::done() };
+    let outcome =
+        HandlerOutcome { emitted_events: vec![keyed_event("b", "y")], ..HandlerOutcome::succeeded() };
     other.end_leased_task(id, fence, outcome).await.unwrap().unwrap();
-    let events = list_emitted(&other).await;
+    let events = list_emitted_events(&other).await;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
     assert!(one.renew_lease(id, fence, None).await.unwrap().is_err());
     one.stop(TEST_TIMEOUT).await;
@@ -286,7 +298,8 @@ async fn the_log_of_a_pull_worker_is_truncated_at_the_limit() {
         Ok(0)
     );
     let ended = AttemptResult::Succeeded { result: None };
-    let outcome = HandlerOutcome { ended, logs: vec![log_line("last")], ..HandlerOutcome::done() };
+    let outcome =
+        HandlerOutcome { result: ended, log_lines: vec![log_line("last")], ..HandlerOutcome::succeeded() };
     engine.end_leased_task(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
     let lines = read_log(&store, &leased.id).await;
     assert_eq!(lines.len(), 10_001);
@@ -299,7 +312,7 @@ async fn the_log_limit_holds_across_nodes() {
     let store = in_memory_store();
     let engine = pull_engine().start(&store).await;
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    // What an earlier attempt has logged is not counted against the next.
+    // Lines of an earlier attempt do not count against the quota of the next.
     let first = pull_tasks(&engine, 1).await.remove(0);
     let lines = |count: usize| (0..count).map(|_| log_line("same")).collect::<Vec<_>>();
     assert_eq!(engine.append_task_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
@@ -329,7 +342,7 @@ async fn renewing_without_a_duration_uses_the_claimed_lease() {
     assert!(until > now().plus(HOUR / 2));
     let other = pull_engine().start(&store).await;
     let until = other.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
-    assert!(until > now().plus(HOUR / 2), "also by a node that did not give it out");
+    assert!(until > now().plus(HOUR / 2), "also by a node that did not grant the lease");
     engine.stop(TEST_TIMEOUT).await;
     other.stop(TEST_TIMEOUT).await;
 }
@@ -363,7 +376,7 @@ async fn a_pull_without_waiting_finds_existing_tasks() {
         let leased = engine.pull_tasks(pull_request(1, Duration::ZERO)).await.unwrap();
         assert_eq!(leased.len(), 1, "in round {round}");
         engine
-            .end_leased_task(&leased[0].id, leased[0].fence, HandlerOutcome::done())
+            .end_leased_task(&leased[0].id, leased[0].fence, HandlerOutcome::succeeded())
             .await
             .unwrap()
             .unwrap();
@@ -379,7 +392,7 @@ async fn a_stopping_node_answers_its_waiting_workers() {
         let engine = engine.clone();
         async move { engine.pull_tasks(pull_request(1, TEST_TIMEOUT * 10)).await }
     });
-    // It is in line once it has found nothing; a stop before that is as good.
+    // The worker waits once the first claim found nothing; a stop before that must be answered too.
     tokio::task::yield_now().await;
     engine.stop(Duration::ZERO).await;
     assert!(within_timeout("an answer", waiting).await.unwrap().unwrap_or_default().is_empty());

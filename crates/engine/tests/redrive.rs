@@ -12,11 +12,11 @@ use pointsman_core::store::{TaskFilter, Tasks};
 use pointsman_core::task::ErrorReason;
 use pointsman_core::{Json, NewEvent, Rule, RuleKind, RuleScope, TaskId, TaskStatus};
 use pointsman_engine::{
-    Delivery, Engine, HandlerOutcome, Redrive, RedriveRefused, RedriveRequest, RedriveState,
+    Delivery, Engine, HandlerOutcome, RedriveError, RedriveRequest, RedriveState, RedriveStatus,
 };
 use pointsman_store_sqlite::SqliteStore;
 
-const TASKS: usize = 1200;
+const TASK_COUNT: usize = 1200;
 /// An event with this value fails even after the repair.
 const ALWAYS_FAILING_VALUE: &str = "-1";
 
@@ -31,7 +31,7 @@ fn pause_rule() -> Rule {
 }
 
 /// A handler that fails until it is repaired, and then records the values it handled.
-struct FailingHandler {
+struct FailingHandlerFixture {
     store: SqliteStore,
     engine: Engine,
     is_repaired: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ struct FailingHandler {
     failed_tasks: Vec<TaskId>,
 }
 
-impl FailingHandler {
+impl FailingHandlerFixture {
     async fn with_failures(count: usize) -> Self {
         let (store, is_repaired, handled) =
             (in_memory_store(), Arc::new(AtomicBool::new(false)), CallLog::default());
@@ -49,7 +49,7 @@ impl FailingHandler {
             move |d: Delivery| {
                 let called = d.task.subject.event().unwrap().value.as_str().to_owned();
                 let outcome = match is_repaired.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
-                    true => HandlerOutcome::done(),
+                    true => HandlerOutcome::succeeded(),
                     false => HandlerOutcome::failed("broken"),
                 };
                 if is_repaired.load(Ordering::SeqCst) {
@@ -87,18 +87,19 @@ impl FailingHandler {
 
     fn start_redrive(&self, change: impl FnOnce(&mut RedriveRequest)) -> String {
         let filter = TaskFilter { handler: Some(handler_name("h")), ..TaskFilter::default() };
-        let mut request = RedriveRequest { filter, rate: None, canary: None, requested_by: "ops".into() };
+        let mut request =
+            RedriveRequest { filter, rate: None, canary_count: None, requested_by: "ops".into() };
         change(&mut request);
         self.engine.start_redrive(request).unwrap()
     }
 
-    async fn wait_until_ended(&self, id: &str) -> Redrive {
+    async fn wait_until_redrive_ended(&self, id: &str) -> RedriveStatus {
         wait_until("the job to end", || async { self.engine.find_redrive(id).unwrap().state.has_ended() })
             .await;
         self.engine.find_redrive(id).unwrap()
     }
 
-    async fn count_with_status(&self, status: TaskStatus) -> usize {
+    async fn count_tasks_with_status(&self, status: TaskStatus) -> usize {
         let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
         let (mut count, mut before) = (0, None);
         loop {
@@ -114,7 +115,7 @@ impl FailingHandler {
 
 #[tokio::test]
 async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
-    let failing = FailingHandler::with_failures(TASKS).await;
+    let failing = FailingHandlerFixture::with_failures(TASK_COUNT).await;
     // A task that was cancelled by a user is not retried.
     let pause = pause_rule();
     failing.engine.set_rule(pause.clone()).await.unwrap();
@@ -122,42 +123,48 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     failing.engine.cancel_task(&cancelled).await.unwrap().unwrap();
     failing.engine.lift_rule(pause.kind, &pause.scope, None).await.unwrap();
 
-    let (count, sample) = failing.engine.count_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
-    assert_eq!((count, &sample[0].id), (TASKS as u64, &failing.failed_tasks[TASKS - 1]));
-    let (some, _) = failing.engine.count_failed_tasks(TaskFilter::default(), 7).await.unwrap();
+    let (count, sample) =
+        failing.engine.count_and_sample_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
+    assert_eq!((count, &sample[0].id), (TASK_COUNT as u64, &failing.failed_tasks[TASK_COUNT - 1]));
+    let (some, _) = failing.engine.count_and_sample_failed_tasks(TaskFilter::default(), 7).await.unwrap();
     assert_eq!(some, 7);
 
     failing.repair();
-    let job = failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
+    let job = failing.wait_until_redrive_ended(&failing.start_redrive(|_| {})).await;
     assert_eq!(job.state, RedriveState::Done);
-    assert_eq!((job.matched, job.retried, job.refused), (TASKS as u64, TASKS as u64, 0));
-    wait_until("all to be done", || async { failing.count_with_status(TaskStatus::Done).await == TASKS })
-        .await;
-    assert_eq!(failing.count_with_status(TaskStatus::Error).await, 1);
+    assert_eq!((job.matched, job.retried, job.refused), (TASK_COUNT as u64, TASK_COUNT as u64, 0));
+    wait_until("all to be done", || async {
+        failing.count_tasks_with_status(TaskStatus::Done).await == TASK_COUNT
+    })
+    .await;
+    assert_eq!(failing.count_tasks_with_status(TaskStatus::Error).await, 1);
     let handled = failing.handled_values.entries();
-    let expected: Vec<_> = (0..TASKS).map(|number| number.to_string()).collect();
+    let expected: Vec<_> = (0..TASK_COUNT).map(|number| number.to_string()).collect();
     assert_eq!(handled, expected);
     let filter = TaskFilter { error_reasons: vec![ErrorReason::Canceled], ..TaskFilter::default() };
-    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.filter = filter)).await;
+    let job =
+        failing.wait_until_redrive_ended(&failing.start_redrive(|request| request.filter = filter)).await;
     assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_canary_that_fails_again_stops_the_rest() {
-    let mut failing = FailingHandler::with_failures(1).await;
+    let mut failing = FailingHandlerFixture::with_failures(1).await;
     failing
         .add_failures(
             [ALWAYS_FAILING_VALUE.to_owned()].into_iter().chain((1..50).map(|number| number.to_string())),
         )
         .await;
     failing.repair();
-    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.canary = Some(2))).await;
+    let job = failing
+        .wait_until_redrive_ended(&failing.start_redrive(|request| request.canary_count = Some(2)))
+        .await;
     let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
     assert!(why.contains(failing.failed_tasks[1].as_str()) && why.contains("broken"), "{why}");
     assert_eq!((job.matched, job.retried), (51, 2));
     assert_eq!(
-        failing.count_with_status(TaskStatus::Error).await,
+        failing.count_tasks_with_status(TaskStatus::Error).await,
         50,
         "only the canary that succeeded is done"
     );
@@ -166,23 +173,26 @@ async fn a_canary_that_fails_again_stops_the_rest() {
 
 #[tokio::test]
 async fn successful_canaries_let_the_rest_follow() {
-    let failing = FailingHandler::with_failures(20).await;
+    let failing = FailingHandlerFixture::with_failures(20).await;
     failing.repair();
-    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.canary = Some(3))).await;
+    let job = failing
+        .wait_until_redrive_ended(&failing.start_redrive(|request| request.canary_count = Some(3)))
+        .await;
     assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
     assert_eq!(failing.engine.list_redrives().len(), 1);
-    wait_until("all to be done", || async { failing.count_with_status(TaskStatus::Done).await == 20 }).await;
+    wait_until("all to be done", || async { failing.count_tasks_with_status(TaskStatus::Done).await == 20 })
+        .await;
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_rate_limited_redrive_can_be_stopped() {
-    let failing = FailingHandler::with_failures(50).await;
+    let failing = FailingHandlerFixture::with_failures(50).await;
     failing.repair();
     let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
     wait_until("the first", || async { failing.engine.find_redrive(&id).unwrap().retried == 1 }).await;
     assert!(failing.engine.stop_redrive(&id));
-    let job = failing.wait_until_ended(&id).await;
+    let job = failing.wait_until_redrive_ended(&id).await;
     assert!(matches!(job.state, RedriveState::Stopped(_)));
     assert_eq!((job.matched, job.retried), (50, 1));
     assert!(!failing.engine.stop_redrive(&id) && !failing.engine.stop_redrive("none"));
@@ -195,12 +205,12 @@ async fn a_rate_limited_redrive_can_be_stopped() {
 
 #[tokio::test]
 async fn watchers_are_notified_of_retried_tasks() {
-    let failing = FailingHandler::with_failures(20).await;
+    let failing = FailingHandlerFixture::with_failures(20).await;
     failing.engine.set_rule(pause_rule()).await.unwrap();
     let mut watcher = TaskWatcher::new(&failing.engine);
-    failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
+    failing.wait_until_redrive_ended(&failing.start_redrive(|_| {})).await;
     for id in &failing.failed_tasks {
-        let change = watcher.next().await;
+        let change = watcher.next_change().await;
         assert_eq!((&change.id, change.status), (id, TaskStatus::New), "the oldest first");
     }
     failing.engine.stop(TEST_TIMEOUT).await;
@@ -208,18 +218,18 @@ async fn watchers_are_notified_of_retried_tasks() {
 
 #[tokio::test]
 async fn concurrent_redrives_are_limited_and_duplicates_refused() {
-    let failing = FailingHandler::with_failures(3).await;
+    let failing = FailingHandlerFixture::with_failures(3).await;
     let request = |handler: Option<&str>, key: &str| {
         let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
         let filter = TaskFilter { handler: handler.map(handler_name), key, ..TaskFilter::default() };
         let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
-        RedriveRequest { filter, rate, canary, requested_by: "ops".into() }
+        RedriveRequest { filter, rate, canary_count: canary, requested_by: "ops".into() }
     };
     let first = failing.engine.start_redrive(request(Some("h"), "object")).unwrap();
     let same = failing.engine.start_redrive(request(Some("h"), "object"));
-    assert_eq!(same, Err(RedriveRefused::AlreadyRunning(first.clone())));
+    assert_eq!(same, Err(RedriveError::AlreadyRunning(first.clone())));
     let job = failing.engine.find_redrive(&first).unwrap();
-    assert_eq!((job.filter.handler, job.canary), (Some(handler_name("h")), Some(2)));
+    assert_eq!((job.filter.handler, job.canary_count), (Some(handler_name("h")), Some(2)));
     assert!(job.rate.is_some());
     // Each finds tasks, and waits for its next batch.
     failing.engine.start_redrive(request(None, "object")).unwrap();
@@ -231,9 +241,9 @@ async fn concurrent_redrives_are_limited_and_duplicates_refused() {
     failing.engine.start_redrive(wide(vec![])).unwrap();
     failing.engine.start_redrive(wide(vec![ErrorReason::Failed])).unwrap();
     let reasons = vec![ErrorReason::Failed, ErrorReason::Canceled];
-    assert_eq!(failing.engine.start_redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
+    assert_eq!(failing.engine.start_redrive(wide(reasons.clone())), Err(RedriveError::TooManyRunning));
     assert!(failing.engine.stop_redrive(&first));
-    failing.wait_until_ended(&first).await;
+    failing.wait_until_redrive_ended(&first).await;
     failing.engine.start_redrive(wide(reasons)).unwrap();
     failing.engine.stop(Duration::ZERO).await;
 }

@@ -15,7 +15,7 @@ use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 /// A node that runs no tasks, so that emitted tasks stay unclaimed.
 fn producer_only_engine() -> TestEngineBuilder {
     let mut builder =
-        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h");
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h");
     builder.settings.services.worker = false;
     builder.settings.services.rescuer = false;
     builder
@@ -42,7 +42,7 @@ async fn tasks_of_a_dead_node_are_retried() {
     assert_eq!(claims.tasks.len(), 1);
 
     let engine = with_short_lease(
-        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h"),
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h"),
     )
     .start(&store)
     .await;
@@ -71,10 +71,10 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
             let calls = calls.clone();
             async move {
                 if d.task.attempt == 1 {
-                    d.cancel.cancelled().await;
+                    d.cancel_token.cancelled().await;
                     calls.record("asked to stop");
                 }
-                HandlerOutcome::done()
+                HandlerOutcome::succeeded()
             }
         }
     };
@@ -84,13 +84,13 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     // Another node whose clock is far ahead declares this node dead.
     store
         .rescue(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
         .await
         .unwrap();
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
     within_timeout("the cancellation of the first attempt", async {
         while calls.entries().is_empty() {
@@ -121,12 +121,14 @@ async fn tasks_of_a_removed_handler_are_parked_and_can_be_adopted() {
     })
     .await;
 
-    let back =
-        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h").setup;
+    let back = TestEngineBuilder::default()
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
+        .route("a", "h")
+        .setup;
     engine.reconfigure(back).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
     assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 1);
-    assert_eq!(watcher.wait_for_ended(1).await[0].id, id);
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, id);
     engine.reconfigure(Setup::default()).await.unwrap();
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -27,8 +27,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const MISSED: FireOutcome = FireOutcome::Skipped(SkipReason::Missed);
-const PAUSED: FireOutcome = FireOutcome::Skipped(SkipReason::PausedByRule);
+const SKIPPED_AS_MISSED: FireOutcome = FireOutcome::Skipped(SkipReason::Missed);
+const SKIPPED_BY_PAUSE: FireOutcome = FireOutcome::Skipped(SkipReason::PausedByRule);
 
 fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
@@ -60,7 +60,7 @@ fn daily_twelve_hours_ago() -> ScheduleSpec {
 }
 
 /// Registers schedules as if that had happened at `then`.
-async fn plan_since(
+async fn register_schedules_at(
     store: &SqliteStore,
     schedules: &[&ScheduleSpec],
     then: Timestamp,
@@ -116,7 +116,7 @@ fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
 
 /// Lists all emitted events, in order.
 async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
-    list_emitted(engine).await
+    list_emitted_events(engine).await
 }
 
 /// Waits until this time has passed.

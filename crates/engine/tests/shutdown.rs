@@ -22,7 +22,7 @@ async fn a_drain_lets_attempts_finish() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                HandlerOutcome::done()
+                HandlerOutcome::succeeded()
             }
         }
     };
@@ -30,7 +30,7 @@ async fn a_drain_lets_attempts_finish() {
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     go.notify_one();
     engine.stop(TEST_TIMEOUT).await;
     let (task, _) = store.read_task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
@@ -43,7 +43,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
     let engine = TestEngineBuilder::default()
         .slots(2)
         .handler("h", |d: Delivery| async move {
-            d.cancel.cancelled().await;
+            d.cancel_token.cancelled().await;
             HandlerOutcome::failed("stopped on request")
         })
         .route("a", "h")
@@ -51,8 +51,8 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, (0..3).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
-    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
-    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     engine.stop(Duration::ZERO).await;
     for (index, sequenced) in receipt.events.iter().enumerate() {
         let (task, _) = store.read_task(&sequenced.tasks[0]).await.unwrap().unwrap();
@@ -67,7 +67,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
 
     // The next node runs the released tasks.
     let next = TestEngineBuilder::default()
-        .handler("h", |_| async { HandlerOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
         .await;

@@ -19,9 +19,9 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     let engine = TestEngineBuilder::default().source("shop", &["orders"], script).start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     let mut lines = engine.subscribe_log_writes();
-    let run = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let run = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
     assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), TaskStatus::Done));
     within_timeout("the notification of new log lines", lines.changed()).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
         run.task
     );
     assert_eq!(log, [expected.as_str(), "shop orders"]);
-    let events = list_emitted(&engine).await;
+    let events = list_emitted_events(&engine).await;
     let cause = events[0].cause.unwrap();
     assert_eq!((cause.event, cause.task, cause.depth), (None, done.seq, 1));
     engine.stop(TEST_TIMEOUT).await;
@@ -50,7 +50,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
         .map(|_| {
             let engine = engine.clone();
             tokio::spawn(async move {
-                engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap()
+                engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap()
             })
         })
         .collect();
@@ -60,9 +60,12 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     }
     assert_eq!(runs.iter().filter(|run| run.created).count(), 1);
     assert!(runs.iter().all(|run| run.task == runs[0].task));
-    assert_ne!(engine.run_collection(new_run("shop/stock"), None).await.unwrap().unwrap().task, runs[0].task);
-    assert!(engine.run_collection(new_run("shop/none"), None).await.unwrap().is_err());
-    assert!(engine.run_collection(new_run("none/orders"), None).await.unwrap().is_err());
+    assert_ne!(
+        engine.run_collection(new_collection_run("shop/stock"), None).await.unwrap().unwrap().task,
+        runs[0].task
+    );
+    assert!(engine.run_collection(new_collection_run("shop/none"), None).await.unwrap().is_err());
+    assert!(engine.run_collection(new_collection_run("none/orders"), None).await.unwrap().is_err());
 
     // A cancelled task lets the next one run, and its command is ended.
     wait_until("it to run", || async {
@@ -70,7 +73,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     })
     .await;
     engine.cancel_task(&runs[0].task).await.unwrap().unwrap();
-    let next = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let next = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(next.created);
     engine.stop(Duration::ZERO).await;
 }
@@ -91,26 +94,26 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
     };
     engine.set_rule(pause).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
-    let paused = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
-    let free = engine.run_collection(new_run("shop/stock"), None).await.unwrap().unwrap();
-    assert_eq!(watcher.wait_for_ended(1).await[0].id, free.task);
-    let again = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let paused = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
+    let free = engine.run_collection(new_collection_run("shop/stock"), None).await.unwrap().unwrap();
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, free.task);
+    let again = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
     assert_eq!((again.created, &again.task), (false, &paused.task));
     assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
-    assert_eq!(watcher.wait_for_ended(1).await[0].id, paused.task);
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, paused.task);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn an_in_process_handler_cannot_be_a_source() {
     let store = in_memory_store();
-    let function = Arc::new(InProcessHandler::new(|_| async { HandlerOutcome::done() }));
+    let function = Arc::new(InProcessHandler::new(|_| async { HandlerOutcome::succeeded() }));
     let builder = TestEngineBuilder::default()
-        .runner("shop", Some(function), |def| def.source = Some(source_def(&["orders"])));
+        .handler_with_runner("shop", Some(function), |def| def.source = Some(source_def(&["orders"])));
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
-    engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Error, 1));
     assert!(ended.error.unwrap().contains("cannot be a source"));
     engine.stop(TEST_TIMEOUT).await;

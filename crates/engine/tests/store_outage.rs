@@ -25,14 +25,14 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                HandlerOutcome { emits: vec![keyed_event("b", "y")], ..HandlerOutcome::done() }
+                HandlerOutcome { emitted_events: vec![keyed_event("b", "y")], ..HandlerOutcome::succeeded() }
             }
         }
     };
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
 
     let intruder = rusqlite::Connection::open(&file).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -56,13 +56,13 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     drop(waiting);
 
     intruder.execute_batch("ROLLBACK").unwrap();
-    let ended = watcher.wait_for_ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 1));
     let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 1);
     // The large ones that waited fill more than one page.
     let (mut after, mut handled) = (EventId::ZERO, 0);
-    let head = engine.observer().read_extent().await.unwrap().head;
+    let head = engine.observer().read_journal_range().await.unwrap().head;
     while after < head {
         let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
         handled +=

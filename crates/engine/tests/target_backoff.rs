@@ -38,14 +38,14 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(1)
-        .runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max_retries = 0)
+        .handler_with_runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max_retries = 0)
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let events = (0..10).map(|number| keyed_event("a", &format!("k{number}"))).collect();
     let receipt = emit(&engine, events).await;
-    let ended = watcher.wait_for_ended(10).await;
+    let ended = watcher.wait_for_ended_tasks(10).await;
     assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     assert_eq!(refused.load(Ordering::SeqCst), 1, "no other request was sent while the target was busy");
     assert_eq!(inbox.take().len(), 11);
@@ -67,7 +67,7 @@ struct ConcurrentRequests {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
+async fn a_target_that_keeps_failing_gets_one_request_at_a_time_until_it_recovers() {
     const SLOTS: usize = 8;
     const FAILURES: usize = 40;
     let requests = ConcurrentRequests::default();
@@ -93,7 +93,7 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(SLOTS)
-        .runner("h", Some(Arc::new(http_handler(url))), |def| {
+        .handler_with_runner("h", Some(Arc::new(http_handler(url))), |def| {
             def.retry.max_retries = 100;
             def.retry.delay = Duration::from_millis(1);
         })
@@ -102,15 +102,15 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..50).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
-    let ended = watcher.wait_for_ended(50).await;
+    let ended = watcher.wait_for_ended_tasks(50).await;
     assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
-    // When the store heard of the last failure that it takes, as many as there are slots were under way.
+    // When the breaker opened, up to one request for each slot was still running.
     let observed = observed.lock().unwrap().clone();
     let while_failing = &observed[BREAKER_FAILURE_THRESHOLD as usize + SLOTS..FAILURES];
     assert!(while_failing.iter().all(|concurrent| *concurrent == 1), "{observed:?}");
     assert!(
         observed[..BREAKER_FAILURE_THRESHOLD as usize].iter().max() > Some(&1),
-        "before that they came together: {observed:?}"
+        "before the breaker opened, requests were concurrent: {observed:?}"
     );
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -149,7 +149,7 @@ impl<Last> BusBuilder<Last> {
                 build_runner: Box::new(move |resources| build_runner(handler, resources)),
                 check_states: H::check_states,
             }),
-            Err(error) => self.plan.record_error(error.into()),
+            Err(error) => self.plan.record_first_error(error.into()),
         }
         BusBuilder { plan: self.plan, last_handler: PhantomData }
     }
@@ -167,13 +167,13 @@ impl<Last> BusBuilder<Last> {
 
     /// Routes events with this handling key, or one below it, to a handler.
     pub fn on_key(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind_route(key, handler, HandlerBinding::queued);
+        self.plan.bind_route(key, handler, HandlerBinding::new_queued);
         self
     }
 
     /// Like [`on_key`](Self::on_key), for a synchronous handler.
     pub fn on_key_sync(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind_route(key, handler, HandlerBinding::sync);
+        self.plan.bind_route(key, handler, HandlerBinding::new_sync);
         self
     }
 
@@ -187,7 +187,7 @@ impl<Last> BusBuilder<Last> {
     pub fn on_chain<E: Event>(mut self, chain: &str) -> Self {
         match (HandlingKey::new(E::TYPE), ChainPath::new(chain)) {
             (Ok(key), Ok(chain)) => self.plan.chain_routes.bind(key, chain),
-            (Err(error), _) | (_, Err(error)) => self.plan.record_error(error.into()),
+            (Err(error), _) | (_, Err(error)) => self.plan.record_first_error(error.into()),
         }
         self
     }
@@ -271,14 +271,14 @@ impl BusBuilder<HandlerAdded> {
 
 impl BusPlan {
     /// Keeps the first error for `start`.
-    fn record_error(&mut self, error: StartError) {
+    fn record_first_error(&mut self, error: StartError) {
         self.first_error.get_or_insert(error);
     }
 
     fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> HandlerBinding) {
         match (HandlingKey::new(key), HandlerName::new(handler)) {
             (Ok(key), Ok(handler)) => self.routes.bind(key, binding(handler)),
-            (Err(error), _) | (_, Err(error)) => self.record_error(error.into()),
+            (Err(error), _) | (_, Err(error)) => self.record_first_error(error.into()),
         }
     }
 

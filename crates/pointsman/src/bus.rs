@@ -73,7 +73,7 @@ impl Bus {
         options: EmitOptions,
     ) -> Result<EmittedEvent, EmitError> {
         let event = to_new_event(&event, &options, attempt_scope::current_cause(), self.engine.now())?;
-        let idempotency = options.to_idempotency(&event)?;
+        let idempotency = options.build_idempotency_key(&event)?;
         let receipt = self.engine.emit(EmitBatch { events: vec![event], idempotency }).await?;
         let emitted = EmittedEvent::from_receipt(receipt).pop();
         let missing = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
@@ -104,7 +104,7 @@ impl Bus {
 
     /// Watches all events from now on.
     pub async fn watch(&self) -> Result<JournalWatch, StoreError> {
-        let head = self.engine.observer().read_extent().await?.head;
+        let head = self.engine.observer().read_journal_range().await?.head;
         Ok(self.watch_after(head, EventFilter::default()))
     }
 

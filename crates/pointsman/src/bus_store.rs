@@ -87,7 +87,7 @@ impl BusStore {
         match self {
             // No receipts exist: SQLite journals the events with the commit, Redis takes them without receipts.
             Self::Sqlite(_) | Self::Redis(_) => Ok(None),
-            Self::Postgres(store) => store.event_of(receipt.uuid()).await,
+            Self::Postgres(store) => store.find_event_of_receipt(receipt.uuid()).await,
         }
     }
 }

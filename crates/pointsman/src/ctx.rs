@@ -35,8 +35,8 @@ struct CtxInner {
 /// Events and log lines that commit with the end of the attempt.
 #[derive(Default)]
 struct AttemptEffects {
-    emits: Vec<NewEvent>,
-    logs: Vec<LogLine>,
+    emitted_events: Vec<NewEvent>,
+    log_lines: Vec<LogLine>,
 }
 
 /// The task of an attempt, and the number of the attempt.
@@ -99,11 +99,11 @@ impl Ctx {
             handler: task.handler.clone(),
             event: task.subject.event().map(|event| event.id),
             prev: event.prev,
-            prev_sent: task.prev_sent,
+            prev_sent: task.prev_sent_event,
             attempt: task.attempt,
             retries: task.retries,
             fence: task.fence,
-            is_late: task.late,
+            is_late: task.out_of_order,
         }
     }
 
@@ -124,12 +124,12 @@ impl Ctx {
 
     /// The preceding event of the object that was delivered to this handler.
     pub fn prev_sent(&self) -> Option<EventId> {
-        self.0.delivery.task.prev_sent
+        self.0.delivery.task.prev_sent_event
     }
 
     /// Whether the task runs outside the order of its lane.
     pub fn is_late(&self) -> bool {
-        self.0.delivery.task.late
+        self.0.delivery.task.out_of_order
     }
 
     /// Emits an event when the attempt ends, if it succeeds or snoozes.
@@ -149,7 +149,7 @@ impl Ctx {
         };
         // The worker sets the cause, and fails the attempt for good if it belongs to an event storm.
         let event = to_new_event(&event, &options, None, self.now())?;
-        self.with_effects(|effects| effects.emits.push(event))
+        self.with_effects(|effects| effects.emitted_events.push(event))
     }
 
     /// Adds a line to the task's log when the attempt ends. Lines logged through `tracing` appear at once.
@@ -165,13 +165,13 @@ impl Ctx {
     fn add_log_line(&self, level: LogLevel, message: String) {
         let line = LogLine { time: self.now(), level, message };
         // A line after the end belongs to no attempt; dropping it is better than failing its writer.
-        let _ = self.with_effects(|effects| effects.logs.push(line));
+        let _ = self.with_effects(|effects| effects.log_lines.push(line));
     }
 
     /// Returns when the attempt must stop: it timed out, its task was cancelled, or the node stops. The handler's future
     /// is dropped a moment later in any case.
     pub async fn cancelled(&self) {
-        self.0.delivery.cancel.cancelled().await;
+        self.0.delivery.cancel_token.cancelled().await;
     }
 
     /// Runs a future as a part of this attempt, for work that a handler spawns: its `tracing` events reach the task's
@@ -185,7 +185,7 @@ impl Ctx {
     }
 
     fn now(&self) -> Timestamp {
-        self.0.delivery.log.now()
+        self.0.delivery.log_sink.now()
     }
 
     fn with_effects(&self, add: impl FnOnce(&mut AttemptEffects)) -> Result<(), CtxError> {
@@ -196,12 +196,12 @@ impl Ctx {
     /// The outcome of the attempt, with the effects that commit with it.
     pub(crate) fn finish_attempt(&self, returned: Result<Option<Json>, HandlerError>) -> HandlerOutcome {
         let effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let AttemptEffects { emits, logs } = effects.unwrap_or_default();
+        let AttemptEffects { emitted_events: emits, log_lines: logs } = effects.unwrap_or_default();
         let ended = match returned {
             Ok(result) => AttemptResult::Succeeded { result },
-            Err(error) => error.into_attempt_end(self.now()),
+            Err(error) => error.into_attempt_result(self.now()),
         };
-        HandlerOutcome { ended, target_health: None, emits, logs }
+        HandlerOutcome { result: ended, target_health: None, emitted_events: emits, log_lines: logs }
     }
 }
 

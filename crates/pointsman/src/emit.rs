@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
+use pointsman_core::event::{MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use pointsman_core::names::BadName;
 use pointsman_core::store::{EmitReceipt, IdempotencyKey, SequencedEvent};
 use pointsman_core::{Context, EventId, NewEvent, TaskId, Tenant, Timestamp};
@@ -76,7 +76,10 @@ impl EmitOptions {
 
     /// The idempotency key and a digest of the whole event. The digest contains the delay instead of the due time, which
     /// differs with every repeat.
-    pub(crate) fn to_idempotency(&self, event: &NewEvent) -> Result<Option<IdempotencyKey>, InvalidEvent> {
+    pub(crate) fn build_idempotency_key(
+        &self,
+        event: &NewEvent,
+    ) -> Result<Option<IdempotencyKey>, InvalidEvent> {
         let Some(key) = &self.idempotency_key else { return Ok(None) };
         if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY_BYTES || key.chars().any(char::is_control) {
             let reason = format!(
@@ -91,7 +94,7 @@ impl EmitOptions {
         };
         add_part(event.kind.as_str());
         add_part(event.key.as_ref().map_or("", |key| key.as_str()));
-        add_part(event.sub.as_ref().map_or("", |sub| sub.as_str()));
+        add_part(event.sub_object.as_ref().map_or("", |sub| sub.as_str()));
         add_part(event.value.as_str());
         add_part(&event.priority.get().to_string());
         add_part(&self.delay.unwrap_or_default().as_nanos().to_string());
@@ -113,8 +116,10 @@ pub(crate) fn check_context_limits(context: &Context) -> Result<(), String> {
         ));
     }
     for text in context.iter().flat_map(|(name, value)| [name, value]) {
-        if text.len() > MAX_CONTEXT_BYTES {
-            return Err(format!("a name or a value in a context has at most {MAX_CONTEXT_BYTES} bytes"));
+        if text.len() > MAX_CONTEXT_STRING_BYTES {
+            return Err(format!(
+                "a name or a value in a context has at most {MAX_CONTEXT_STRING_BYTES} bytes"
+            ));
         }
         if text.contains('\0') {
             return Err("a context cannot contain NUL characters".into());

@@ -102,7 +102,7 @@ pub struct RawEvent(pub(crate) Arc<pointsman_core::Event>);
 impl RawEvent {
     /// Whether it is of this type or a subtype.
     pub fn is<E: Event>(&self) -> bool {
-        self.kind.is_under(E::TYPE)
+        self.kind.is_same_or_descendant_of(E::TYPE)
     }
 
     /// Parses the payload.
@@ -143,7 +143,7 @@ pub(crate) fn to_new_event<E: Event>(
     Ok(NewEvent {
         kind,
         key: parse_key(event.key())?,
-        sub: parse_key(event.sub())?,
+        sub_object: parse_key(event.sub())?,
         value,
         context: options.validate_context().map_err(|e| invalid(&e))?,
         tenant: options.parse_tenant().map_err(|e| invalid(&e))?,

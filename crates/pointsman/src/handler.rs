@@ -127,8 +127,8 @@ pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     let Some(event) = event_for_task(&delivery.task) else {
         return HandlerOutcome::failed("there is no event to handle");
     };
-    let (sender, receiver) = LogLineSender::new(delivery.log.time_source().clone());
-    let sink = delivery.log.clone();
+    let (sender, receiver) = LogLineSender::new(delivery.log_sink.time_source().clone());
+    let sink = delivery.log_sink.clone();
     let scope = AttemptScope::new(&delivery.task, sender.clone());
     let ctx = Ctx::new(delivery, event, resources.wait_for_bus().await, scope.clone());
     let work = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());

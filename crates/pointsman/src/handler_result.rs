@@ -82,7 +82,7 @@ impl HandlerError {
     }
 
     /// The end of the attempt that the engine records.
-    pub(crate) fn into_attempt_end(self, now: Timestamp) -> AttemptResult {
+    pub(crate) fn into_attempt_result(self, now: Timestamp) -> AttemptResult {
         match self.0 {
             HandlerErrorKind::Failed { message, retry_after, is_permanent } => AttemptResult::Failed {
                 error: message,
@@ -189,7 +189,7 @@ mod tests {
     fn attempt_end(returned: impl IntoHandlerResult) -> AttemptResult {
         match returned.into_handler_result() {
             Ok(result) => AttemptResult::Succeeded { result },
-            Err(error) => error.into_attempt_end(NOW),
+            Err(error) => error.into_attempt_result(NOW),
         }
     }
 

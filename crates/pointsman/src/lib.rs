@@ -104,13 +104,13 @@ pub use handler_result::{HandlerError, Snooze};
 pub use request_context::RequestContext;
 pub use state::{MissingState, State, StateMap};
 pub use step::Step;
-pub use task_log::TaskLog;
+pub use task_log::TaskLogLayer;
 pub use unit_of_work::{BoxError, CommitError, CommittedEvents, EventReceipt, Operation, Tx, UnitOfWork};
 pub use watch::{JournalWatch, WatchError};
 
 pub use pointsman_core::chain;
 pub use pointsman_core::journal::EventFilter;
-pub use pointsman_core::store::{NewOrder, OrderRefusal, OrderView, StoreError};
+pub use pointsman_core::store::{NewOrder, OrderError, OrderView, StoreError};
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{LogLevel, LogLine, Task};
 pub use pointsman_core::{EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use pointsman_core::Context;
-use pointsman_core::event::MAX_CONTEXT_BYTES;
+use pointsman_core::event::MAX_CONTEXT_STRING_BYTES;
 
 use crate::{Ctx, Extract, HandlerError};
 
@@ -94,7 +94,8 @@ impl From<RequestContext> for Context {
 /// Cuts a header to the limits of a context: a client must not be able to prevent an emit by a long user agent.
 fn truncate_header(mut text: String) -> String {
     text.retain(|c| c != '\0');
-    let end = (0..=MAX_CONTEXT_BYTES.min(text.len())).rev().find(|index| text.is_char_boundary(*index));
+    let end =
+        (0..=MAX_CONTEXT_STRING_BYTES.min(text.len())).rev().find(|index| text.is_char_boundary(*index));
     text.truncate(end.unwrap_or(0));
     text
 }
@@ -150,8 +151,8 @@ mod tests {
 
     #[test]
     fn oversized_header_is_truncated_and_not_rejected() {
-        let long = "é".repeat(MAX_CONTEXT_BYTES) + "\0";
+        let long = "é".repeat(MAX_CONTEXT_STRING_BYTES) + "\0";
         let context = Context::from(RequestContext::new().user_agent(long));
-        assert_eq!(context["user_agent"].len(), MAX_CONTEXT_BYTES);
+        assert_eq!(context["user_agent"].len(), MAX_CONTEXT_STRING_BYTES);
     }
 }

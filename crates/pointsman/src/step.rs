@@ -75,7 +75,7 @@ fn substitute_event(step: &StepRun) -> Event {
         kind: HandlingKey::new(STEP_EVENT_TYPE)
             .unwrap_or_else(|_| unreachable!("the constant is a valid type")),
         key: Some(step.key.clone()),
-        sub: None,
+        sub_object: None,
         value: step.value.clone(),
         context: Context::new(),
         tenant: step.tenant.clone(),

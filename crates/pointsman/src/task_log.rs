@@ -35,11 +35,11 @@ const MAX_LINES_PER_ATTEMPT: usize = 20_000;
 /// # let _ = subscriber;
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct TaskLog {
+pub struct TaskLogLayer {
     max_level: tracing::Level,
 }
 
-impl TaskLog {
+impl TaskLogLayer {
     pub fn new() -> Self {
         Self { max_level: tracing::Level::INFO }
     }
@@ -54,13 +54,13 @@ impl TaskLog {
     }
 }
 
-impl Default for TaskLog {
+impl Default for TaskLogLayer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<S: Subscriber> Layer<S> for TaskLog {
+impl<S: Subscriber> Layer<S> for TaskLogLayer {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
         if !self.accepts(event.metadata()) {
             return;
@@ -116,7 +116,7 @@ struct LogSenderState {
     /// `None` once the attempt has ended.
     channel: Option<UnboundedSender<LogLine>>,
     line_count: usize,
-    time: Arc<TimeSource>,
+    time_source: Arc<TimeSource>,
 }
 
 /// Receives the log lines of one attempt.
@@ -127,7 +127,11 @@ impl LogLineSender {
     pub(crate) fn new(time: Arc<TimeSource>) -> (Self, LogLineReceiver) {
         let (sender, receiver) = unbounded_channel();
         (
-            Self(Arc::new(Mutex::new(LogSenderState { channel: Some(sender), line_count: 0, time }))),
+            Self(Arc::new(Mutex::new(LogSenderState {
+                channel: Some(sender),
+                line_count: 0,
+                time_source: time,
+            }))),
             LogLineReceiver(receiver),
         )
     }
@@ -144,7 +148,7 @@ impl LogLineSender {
                 state.channel.as_ref().filter(|_| state.line_count <= MAX_LINES_PER_ATTEMPT)
             {
                 // The receiver is gone only if the attempt was dropped.
-                let _ = channel.send(LogLine { time: state.time.now(), level, message });
+                let _ = channel.send(LogLine { time: state.time_source.now(), level, message });
             }
         });
     }
@@ -169,7 +173,7 @@ mod tests {
     use tracing_subscriber::prelude::*;
 
     /// Runs `work` in one attempt and returns its log lines.
-    async fn log_lines_of(layer: TaskLog, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
+    async fn log_lines_of(layer: TaskLogLayer, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
         let (sender, mut receiver) = LogLineSender::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         attempt_scope::tests::run_in_test_attempt(sender.clone(), work()).await;
@@ -179,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn log_lines_contain_message_and_fields() {
-        let lines = log_lines_of(TaskLog::new(), async || {
+        let lines = log_lines_of(TaskLogLayer::new(), async || {
             tracing::info!("plain");
             tracing::warn!(count = 3, who = "me", "with fields");
             tracing::error!(code = 7);
@@ -195,22 +199,23 @@ mod tests {
 
     #[tokio::test]
     async fn the_maximal_level_can_be_set() {
-        let lines =
-            log_lines_of(TaskLog::with_max_level(tracing::Level::DEBUG), async || tracing::debug!("quiet"))
-                .await;
+        let lines = log_lines_of(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
+            tracing::debug!("quiet")
+        })
+        .await;
         assert_eq!(lines.len(), 1);
     }
 
     #[tokio::test]
     async fn events_outside_an_attempt_are_ignored() {
-        let lines = log_lines_of(TaskLog::new(), async || ()).await;
+        let lines = log_lines_of(TaskLogLayer::new(), async || ()).await;
         tracing::info!("nobody's");
         assert!(lines.is_empty());
     }
 
     #[tokio::test]
     async fn lines_per_attempt_are_limited() {
-        let lines = log_lines_of(TaskLog::new(), async || {
+        let lines = log_lines_of(TaskLogLayer::new(), async || {
             (0..MAX_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("same"))
         })
         .await;

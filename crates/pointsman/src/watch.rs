@@ -21,7 +21,7 @@ pub struct JournalWatch {
     filter: EventFilter,
     after: EventId,
     /// Events that were read and not yet returned.
-    buffered: VecDeque<Arc<pointsman_core::Event>>,
+    buffered_events: VecDeque<Arc<pointsman_core::Event>>,
 }
 
 /// Why a watch ended.
@@ -36,13 +36,13 @@ pub enum WatchError {
 
 impl JournalWatch {
     pub(crate) fn new(engine: Engine, after: EventId, filter: EventFilter) -> Self {
-        Self { engine, filter, after, buffered: VecDeque::new() }
+        Self { engine, filter, after, buffered_events: VecDeque::new() }
     }
 
     /// Waits for the next event; an error when the bus stops. Dropping the future loses no event.
     pub async fn next(&mut self) -> Result<RawEvent, WatchError> {
         loop {
-            if let Some(event) = self.buffered.pop_front() {
+            if let Some(event) = self.buffered_events.pop_front() {
                 return Ok(RawEvent(event));
             }
             let observer = self.engine.observer();
@@ -51,8 +51,8 @@ impl JournalWatch {
                 return Err(WatchError::Torn(self.after));
             }
             self.after = page.scanned_up_to.max(self.after);
-            self.buffered.extend(page.events);
-            if self.buffered.is_empty() && self.after >= page.journal_range.head {
+            self.buffered_events.extend(page.events);
+            if self.buffered_events.is_empty() && self.after >= page.journal_range.head {
                 tokio::select! {
                     () = observer.wait_for_match(&self.filter, &mut self.after) => {}
                     () = observer.wait_until_stopped() => return Err(StoreError::Closed.into()),

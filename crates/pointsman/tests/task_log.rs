@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use pointsman::prelude::*;
-use pointsman::{LogLevel, TaskLog};
+use pointsman::{LogLevel, TaskLogLayer};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::prelude::*;
 
@@ -18,7 +18,7 @@ struct Job(u64);
 /// Starts a bus on a new store with this handler only.
 async fn start_bus<Args: 'static>(folder: &tempfile::TempDir, handler: impl pointsman::Handler<Args>) -> Bus {
     static SUBSCRIBER: Once = Once::new();
-    SUBSCRIBER.call_once(|| tracing_subscriber::registry().with(TaskLog::new()).init());
+    SUBSCRIBER.call_once(|| tracing_subscriber::registry().with(TaskLogLayer::new()).init());
     let url = format!("sqlite:{}", folder.path().join("bus.db").display());
     Bus::builder(&url).handler("h", handler).retries(0).on::<Job>("h").start().await.unwrap()
 }

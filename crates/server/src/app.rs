@@ -13,8 +13,8 @@ use crate::auth::{AcceptedTokens, Caller};
 use crate::config::Config;
 use crate::config_status::ConfigStatus;
 use crate::jobscheduler::StatisticsCache;
-use crate::limits::{FailedAuthentications, ResponseBudget, StreamShares};
-use crate::listen::{self, Admission};
+use crate::limits::{FailedAuthentications, ResponseBudget, StreamLimiter};
+use crate::listen::{self, ConnectionAdmission};
 use crate::metrics::HttpMetrics;
 
 /// Maximum bytes of request bodies in memory at a time, over all connections.
@@ -27,16 +27,16 @@ pub(crate) struct AppState {
     /// Kind of the store: `sqlite`, `postgres` or `redis`.
     pub(crate) store_kind: &'static str,
     pub(crate) metrics: Arc<HttpMetrics>,
-    /// Open connections.
-    pub(crate) connections: Arc<Admission>,
-    pub(crate) streams: Arc<StreamShares>,
+    /// Admits connections and counts the open ones.
+    pub(crate) admission: Arc<ConnectionAdmission>,
+    pub(crate) stream_limiter: Arc<StreamLimiter>,
     /// Memory for responses in flight.
-    pub(crate) responses: Arc<ResponseBudget>,
+    pub(crate) response_budget: Arc<ResponseBudget>,
     pub(crate) failed_authentications: FailedAuthentications,
     /// Accepted tokens; replaced when the configuration is reloaded.
-    pub(crate) tokens: watch::Sender<AcceptedTokens>,
+    pub(crate) accepted_tokens: watch::Sender<AcceptedTokens>,
     /// Cancelled when the server stops; streams and long polls then end.
-    pub(crate) stopping: CancellationToken,
+    pub(crate) stop_signal: CancellationToken,
     /// Budget for request bodies: one permit per byte.
     pub(crate) body_budget: Arc<Semaphore>,
     /// Changes that have started and must finish even if their client disconnects.
@@ -52,7 +52,7 @@ impl AppState {
         tokens: AcceptedTokens,
         stopping: CancellationToken,
     ) -> App {
-        let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
+        let (limits, metrics) = (&config.server_limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.serves_http {
             true => listen::max_connections_for_open_files(config.max_connections, config.workers),
             false => config.max_connections,
@@ -60,13 +60,13 @@ impl AppState {
         Arc::new(Self {
             engine,
             store_kind: config.store.kind(),
-            connections: Admission::new(max_connections, limits, metrics.clone()),
-            streams: StreamShares::new(limits.streams_per_client, metrics.clone()),
-            responses: Arc::new(ResponseBudget::new(limits, metrics.clone())),
+            admission: ConnectionAdmission::new(max_connections, limits, metrics.clone()),
+            stream_limiter: StreamLimiter::new(limits.streams_per_client, metrics.clone()),
+            response_budget: Arc::new(ResponseBudget::new(limits, metrics.clone())),
             failed_authentications: FailedAuthentications::new(metrics.clone()),
             metrics,
-            tokens: watch::Sender::new(tokens),
-            stopping,
+            accepted_tokens: watch::Sender::new(tokens),
+            stop_signal: stopping,
             body_budget: Arc::new(Semaphore::new(BODY_BUDGET_BYTES)),
             pending_changes: TaskTracker::new(),
             statistics_cache: StatisticsCache::default(),
@@ -78,7 +78,7 @@ impl AppState {
     /// token must also end the streams that were opened with it.
     pub(crate) async fn wait_until_revoked(&self, caller: &Caller) {
         // `self` owns the sender, so the channel cannot close during the wait.
-        let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.accepts_caller(caller)).await;
+        let _ = self.accepted_tokens.subscribe().wait_for(|tokens| !tokens.accepts_caller(caller)).await;
     }
 
     /// The current time by the store's clock.

@@ -24,7 +24,7 @@ const MAX_DETAIL_BYTES: usize = 1 << 10;
 
 impl AppState {
     /// Runs a change and its audit to the end, whether or not the client waits for it.
-    pub(crate) async fn run_to_completion<T: Send + 'static>(
+    pub(crate) async fn run_change_to_completion<T: Send + 'static>(
         &self,
         change: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -38,7 +38,7 @@ impl AppState {
 
     /// Records what a caller changed. The change is already durable and the response must report success, so an audit
     /// entry that cannot be stored is logged instead.
-    pub(crate) async fn record_audit(
+    pub(crate) async fn record_audit_entry(
         &self,
         caller: &Caller,
         action: &str,
@@ -59,7 +59,8 @@ impl AppState {
                 by,
                 action,
                 what,
-                "audit entry could not be stored; the change was made and is missing from the audit log"
+                "audit entry could not be stored; the change was made and is missing from the audit log. \
+                 If this persists, run `pointsman doctor` to check the store"
             );
         }
     }
@@ -92,7 +93,7 @@ mod tests {
     use crate::config::{ConfigInputs, TokenDef};
 
     #[tokio::test]
-    async fn changes_finish_and_are_audited_though_the_client_disconnects() {
+    async fn changes_finish_and_are_audited_even_if_the_client_disconnects() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -103,16 +104,16 @@ mod tests {
             TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash_token("x") };
         let (gate, caller) = (Arc::new(Notify::new()), Caller::from(&token));
         let (inner, opened) = (app.clone(), gate.clone());
-        let mut request = Box::pin(app.run_to_completion(async move {
+        let mut request = Box::pin(app.run_change_to_completion(async move {
             opened.notified().await;
-            inner.record_audit(&caller, "pause", "handler index", "x".repeat(2000)).await;
+            inner.record_audit_entry(&caller, "pause", "handler index", "x".repeat(2000)).await;
             Ok(())
         }));
         assert!(poll!(&mut request).is_pending());
         drop(request);
         gate.notify_one();
         app.pending_changes.close();
-        timeout(Duration::from_secs(60), app.pending_changes.wait()).await.expect("it ends");
+        timeout(Duration::from_secs(60), app.pending_changes.wait()).await.expect("the change finishes");
         let entries = app.store().list_audit_entries(None, 10).await.unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(

@@ -19,8 +19,8 @@ use crate::query::Query;
 use crate::server::{ErrorChain, StartError};
 
 /// Maximum number of reloads kept, and of faults kept for each.
-const MAX_RELOADS: usize = 50;
-const MAX_FAULTS: usize = 200;
+const MAX_KEPT_RELOADS: usize = 50;
+const MAX_KEPT_FAULTS: usize = 200;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show_config))
@@ -41,7 +41,7 @@ pub(crate) async fn show_config(
     uri: Uri,
 ) -> Result<Json<ConfigBody>, Problem> {
     Query::from_uri(&uri, &[])?;
-    caller.require_all_tenants("the configuration covers every tenant")?;
+    caller.require_access_to_all_tenants("the configuration covers every tenant")?;
     app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
 
 #[derive(Debug, Default)]
 struct ConfigRecord {
-    active: Option<ConfigBody>,
+    active_config: Option<ConfigBody>,
     /// Newest first.
     reloads: VecDeque<ConfigReloadBody>,
 }
@@ -63,19 +63,19 @@ impl ConfigStatus {
 
     /// Records the configuration that the process started with.
     pub(crate) fn record_start(&self, node: String, config: &Config) {
-        self.lock_record().active = Some(config_body(node, config));
+        self.lock_record().active_config = Some(config_body(node, config));
     }
 
-    pub(crate) fn mark_watched(&self) {
-        if let Some(active) = &mut self.lock_record().active {
+    pub(crate) fn mark_files_watched(&self) {
+        if let Some(active) = &mut self.lock_record().active_config {
             active.watched = true;
         }
     }
 
     /// Records a reload that was applied.
-    pub(crate) fn record_applied(&self, config: &Config) {
+    pub(crate) fn record_applied_reload(&self, config: &Config) {
         let mut record = self.lock_record();
-        if let Some(before) = &mut record.active {
+        if let Some(before) = &mut record.active_config {
             *before = ConfigBody {
                 watched: before.watched,
                 ..config_body(std::mem::take(&mut before.node), config)
@@ -91,25 +91,26 @@ impl ConfigStatus {
     }
 
     /// Records a reload that was rejected.
-    pub(crate) fn record_rejected(&self, error: &StartError) {
+    pub(crate) fn record_rejected_reload(&self, error: &StartError) {
         let (message, faults) = match error {
             StartError::Config(faults) => (error.to_string(), Some(faults)),
             other => (ErrorChain(other).to_string(), None),
         };
         let fault_count = faults.map_or(0, |faults| faults.len());
-        let listed = faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_FAULTS).map(fault_body);
+        let listed =
+            faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_KEPT_FAULTS).map(fault_body);
         self.lock_record().push_reload(ConfigReloadBody {
             at: now().to_string(),
             applied: false,
             error: Some(message),
             faults: listed.collect(),
-            more_faults: fault_count.saturating_sub(MAX_FAULTS) as u64,
+            more_faults: fault_count.saturating_sub(MAX_KEPT_FAULTS) as u64,
         });
     }
 
     fn to_body(&self) -> Option<ConfigBody> {
         let record = self.lock_record();
-        let active = record.active.clone()?;
+        let active = record.active_config.clone()?;
         Some(ConfigBody { reloads: record.reloads.iter().cloned().collect(), ..active })
     }
 }
@@ -117,7 +118,7 @@ impl ConfigStatus {
 impl ConfigRecord {
     fn push_reload(&mut self, reload: ConfigReloadBody) {
         self.reloads.push_front(reload);
-        self.reloads.truncate(MAX_RELOADS);
+        self.reloads.truncate(MAX_KEPT_RELOADS);
     }
 }
 

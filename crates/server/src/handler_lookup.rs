@@ -27,7 +27,7 @@ pub(crate) async fn require_handler(
         .collect();
     if visible.contains(&name.as_str())
         || has_queues(app, caller, name).await?
-        || has_archived_tasks(app, caller, name).await?
+        || has_retained_tasks(app, caller, name).await?
     {
         return Ok(());
     }
@@ -41,7 +41,7 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
 }
 
 /// An empty page only means that the store stopped scanning; later pages may have tasks.
-async fn has_archived_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
+async fn has_retained_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
     let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };
     let mut before = None;

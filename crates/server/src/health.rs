@@ -1,4 +1,4 @@
-//! Health and metrics.
+//! `/healthz`, `/livez`, `/readyz` and `/metrics`: health checks and metrics.
 
 use std::time::Duration;
 
@@ -28,20 +28,20 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 }
 
 /// A store that does not respond within this time is not reachable.
-const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn health_body(status: &str, store: Option<StoreHealthBody>, warnings: Vec<String>) -> Json<HealthBody> {
     Json(HealthBody { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
 /// Warnings about conditions under which requests are still served.
-fn collect_warnings(app: &App) -> Vec<String> {
+fn collect_health_warnings(app: &App) -> Vec<String> {
     app.store().warnings().into_iter().chain(app.engine.time_source().clock_warning()).collect()
 }
 
 /// Checks that the store responds in time and accepts writes; the second value is the error if it does not.
 async fn check_store(app: &App) -> (StoreHealthBody, Option<String>) {
-    let read_error = match timeout(STORE_TIMEOUT, app.store().read_journal_range()).await {
+    let read_error = match timeout(STORE_CHECK_TIMEOUT, app.store().read_journal_range()).await {
         Ok(Ok(_)) => None,
         Ok(Err(StoreError::Damaged(_))) => Some("the store is damaged"),
         Ok(Err(StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Closed)) | Err(_) => {
@@ -68,7 +68,7 @@ pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
     let (store, error) = check_store(&app).await;
     let clock = app.engine.time_source().out_of_service_reason();
     let status = if error.is_none() && clock.is_none() { "ok" } else { "degraded" };
-    let warnings = clock.into_iter().chain(collect_warnings(&app)).collect();
+    let warnings = clock.into_iter().chain(collect_health_warnings(&app)).collect();
     health_body(status, Some(store), warnings)
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn livez() -> Json<HealthBody> {
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "The server is ready for requests", body = HealthBody)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<HealthBody>, Problem> {
-    if app.stopping.is_cancelled() {
+    if app.stop_signal.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
     if let Some(reason) = app.engine.time_source().out_of_service_reason() {
@@ -92,7 +92,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<HealthBody>, P
     }
     let (store, error) = check_store(&app).await;
     match error {
-        None => Ok(health_body("ok", Some(store), collect_warnings(&app))),
+        None => Ok(health_body("ok", Some(store), collect_health_warnings(&app))),
         Some(error) => Err(Problem::unavailable(error)),
     }
 }
@@ -106,8 +106,12 @@ pub(crate) async fn show_metrics(
     Viewer(caller): Viewer,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Problem> {
-    caller.require_all_tenants("metrics count every tenant")?;
+    caller.require_access_to_all_tenants("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.responses.used_bytes());
+    let http = app.metrics.encode(
+        app.admission.count_open_connections(),
+        app.stream_limiter.count(),
+        app.response_budget.used_bytes(),
+    );
     Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
 }

@@ -17,8 +17,8 @@ const HEADER_NAME: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 255;
 
 /// Reads the idempotency key of a request, if it has one.
-pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let malformed_header = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
+pub(crate) fn read_key_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let malformed_header = |detail: String| Problem::malformed(detail).with_parameter("Idempotency-Key");
     let mut values = headers.get_all(HEADER_NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -34,7 +34,7 @@ pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// The idempotency key of a request, with a digest of its operation and body.
-pub(crate) fn for_request(
+pub(crate) fn key_for_request(
     headers: &HeaderMap,
     tenant: Tenant,
     operation: &[&str],
@@ -50,13 +50,13 @@ pub(crate) fn for_request(
         digest.update(body);
         digest.finalize().into()
     };
-    Ok(read_key(headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() }))
+    Ok(read_key_header(headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() }))
 }
 
 /// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
 /// digest includes the token's tenant, so that a token of the default tenant does not get a response meant for a token
 /// of all tenants.
-pub(crate) fn for_action(
+pub(crate) fn key_for_action(
     headers: &HeaderMap,
     caller: &Caller,
     operation: &[&str],
@@ -64,7 +64,7 @@ pub(crate) fn for_action(
 ) -> Result<Option<IdempotencyKey>, Problem> {
     let scope = caller.tenant.as_ref().map_or("", Tenant::as_str);
     let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
-    for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
+    key_for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
 }
 
 /// Reads the response recorded for an earlier request under this key.

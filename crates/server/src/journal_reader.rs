@@ -1,7 +1,7 @@
 //! Reads the journal page by page, forwards or backwards.
 //!
 //! A read ends at the head that the journal had when the read began, so that it ends however fast the journal grows. It
-//! has one page in memory at a time. [`JournalReader::resume`] starts the next read where the last one ended.
+//! has one page in memory at a time. The next read starts where the last one ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) const BATCH_DELAY: Duration = Duration::from_millis(10);
 
 /// The result of reading a page.
 #[derive(Debug)]
-pub(crate) enum ReadStep {
+pub(crate) enum PageReadOutcome {
     /// Events that match.
     Events(Vec<Arc<Event>>),
     /// The page has no match; there is more to read.
@@ -42,13 +42,13 @@ pub(crate) struct JournalReader {
     until: Option<EventId>,
     /// The newest id when the read began.
     head: EventId,
-    ended: bool,
+    has_ended: bool,
     page_size: PageSize,
 }
 
 impl JournalReader {
     /// Reads towards the newest event.
-    pub(crate) fn forwards(app: App, filter: EventFilter, after: EventId) -> Self {
+    pub(crate) fn new_forwards(app: App, filter: EventFilter, after: EventId) -> Self {
         Self {
             app,
             filter,
@@ -57,15 +57,19 @@ impl JournalReader {
             after,
             until: None,
             head: EventId::ZERO,
-            ended: false,
+            has_ended: false,
             page_size: PageSize::default(),
         }
     }
 
     /// Reads from the newest event down to `after`, or to the oldest that is retained.
-    pub(crate) fn backwards(app: App, filter: EventFilter, after: Option<EventId>) -> Self {
+    pub(crate) fn new_backwards(app: App, filter: EventFilter, after: Option<EventId>) -> Self {
         let reports_gaps = after.is_some();
-        Self { is_backwards: true, reports_gaps, ..Self::forwards(app, filter, after.unwrap_or_default()) }
+        Self {
+            is_backwards: true,
+            reports_gaps,
+            ..Self::new_forwards(app, filter, after.unwrap_or_default())
+        }
     }
 
     /// The newest id when the read began, or the last id read if that is newer.
@@ -75,19 +79,19 @@ impl JournalReader {
 
     /// Whether there is nothing more to read.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended
+        self.has_ended
     }
 
     /// The cursor after which a client that got no events continues. A backward read that did not finish has skipped
     /// the older events, so its cursor stays at the beginning.
     pub(crate) fn resume_cursor(&self) -> EventId {
-        if self.is_backwards && self.ended { self.head() } else { self.after }
+        if self.is_backwards && self.has_ended { self.head() } else { self.after }
     }
 
     /// Reads the next matches, at most `remaining`.
-    pub(crate) async fn read_page(&mut self, remaining: usize) -> Result<ReadStep, StoreError> {
-        if self.ended || remaining == 0 {
-            return Ok(ReadStep::End);
+    pub(crate) async fn read_page(&mut self, remaining: usize) -> Result<PageReadOutcome, StoreError> {
+        if self.has_ended || remaining == 0 {
+            return Ok(PageReadOutcome::End);
         }
         let limit = self.page_size.next_limit(remaining);
         let page = if self.is_backwards {
@@ -99,9 +103,9 @@ impl JournalReader {
         };
         if self.reports_gaps && page.journal_range.is_torn(self.after) {
             // The cache of this node may be behind the store.
-            let extent = self.app.engine.observer().read_extent().await?;
-            let torn = ReadStep::Torn { head: extent.head };
-            return Ok(if extent.is_torn(self.after) { torn } else { ReadStep::NoMatch });
+            let extent = self.app.engine.observer().read_journal_range().await?;
+            let torn = PageReadOutcome::Torn { head: extent.head };
+            return Ok(if extent.is_torn(self.after) { torn } else { PageReadOutcome::NoMatch });
         }
         if self.until.is_none() {
             self.head = page.journal_range.head;
@@ -111,7 +115,11 @@ impl JournalReader {
         } else {
             self.advance_forwards(page.scanned_up_to, page.events.is_empty());
         }
-        Ok(if page.events.is_empty() { ReadStep::NoMatch } else { ReadStep::Events(page.events) })
+        Ok(if page.events.is_empty() {
+            PageReadOutcome::NoMatch
+        } else {
+            PageReadOutcome::Events(page.events)
+        })
     }
 
     fn advance_forwards(&mut self, scanned: EventId, empty: bool) {
@@ -119,7 +127,7 @@ impl JournalReader {
         let has_advanced = scanned > self.after;
         self.after = self.after.max(scanned);
         // An empty page that did not advance has nothing after it.
-        self.ended = self.after >= self.head || (empty && !has_advanced);
+        self.has_ended = self.after >= self.head || (empty && !has_advanced);
     }
 
     fn advance_backwards(&mut self, scanned: EventId, expired: EventId) {
@@ -127,12 +135,12 @@ impl JournalReader {
         let has_advanced = self.until.is_none_or(|until| below < until);
         self.until = Some(below);
         self.after = self.after.max(expired);
-        self.ended = !has_advanced || below <= self.after;
+        self.has_ended = !has_advanced || below <= self.after;
     }
 
     /// Adapts the page size to the size of the events.
     pub(crate) fn adapt_page_size(&mut self, count: usize, bytes: usize) {
-        self.page_size.adapt(count, bytes);
+        self.page_size.adapt_to_page(count, bytes);
     }
 
     /// Waits for a matching event after those already read. Events that do not match are skipped, also when the wait is
@@ -142,10 +150,10 @@ impl JournalReader {
         self.app.engine.observer().wait_for_match(&self.filter, &mut self.after).await;
     }
 
-    /// Starts a new read of the events that have arrived since.
-    pub(crate) fn resume(&mut self) {
+    /// Starts the next read, of the events that have arrived since the last read began.
+    pub(crate) fn start_next_read(&mut self) {
         self.after = self.resume_cursor().max(self.after);
         self.until = None;
-        self.ended = false;
+        self.has_ended = false;
     }
 }

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::body::ReceivedBody;
 use crate::idempotency;
-use crate::media;
+use crate::media_type;
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -58,7 +58,7 @@ impl<T> IdempotentBody<T> {
         caller: &Caller,
         operation: &[&str],
     ) -> Result<(T, Option<IdempotencyKey>), Problem> {
-        let idempotency = idempotency::for_action(&self.headers, caller, operation, &self.body)?;
+        let idempotency = idempotency::key_for_action(&self.headers, caller, operation, &self.body)?;
         Ok((self.members, idempotency))
     }
 }
@@ -110,11 +110,11 @@ impl FromRequest<App> for RuleRequest {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         #[derive(Default, Deserialize)]
         #[serde(deny_unknown_fields, expecting = "a JSON object")]
-        struct RuleMembers {
+        struct RuleRequestMembers {
             tenant: Option<Box<RawValue>>,
             reason: Option<Box<RawValue>>,
         }
-        let JsonBody(members): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
+        let JsonBody(members): JsonBody<RuleRequestMembers> = JsonBody::from_request(request, app).await?;
         let tenant = members.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
         let tenant = tenant.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         let reason = members.reason.map(|raw| parse_string("/reason", &raw)).transpose()?.unwrap_or_default();
@@ -141,11 +141,11 @@ fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u
     if body.is_empty() {
         return Ok(T::default());
     }
-    media::require_json(headers)?;
-    let text = media::decode_utf8(body)?;
-    serde_json::from_str::<&RawValue>(text).map_err(media::malformed_json)?;
+    media_type::require_json_media_type(headers)?;
+    let text = media_type::decode_utf8(body)?;
+    serde_json::from_str::<&RawValue>(text).map_err(media_type::malformed_json_problem)?;
     parse_object(text).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
-        Problem::malformed(detail).pointer(fault.pointer)
+        Problem::malformed(detail).with_pointer(fault.pointer)
     })
 }

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show_me))
+    OpenApiRouter::new().routes(routes!(show_current_token))
 }
 
 /// The name, role and tenant of the request's token. Every role may call this.
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "administration",
     responses((status = 200, description = "The token", body = CurrentTokenBody)),
 )]
-pub(crate) async fn show_me(
+pub(crate) async fn show_current_token(
     AnyCaller(caller): AnyCaller,
     uri: Uri,
 ) -> Result<Json<CurrentTokenBody>, Problem> {

@@ -75,27 +75,27 @@ impl HttpMetrics {
         }
     }
 
-    pub(crate) fn evicted_connection(&self) {
+    pub(crate) fn count_evicted_connection(&self) {
         self.evicted_connections.inc();
     }
 
-    pub(crate) fn refused_connection(&self) {
+    pub(crate) fn count_refused_connection(&self) {
         self.count_refusal("connections");
     }
 
-    pub(crate) fn refused_stream(&self) {
+    pub(crate) fn count_refused_stream(&self) {
         self.count_refusal("streams");
     }
 
-    pub(crate) fn refused_responses(&self) {
+    pub(crate) fn count_refused_response(&self) {
         self.count_refusal("responses");
     }
 
-    pub(crate) fn throttled_authentication(&self) {
+    pub(crate) fn count_throttled_authentication(&self) {
         self.count_refusal("failed_authentications");
     }
 
-    pub(crate) fn failed_authentication(&self) {
+    pub(crate) fn count_failed_authentication(&self) {
         self.failed_authentications.inc();
     }
 
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn metric_names_match_the_documentation() {
         let metrics = HttpMetrics::default();
-        metrics.evicted_connection();
-        metrics.refused_stream();
-        metrics.failed_authentication();
+        metrics.count_evicted_connection();
+        metrics.count_refused_stream();
+        metrics.count_failed_authentication();
         let open = OpenConnections { authenticated: 3, unauthenticated: 2, reserve: 1 };
         let text = metrics.encode(open, 4, 5);
         for line in [

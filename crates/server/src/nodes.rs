@@ -13,11 +13,11 @@ use crate::problem::Problem;
 use crate::query::Query;
 
 /// Default and maximum number of audit entries in a response.
-const DEFAULT_LIMIT: usize = 100;
-const MAX_LIMIT: usize = 1000;
+const DEFAULT_AUDIT_LIMIT: usize = 100;
+const MAX_AUDIT_LIMIT: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list_nodes)).routes(routes!(read_audit))
+    OpenApiRouter::new().routes(routes!(list_nodes)).routes(routes!(list_audit_entries))
 }
 
 /// The nodes of the cluster: live ones, and those that stopped recently.
@@ -34,7 +34,7 @@ pub(crate) async fn list_nodes(
     uri: Uri,
 ) -> Result<Json<NodeList>, Problem> {
     Query::from_uri(&uri, &[])?;
-    caller.require_all_tenants("nodes serve every tenant")?;
+    caller.require_access_to_all_tenants("nodes serve every tenant")?;
     let event_id = app.store().read_journal_range().await?.head.get();
     let nodes = app.store().list_nodes().await?.iter().map(NodeBody::from).collect();
     Ok(Json(NodeList { newest_event_id: event_id, nodes }))
@@ -52,16 +52,17 @@ pub(crate) async fn list_nodes(
     ),
     responses((status = 200, description = "The audit entries, newest first", body = AuditList)),
 )]
-pub(crate) async fn read_audit(
+pub(crate) async fn list_audit_entries(
     Admin(caller): Admin,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
     let query = Query::from_uri(&uri, &["limit", "before"])?;
-    caller.require_all_tenants("the audit covers every tenant")?;
-    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let before = query
-        .parse_with("before", |text| text.parse().map_err(|_| "`before` is the `next` of a response"))?;
+    caller.require_access_to_all_tenants("the audit covers every tenant")?;
+    let limit = query.parse_limit(DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT)?;
+    let before = query.parse_parameter_with("before", |text| {
+        text.parse().map_err(|_| "`before` is the `next` of a response")
+    })?;
     let event_id = app.store().read_journal_range().await?.head.get();
     let entries = app.store().list_audit_entries(before, limit).await?;
     let next = entries.last().map(|(number, _)| *number).filter(|_| entries.len() == limit);

@@ -65,21 +65,21 @@ impl OpenStore {
     /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
     pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
         let new_token = auth::new_first_token();
-        let sha256 = auth::to_hex(&new_token.def.sha256);
+        let sha256 = auth::encode_sha256_hex(&new_token.def.sha256);
         match self {
             Self::Postgres(store) => {
-                let corrupt_hash_message = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
-                            token";
-                resolve_shared_token(
+                let corrupt_hash_message = "pointsman.meta does not contain a token's hash under \
+                            first_token; delete that row to get a new token";
+                resolve_shared_first_token(
                     new_token,
                     store.share_first_token_hash(&sha256).await,
                     corrupt_hash_message,
                 )
             }
             Self::Redis(store) => {
-                let corrupt_hash_message = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
-                            token";
-                resolve_shared_token(
+                let corrupt_hash_message = "pointsman:texts does not contain a token's hash under \
+                            first_token; HDEL that field to get a new token";
+                resolve_shared_first_token(
                     new_token,
                     store.share_first_token_hash(&sha256).await,
                     corrupt_hash_message,
@@ -105,12 +105,12 @@ async fn open_sqlite(
 
 /// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
 /// `corrupt_hash_message` is the error if the stored value is not a hash.
-fn resolve_shared_token(
+fn resolve_shared_first_token(
     new_token: FirstToken,
     stored_hash: Result<String, StoreError>,
     corrupt_hash_message: &'static str,
 ) -> Result<FirstToken, StartError> {
-    let Some(sha256) = auth::from_hex(&stored_hash.map_err(StartError::Engine)?) else {
+    let Some(sha256) = auth::decode_sha256_hex(&stored_hash.map_err(StartError::Engine)?) else {
         return Err(StartError::FirstToken(io::Error::new(io::ErrorKind::InvalidData, corrupt_hash_message)));
     };
     match sha256 == new_token.def.sha256 {

@@ -7,8 +7,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::{
-    chains, config_status, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
-    stream, sync_tasks, tasks, worker,
+    chains, config_status, event_stream, events, handlers, health, jobscheduler, me, nodes, orders, redrives,
+    schedules, source_tasks, tasks, worker,
 };
 
 #[derive(OpenApi)]
@@ -28,13 +28,13 @@ use crate::{
     ),
     components(schemas(pointsman_api::ProblemDetails, pointsman_api::TaskChangeBody)),
     security(("token" = []), ("admin_token" = [])),
-    modifiers(&TokenSchemes),
+    modifiers(&TokenSecuritySchemes),
 )]
 struct ApiDescription;
 
-struct TokenSchemes;
+struct TokenSecuritySchemes;
 
-impl Modify for TokenSchemes {
+impl Modify for TokenSecuritySchemes {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -48,10 +48,10 @@ impl Modify for TokenSchemes {
 pub(crate) fn build_api() -> (axum::Router<App>, Document) {
     let (router, mut document) = OpenApiRouter::with_openapi(ApiDescription::openapi())
         .merge(events::routes())
-        .merge(stream::routes())
+        .merge(event_stream::routes())
         .merge(tasks::routes())
         .merge(redrives::routes())
-        .merge(sync_tasks::routes())
+        .merge(source_tasks::routes())
         .merge(handlers::routes())
         .merge(schedules::routes())
         .merge(orders::routes())
@@ -95,7 +95,7 @@ fn add_problem_responses(document: &mut Document) {
 }
 
 /// The OpenAPI 3.1 document as JSON.
-pub fn document() -> String {
+pub fn document_json() -> String {
     let mut text = build_api().1.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

@@ -10,8 +10,8 @@ use pointsman_core::Event;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSize(usize);
 
-const MIN_EVENTS: usize = 1;
-const MAX_EVENTS: usize = 512;
+const MIN_PAGE_EVENTS: usize = 1;
+const MAX_PAGE_EVENTS: usize = 512;
 /// Intended size of a page.
 pub(crate) const TARGET_PAGE_BYTES: usize = 1 << 20;
 
@@ -28,16 +28,16 @@ impl PageSize {
     }
 
     /// Adapts to a page of `count` events that took `bytes`.
-    pub(crate) fn adapt(&mut self, count: usize, bytes: usize) {
+    pub(crate) fn adapt_to_page(&mut self, count: usize, bytes: usize) {
         if let Some(event_bytes_average) = bytes.checked_div(count) {
-            self.0 = (TARGET_PAGE_BYTES / event_bytes_average.max(1)).clamp(MIN_EVENTS, MAX_EVENTS);
+            self.0 = (TARGET_PAGE_BYTES / event_bytes_average.max(1)).clamp(MIN_PAGE_EVENTS, MAX_PAGE_EVENTS);
         }
     }
 }
 
 /// The memory that a page takes while it is sent: its events and the chunk being encoded.
-pub(crate) fn page_bytes(events: &[Arc<Event>]) -> usize {
-    events.iter().map(|event| event_bytes(event)).sum::<usize>() + CHUNK_BYTES
+pub(crate) fn page_memory_bytes(events: &[Arc<Event>]) -> usize {
+    events.iter().map(|event| event_bytes(event)).sum::<usize>() + TARGET_CHUNK_BYTES
 }
 
 fn event_bytes(event: &Event) -> usize {
@@ -47,7 +47,7 @@ fn event_bytes(event: &Event) -> usize {
 
 /// Intended size of a chunk. A client that does not read costs one chunk; the events after it are shared with other
 /// readers.
-const CHUNK_BYTES: usize = 64 << 10;
+const TARGET_CHUNK_BYTES: usize = 64 << 10;
 
 /// Takes events off a page and encodes them with `write` until the chunk is large enough.
 pub(crate) fn encode_chunk(
@@ -55,7 +55,7 @@ pub(crate) fn encode_chunk(
     mut write: impl FnMut(&Event, &mut String),
 ) -> String {
     let mut text = String::new();
-    while text.len() < CHUNK_BYTES
+    while text.len() < TARGET_CHUNK_BYTES
         && let Some(event) = page.pop_front()
     {
         write(&event, &mut text);
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn large_events_make_small_pages() {
         let mut size = PageSize::default();
-        size.adapt(10, 10 << 20);
-        assert_eq!(size.next_limit(usize::MAX), MIN_EVENTS);
-        size.adapt(10, 3_000);
-        assert_eq!(size.next_limit(usize::MAX), MAX_EVENTS);
+        size.adapt_to_page(10, 10 << 20);
+        assert_eq!(size.next_limit(usize::MAX), MIN_PAGE_EVENTS);
+        size.adapt_to_page(10, 3_000);
+        assert_eq!(size.next_limit(usize::MAX), MAX_PAGE_EVENTS);
         assert_eq!(size.next_limit(3), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Extractor for a segment of the path.
+//! Extractor for a segment of the request path.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ where
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let params = RawPathParams::from_request_parts(parts, app).await.map_err(Problem::malformed)?;
         let (name, text) = params.iter().last().ok_or_else(|| Problem::malformed("the path lacks a name"))?;
-        text.parse().map(Self).map_err(|e| Problem::malformed(e).parameter(name))
+        text.parse().map(Self).map_err(|e| Problem::malformed(e).with_parameter(name))
     }
 }
 

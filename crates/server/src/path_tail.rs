@@ -21,14 +21,14 @@ where
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let params = RawPathParams::from_request_parts(parts, app).await.map_err(Problem::malformed)?;
         let rest = params.iter().last().map_or("", |(_, rest)| rest);
-        parse_path(&format!("/{rest}")).map(Self)
+        parse_path_parameter(&format!("/{rest}")).map(Self)
     }
 }
 
 /// Parses a path or a part of one; a fault names the parameter `path`.
-pub(crate) fn parse_path<T: FromStr>(text: &str) -> Result<T, Problem>
+pub(crate) fn parse_path_parameter<T: FromStr>(text: &str) -> Result<T, Problem>
 where
     T::Err: Display,
 {
-    text.parse().map_err(|e| Problem::malformed(e).parameter("path"))
+    text.parse().map_err(|e| Problem::malformed(e).with_parameter("path"))
 }

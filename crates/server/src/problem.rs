@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use pointsman_core::event_json::JsonError;
 use pointsman_core::store::{IdempotencyError, StoreError};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_engine::EmitError;
 
 /// Value of `Retry-After` for a server that is unavailable.
@@ -32,10 +32,10 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const MAX_DETAIL_BYTES: usize = 2 << 10;
 
 /// Covers both a request that could not start and a commit whose result was lost.
-const STORE_UNAVAILABLE: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
+const STORE_UNAVAILABLE_DETAIL: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
      something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 
-fn shorten(mut text: String) -> String {
+fn shorten_detail(mut text: String) -> String {
     if text.len() > MAX_DETAIL_BYTES {
         text.truncate(text.floor_char_boundary(MAX_DETAIL_BYTES));
         text.push('…');
@@ -54,9 +54,9 @@ enum ProblemKind {
     TooSlow,
     Conflict,
     TooLarge,
-    AddressTooLong,
+    UriTooLong,
     UnsupportedMediaType,
-    Refused,
+    Unprocessable,
     TooManyRequests { retry_after: u32 },
     HeadTooLarge,
     InternalError,
@@ -75,9 +75,9 @@ impl ProblemKind {
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
             Self::Conflict => (StatusCode::CONFLICT, "conflict"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
-            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
+            Self::UriTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
             Self::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
-            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
+            Self::Unprocessable => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
             Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too-many-requests"),
             Self::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large"),
             Self::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, "broken"),
@@ -144,16 +144,16 @@ impl Problem {
         Self::new(ProblemKind::TooLarge, detail)
     }
 
-    pub(crate) fn address_too_long(detail: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::AddressTooLong, detail)
+    pub(crate) fn uri_too_long(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::UriTooLong, detail)
     }
 
     pub(crate) fn unsupported_media_type(detail: impl fmt::Display) -> Self {
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
-    pub(crate) fn refused(detail: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::Refused, detail)
+    pub(crate) fn unprocessable(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::Unprocessable, detail)
     }
 
     pub(crate) fn too_many_requests(detail: impl fmt::Display, retry_after: u32) -> Self {
@@ -173,13 +173,13 @@ impl Problem {
     }
 
     /// Names the parameter or header at fault.
-    pub(crate) fn parameter(mut self, name: impl Into<String>) -> Self {
+    pub(crate) fn with_parameter(mut self, name: impl Into<String>) -> Self {
         self.parameter = Some(name.into());
         self
     }
 
     /// Sets the JSON pointer to the part of the body at fault.
-    pub(crate) fn pointer(mut self, pointer: impl Into<String>) -> Self {
+    pub(crate) fn with_pointer(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
@@ -193,13 +193,13 @@ impl Problem {
 
 impl Problem {
     /// The status and the problem document as JSON.
-    fn encode(self) -> (StatusCode, String) {
+    fn encode_document(self) -> (StatusCode, String) {
         let (status, slug) = self.kind.status_and_slug();
         let body = pointsman_api::ProblemDetails {
             kind: format!("urn:pointsman:problem:{slug}"),
             title: status.canonical_reason().unwrap_or_default().into(),
             status: status.as_u16(),
-            detail: shorten(self.detail),
+            detail: shorten_detail(self.detail),
             parameter: self.parameter.filter(|name| name.len() <= MAX_DETAIL_BYTES),
             pointer: self.pointer.filter(|pointer| pointer.len() <= MAX_DETAIL_BYTES),
         };
@@ -209,7 +209,7 @@ impl Problem {
     /// The complete HTTP response, for a connection whose request could not be parsed and that is closed after it.
     pub(crate) fn into_raw_response(self) -> String {
         let header = self.kind.response_header();
-        let (status, body) = self.encode();
+        let (status, body) = self.encode_document();
         let (media, length) = (pointsman_api::problem::PROBLEM_MEDIA_TYPE, body.len());
         let mut response =
             format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n");
@@ -224,7 +224,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let header = self.kind.response_header();
-        let (status, text) = self.encode();
+        let (status, text) = self.encode_document();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::PROBLEM_MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
         response.headers_mut().extend(header);
@@ -235,7 +235,7 @@ impl IntoResponse for Problem {
 /// A fault in a JSON body.
 impl From<JsonError> for Problem {
     fn from(fault: JsonError) -> Self {
-        Self::malformed(fault.detail).pointer(fault.pointer)
+        Self::malformed(fault.detail).with_pointer(fault.pointer)
     }
 }
 
@@ -245,7 +245,7 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Unavailable(_) => {
                 tracing::debug!(%error, "request failed with 503: the store is not available");
-                Self::unavailable(STORE_UNAVAILABLE)
+                Self::unavailable(STORE_UNAVAILABLE_DETAIL)
             }
             StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
@@ -263,7 +263,7 @@ impl From<StoreError> for Problem {
 impl From<IdempotencyError> for Problem {
     fn from(refused: IdempotencyError) -> Self {
         match refused {
-            IdempotencyError::Conflict(_) => Self::conflict(refused).parameter("Idempotency-Key"),
+            IdempotencyError::Conflict(_) => Self::conflict(refused).with_parameter("Idempotency-Key"),
         }
     }
 }
@@ -271,7 +271,7 @@ impl From<IdempotencyError> for Problem {
 impl From<EmitError> for Problem {
     fn from(error: EmitError) -> Self {
         match error {
-            EmitError::Refused(refused) => refused.into(),
+            EmitError::IdempotencyRefused(refused) => refused.into(),
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
             EmitError::OutOfService(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),
@@ -279,15 +279,15 @@ impl From<EmitError> for Problem {
     }
 }
 
-impl From<TaskRejection> for Problem {
-    fn from(rejected: TaskRejection) -> Self {
+impl From<TaskCommandError> for Problem {
+    fn from(rejected: TaskCommandError) -> Self {
         match rejected {
-            TaskRejection::NoSuchTask => Self::not_found(rejected),
-            TaskRejection::WrongState(_)
-            | TaskRejection::StaleFence
-            | TaskRejection::EventExpired
-            | TaskRejection::IsOrderStep
-            | TaskRejection::CollectionBusy => Self::conflict(rejected),
+            TaskCommandError::NoSuchTask => Self::not_found(rejected),
+            TaskCommandError::WrongState(_)
+            | TaskCommandError::StaleFence
+            | TaskCommandError::EventExpired
+            | TaskCommandError::IsOrderStep
+            | TaskCommandError::CollectionBusy => Self::conflict(rejected),
         }
     }
 }
@@ -301,7 +301,7 @@ mod tests {
     #[tokio::test]
     async fn problems_truncate_what_the_client_sent() {
         let name = "ü".repeat(1 << 20);
-        let problem = Problem::malformed(&name).parameter(&name).pointer(&name);
+        let problem = Problem::malformed(&name).with_parameter(&name).with_pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();
         let sent: pointsman_api::ProblemDetails = serde_json::from_slice(&body).unwrap();
         assert_eq!(sent.detail.len(), MAX_DETAIL_BYTES + '…'.len_utf8());

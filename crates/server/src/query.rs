@@ -25,11 +25,11 @@ impl Query {
             } else if pairs.iter().any(|(given, _)| *given == name) {
                 Problem::malformed("the parameter is given twice")
             } else {
-                let value = decode_form(value).map_err(|problem| problem.parameter(name.as_str()))?;
+                let value = decode_form(value).map_err(|problem| problem.with_parameter(name.as_str()))?;
                 pairs.push((name, value));
                 continue;
             };
-            return Err(problem.parameter(name));
+            return Err(problem.with_parameter(name));
         }
         Ok(Self(pairs))
     }
@@ -39,20 +39,20 @@ impl Query {
     }
 
     /// Parses a parameter with its `FromStr`.
-    pub(crate) fn parse<T: FromStr>(&self, name: &str) -> Result<Option<T>, Problem>
+    pub(crate) fn parse_parameter<T: FromStr>(&self, name: &str) -> Result<Option<T>, Problem>
     where
         T::Err: Display,
     {
-        self.parse_with(name, T::from_str)
+        self.parse_parameter_with(name, T::from_str)
     }
 
     /// Parses a parameter with `read`.
-    pub(crate) fn parse_with<T, E: Display>(
+    pub(crate) fn parse_parameter_with<T, E: Display>(
         &self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, Problem> {
-        self.get(name).map(read).transpose().map_err(|e| Problem::malformed(e).parameter(name))
+        self.get(name).map(read).transpose().map_err(|e| Problem::malformed(e).with_parameter(name))
     }
 }
 
@@ -66,25 +66,25 @@ pub(crate) struct Period {
 impl Query {
     /// Parses the period of the parameters `start` and `end`.
     pub(crate) fn parse_period(&self) -> Result<Period, Problem> {
-        let (start, end) = (self.parse("start")?, self.parse("end")?);
+        let (start, end) = (self.parse_parameter("start")?, self.parse_parameter("end")?);
         match (start, end) {
             (Some(from), Some(to)) if to < from => {
-                Err(Problem::malformed("the period ends before it starts").parameter("end"))
+                Err(Problem::malformed("the period ends before it starts").with_parameter("end"))
             }
             _ => Ok(Period { start, end }),
         }
     }
 
     /// Unwraps a required parameter; 400 if it is missing.
-    pub(crate) fn require<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
+    pub(crate) fn require_parameter<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| {
-            Problem::malformed(format!("this call needs the parameter `{name}`")).parameter(name)
+            Problem::malformed(format!("this call needs the parameter `{name}`")).with_parameter(name)
         })
     }
 
     /// Parses the parameter `limit`: a whole number from 1 to `max`.
     pub(crate) fn parse_limit(&self, default: usize, max: usize) -> Result<usize, Problem> {
-        let limit = self.parse_with("limit", |text| {
+        let limit = self.parse_parameter_with("limit", |text| {
             let number = text.parse().ok().filter(|n| (1..=max).contains(n) && !text.starts_with('+'));
             number.ok_or_else(|| format!("a limit is a whole number from 1 to {max}"))
         });
@@ -145,6 +145,6 @@ mod tests {
         for bad in ["x=1", "a=1&a=1", "a=%ff", "a=%zz", "a=%2", "%ff=1"] {
             assert_eq!(parse_query(bad).unwrap_err().into_response().status(), 400, "{bad}");
         }
-        assert!(parse_query("after=x").unwrap().parse::<u64>("after").is_err());
+        assert!(parse_query("after=x").unwrap().parse_parameter::<u64>("after").is_err());
     }
 }

@@ -24,17 +24,17 @@ use crate::problem::Problem;
 use crate::{console, docs_page, events, health, openapi, percent};
 
 /// Maximum length of an address: path and query.
-const MAX_ADDRESS_BYTES: usize = 8 << 10;
+const MAX_URI_BYTES: usize = 8 << 10;
 
 /// Builds the router with all routes and middleware.
 pub(crate) fn build_router(app: App) -> Router {
     let (api, _) = openapi::build_api();
-    api.merge(docs_page::routes(openapi::document()))
+    api.merge(docs_page::routes(openapi::document_json()))
         .merge(console::routes())
         .fallback(not_found_response)
         .method_not_allowed_fallback(method_not_allowed_response)
         .layer(middleware::from_fn_with_state(app.clone(), authenticate_and_admit))
-        .layer(middleware::from_fn(check_address_and_drain_body))
+        .layer(middleware::from_fn(check_uri_and_drain_body))
         .layer(CatchPanicLayer::custom(panic_response))
         .with_state(app)
 }
@@ -53,11 +53,11 @@ fn panic_response(_: Box<dyn Any + Send + 'static>) -> Response {
 }
 
 /// Checks the address, and drains the part of the body that the call did not read.
-async fn check_address_and_drain_body(request: Request, next: Next) -> Response {
+async fn check_uri_and_drain_body(request: Request, next: Next) -> Response {
     let awaits_continue = expects_continue(&request);
     let (parts, body) = request.into_parts();
     let body = SharedBody::new(body);
-    let mut response = match check_address(&parts.uri) {
+    let mut response = match check_uri(&parts.uri) {
         Ok(()) => next.run(Request::from_parts(parts, Body::new(body.clone()))).await,
         Err(problem) => problem.into_response(),
     };
@@ -70,20 +70,20 @@ async fn check_address_and_drain_body(request: Request, next: Next) -> Response 
 /// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and charges the memory
 /// of the response to the token.
 async fn authenticate_and_admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let identity = Identity::from_headers(request.headers(), &app.tokens.borrow());
+    let identity = Identity::from_headers(request.headers(), &app.accepted_tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();
     let admission = connection.map_or(RequestAdmission::Served, |connection| {
-        connection.record_request(&identity, classify_request(&request, &identity), Instant::now())
+        connection.admit_request(&identity, classify_request(&request, &identity), Instant::now())
     });
     let method = request.method().clone();
     let mut response = if let RequestAdmission::Refused(shortage) = admission {
-        connection_refusal(shortage).into_response()
+        connection_refused_problem(shortage).into_response()
     } else {
         request.extensions_mut().insert(identity.clone());
         next.run(request).await
     };
     if let Some(caller) = identity.caller() {
-        response = charge_response(&app.responses, caller, &method, response);
+        response = charge_response(&app.response_budget, caller, &method, response);
     }
     if admission != RequestAdmission::Served {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -105,7 +105,7 @@ fn classify_request(request: &Request, identity: &Identity) -> RequestPurpose {
 }
 
 /// The response to a request whose connection may not be used for it.
-fn connection_refusal(shortage: ConnectionShortage) -> Problem {
+fn connection_refused_problem(shortage: ConnectionShortage) -> Problem {
     Problem::unavailable(match shortage {
         ConnectionShortage::Ordinary => {
             "all connections except the reserve for health checks and producers are in use; try again, or raise \
@@ -122,10 +122,10 @@ fn connection_refusal(shortage: ConnectionShortage) -> Problem {
     })
 }
 
-fn check_address(uri: &Uri) -> Result<(), Problem> {
+fn check_uri(uri: &Uri) -> Result<(), Problem> {
     let length = uri.path_and_query().map_or(0, |address| address.as_str().len());
-    if length > MAX_ADDRESS_BYTES {
-        return Err(Problem::address_too_long(format!("an address has at most {MAX_ADDRESS_BYTES} bytes")));
+    if length > MAX_URI_BYTES {
+        return Err(Problem::uri_too_long(format!("an address has at most {MAX_URI_BYTES} bytes")));
     }
     let decoded = percent::decode(uri.path());
     decoded.map(|_| ()).ok_or_else(|| Problem::malformed("the path is not percent-encoded UTF-8"))

@@ -17,8 +17,8 @@ pub(crate) async fn set_rule(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.run_to_completion(async move {
-        let target = describe_target(&place, tenant.as_ref());
+    app.run_change_to_completion(async move {
+        let target = describe_rule_target(&place, tenant.as_ref());
         let by = caller.name.clone();
         inner
             .engine
@@ -31,7 +31,7 @@ pub(crate) async fn set_rule(
                 since: inner.now(),
             })
             .await?;
-        inner.record_audit(&caller, kind.as_str(), target, reason).await;
+        inner.record_audit_entry(&caller, kind.as_str(), target, reason).await;
         Ok(())
     })
     .await
@@ -47,13 +47,15 @@ pub(crate) async fn lift_rule(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         if inner.engine.lift_rule(kind, &place, tenant.as_ref()).await? {
             let action = match kind {
                 RuleKind::Pause => "unpause",
                 RuleKind::Block => "unblock",
             };
-            inner.record_audit(&caller, action, describe_target(&place, tenant.as_ref()), reason).await;
+            inner
+                .record_audit_entry(&caller, action, describe_rule_target(&place, tenant.as_ref()), reason)
+                .await;
         }
         Ok(())
     })
@@ -63,20 +65,20 @@ pub(crate) async fn lift_rule(
 /// The body of a rule as the caller may see it. A caller bound to a tenant does not see who set a rule for all tenants.
 pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
-    if hides_setter(caller, rule) {
+    if is_setter_hidden(caller, rule) {
         body.by.clear();
     }
     body
 }
 
 /// Whether the setter of a rule is hidden from the caller. A schedule has no tenants, so its rules are shown in full.
-pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
+pub(crate) fn is_setter_hidden(caller: &Caller, rule: &Rule) -> bool {
     let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.scope, RuleScope::Schedule(_));
     caller.tenant.is_some() && is_for_all_tenants
 }
 
 /// Describes the target of a rule for the audit.
-fn describe_target(place: &RuleScope, tenant: Option<&Tenant>) -> String {
+fn describe_rule_target(place: &RuleScope, tenant: Option<&Tenant>) -> String {
     let (space, name) = (place.kind_name(), place.name());
     match tenant {
         Some(tenant) => format!("{space} {name} for {tenant}"),

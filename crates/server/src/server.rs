@@ -37,7 +37,7 @@ pub enum StartError {
     Postgres(#[source] pointsman_store_postgres::OpenError),
     #[error("cannot open the store")]
     Redis(#[source] pointsman_store_redis::OpenError),
-    #[error("cannot store the first token")]
+    #[error("cannot read or store the first token")]
     FirstToken(#[source] io::Error),
     #[error("cannot listen on {address}")]
     Listen {
@@ -62,11 +62,11 @@ pub struct Server {
     engine: Engine,
     address: Option<SocketAddr>,
     first_token: Option<String>,
-    stopping: CancellationToken,
+    stop_signal: CancellationToken,
     http_server: Option<JoinHandle<()>>,
     pending_changes: TaskTracker,
-    config_watch: Option<config::ConfigWatcher>,
-    reloads: watch::Sender<ReloadCounts>,
+    config_watcher: Option<config::ConfigWatcher>,
+    reload_counts: watch::Sender<ReloadCounts>,
     drain_timeout: Duration,
 }
 
@@ -116,9 +116,9 @@ impl Server {
         };
 
         let stopping = CancellationToken::new();
-        let tokens = accepted_tokens(&config.tokens, first.as_ref());
+        let tokens = build_accepted_tokens(&config.tokens, first.as_ref());
         let app = AppState::new(engine.clone(), &config, tokens, stopping.clone());
-        app.config_status.record_start(node_name(), &config);
+        app.config_status.record_start(build_node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
             let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
@@ -127,27 +127,31 @@ impl Server {
         let pending_changes = app.pending_changes.clone();
         let first_token = first.as_ref().and_then(|first| first.plain_text.clone());
         let reloads = watch::Sender::new(ReloadCounts::default());
-        let reloader =
-            ConfigReloader { app: app.clone(), program, first_token: first, reload_counts: reloads.clone() };
+        let reloader = ConfigReloader {
+            app: app.clone(),
+            program_setup: program,
+            first_token: first,
+            reload_counts: reloads.clone(),
+        };
         let config_watch = sources.and_then(|sources| reloader.watch_config(sources, &config));
         if config_watch.is_some() {
-            app.config_status.mark_watched();
+            app.config_status.mark_files_watched();
         }
         let drain_timeout = config.drain_timeout;
         Ok(Self {
             engine,
             address,
             first_token,
-            stopping,
+            stop_signal: stopping,
             http_server,
             pending_changes,
-            config_watch,
-            reloads,
+            config_watcher: config_watch,
+            reload_counts: reloads,
             drain_timeout,
         })
     }
 
-    /// The address it listens on; `None` if this process does not serve HTTP.
+    /// The address that the server listens on; `None` if this process does not serve HTTP.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
@@ -159,7 +163,7 @@ impl Server {
 
     /// Subscribes to the counts of reloads.
     pub fn subscribe_reloads(&self) -> watch::Receiver<ReloadCounts> {
-        self.reloads.subscribe()
+        self.reload_counts.subscribe()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -167,7 +171,7 @@ impl Server {
     }
 
     /// Runs until `shutdown` completes, then stops.
-    pub async fn run_until(self, shutdown: impl Future<Output = ()>) {
+    pub async fn run_until_shutdown(self, shutdown: impl Future<Output = ()>) {
         shutdown.await;
         self.stop().await;
     }
@@ -175,13 +179,13 @@ impl Server {
     /// Publishes that the server stops, ends streams and long polls after they have sent that event, lets requests and
     /// running attempts finish within limits, releases the remaining tasks at no cost of a retry, and closes the store.
     pub async fn stop(mut self) {
-        if let Some(watch) = self.config_watch.take() {
+        if let Some(watch) = self.config_watcher.take() {
             // Its thread may be in the middle of a reload, which needs this runtime to finish.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
         // Before streams end, because each still sends what has been journaled by then.
         self.engine.publish_stopping().await;
-        self.stopping.cancel();
+        self.stop_signal.cancel();
         if let Some(http_server) = self.http_server.take() {
             let _ = http_server.await;
         }
@@ -195,9 +199,10 @@ impl Server {
 
 /// Serves HTTP until the server stops.
 async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
-    let (router, connections) = (router::build_router(app.clone()), app.connections.clone());
-    let http_server = listen::serve_connections(listener, router, connections, app.stopping.clone(), drain);
-    let logging = app.stopping.run_until_cancelled(app.failed_authentications.log_failures());
+    let (router, connections) = (router::build_router(app.clone()), app.admission.clone());
+    let http_server =
+        listen::serve_connections(listener, router, connections, app.stop_signal.clone(), drain);
+    let logging = app.stop_signal.run_until_cancelled(app.failed_authentications.log_failures());
     tokio::join!(http_server, logging);
 }
 
@@ -213,7 +218,7 @@ pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
 /// The engine settings that a configuration describes.
 pub fn engine_settings(config: &Config) -> Settings {
     Settings {
-        node_name: node_name(),
+        node_name: build_node_name(),
         registration_name: config.name.clone(),
         slots: config.workers,
         journal_retention: config.journal_retention,
@@ -225,7 +230,7 @@ pub fn engine_settings(config: &Config) -> Settings {
 }
 
 /// A name that is unique to this process, also among machines.
-fn node_name() -> String {
+fn build_node_name() -> String {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     format!("pointsman-{}-{}", host.as_deref().unwrap_or("unnamed"), std::process::id())
 }
@@ -241,7 +246,7 @@ async fn find_or_create_first_token(
     opened.find_or_create_first_token(&config.store).await.map(Some)
 }
 
-fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> AcceptedTokens {
+fn build_accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> AcceptedTokens {
     match first {
         Some(first) if configured.is_empty() => AcceptedTokens::new(vec![first.def.clone()]),
         _ => AcceptedTokens::new(configured.to_vec()),
@@ -277,7 +282,7 @@ fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError>
 /// Applies a changed configuration, completely or not at all.
 struct ConfigReloader {
     app: App,
-    program: Setup,
+    program_setup: Setup,
     first_token: Option<FirstToken>,
     reload_counts: watch::Sender<ReloadCounts>,
 }
@@ -288,15 +293,16 @@ impl ConfigReloader {
         let runtime = tokio::runtime::Handle::current();
         let watch = config::watch_config(sources, config, move |changed| {
             let applied = match changed {
-                Ok(config) => runtime.block_on(self.apply(&config)),
+                Ok(config) => runtime.block_on(self.apply_config(&config)),
                 Err(faults) => Err(StartError::Config(faults)),
             };
             match applied {
                 Ok(()) => tracing::info!("configuration reloaded"),
                 Err(ref error) => {
-                    self.app.config_status.record_rejected(error);
+                    self.app.config_status.record_rejected_reload(error);
                     tracing::error!(
-                        "configuration reload rejected; the previous configuration stays active: {}",
+                        "configuration reload rejected; the previous configuration stays active until the \
+                         files are corrected: {}",
                         ErrorChain(error)
                     );
                 }
@@ -312,17 +318,19 @@ impl ConfigReloader {
         watch.inspect_err(warn).ok()
     }
 
-    async fn apply(&self, config: &Config) -> Result<(), StartError> {
+    async fn apply_config(&self, config: &Config) -> Result<(), StartError> {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = merge_setups(&self.program, config.build_setup().map_err(StartError::Config)?)?;
+        let setup = merge_setups(&self.program_setup, config.build_setup().map_err(StartError::Config)?)?;
         if config.tokens.is_empty() && self.first_token.is_none() {
             return Err(StartError::NoTokenLeft);
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
-        self.app.tokens.send_replace(accepted_tokens(&config.tokens, self.first_token.as_ref()));
-        self.app.config_status.record_applied(config);
+        self.app
+            .accepted_tokens
+            .send_replace(build_accepted_tokens(&config.tokens, self.first_token.as_ref()));
+        self.app.config_status.record_applied_reload(config);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Server-sent events.
+//! Formats server-sent events and streams them as a response.
 
 use std::fmt::Display;
 

@@ -1,7 +1,7 @@
 //! The end of an attempt and everything that commits with it.
 
 use pointsman_core::store::{AttemptResult, FinishedAttempt, TaskFilter};
-use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection, TaskSeq};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskCommandError, TaskSeq};
 use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
@@ -17,7 +17,8 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     fixture.advance_clock(3);
     let result = parse_json("{ \"pages\": 1.50 }");
-    let finished = fixture.finish_as(&task, AttemptResult::Succeeded { result: Some(result.clone()) }).await;
+    let finished =
+        fixture.finish_with_result(&task, AttemptResult::Succeeded { result: Some(result.clone()) }).await;
     assert_eq!((finished.status, finished.due, finished.emitted.len()), (TaskStatus::Done, None, 0));
     let stored = fixture.read_task(&task.id).await;
     assert_eq!(stored.result.as_ref().map(|json| json.as_str()), Some(result.as_str()));
@@ -38,7 +39,7 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
         let task = fixture.claim_one().await;
         let started = fixture.now;
         fixture.advance_clock(2);
-        fixture.finish_as(&task, ended).await;
+        fixture.finish_with_result(&task, ended).await;
         want.push((task.attempt, started, fixture.now, end, error));
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
@@ -77,7 +78,7 @@ pub async fn snoozing_and_releasing_use_no_retry(harness: &dyn Harness) {
     for _ in 0..5 {
         let task = fixture.claim_one().await;
         assert_eq!(task.retries, 0);
-        fixture.snooze(&task, 60).await;
+        fixture.snooze_task(&task, 60).await;
         fixture.advance_clock(60);
         fixture.release_task(&fixture.claim_one().await).await;
     }
@@ -95,7 +96,7 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
         retry_at: Some(asked),
         permanent: false,
     };
-    let finished = fixture.finish_as(&task, ended).await;
+    let finished = fixture.finish_with_result(&task, ended).await;
     assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(asked)));
     fixture.advance_clock(3599);
     assert!(fixture.claim(10).await.is_empty());
@@ -114,7 +115,10 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
         new_event("silence").caused_by(&task),
     ];
     let finished = fixture
-        .finish_attempt(FinishedAttempt { emitted_events: emits.clone(), ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt {
+            emitted_events: emits.clone(),
+            ..finished_attempt(&task, success())
+        })
         .await
         .expect("the fence is current");
     let prevs: Vec<_> = finished.emitted.iter().map(|event| event.prev).collect();
@@ -122,7 +126,7 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
     let counts: Vec<_> = finished.emitted.iter().map(|event| event.tasks.len()).collect();
     assert_eq!(counts, [1, 1, 0], "routed like any other");
     let read = fixture.read_events_after(task.event().id, &Default::default()).await;
-    assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), sequenced_ids(&finished.emitted));
+    assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), sequenced_event_ids(&finished.emitted));
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
         assert_eq!(event.cause_depth(), 1);
@@ -137,7 +141,7 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
         let task = fixture.claim_one().await;
         let emits = vec![new_event("note").caused_by(&task)];
         let finished = fixture
-            .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, ended) })
+            .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, ended) })
             .await
             .expect("the fence is current");
         assert_eq!(finished.emitted.len(), 1);
@@ -147,13 +151,13 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
 }
 
 /// An attempt that lost its task leaves no trace.
-pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness) {
+pub async fn finishing_with_a_stale_fence_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let zombie = fixture.claim_one().await;
     fixture.release_task(&zombie).await;
     let owner = fixture.claim_one().await;
-    let before = (fixture.read_task(&owner.id).await, fixture.journal_extent().await);
+    let before = (fixture.read_task(&owner.id).await, fixture.read_journal_range().await);
     for ended in [
         success(),
         retryable_failure(),
@@ -162,18 +166,18 @@ pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness)
         AttemptResult::Snoozed { until: fixture.now },
     ] {
         let emits = vec![new_event("note").caused_by(&zombie)];
-        let logs = vec![info_line(fixture.now, "from beyond")];
+        let logs = vec![info_log_line(fixture.now, "from beyond")];
         let answer = fixture
             .finish_attempt(FinishedAttempt {
                 emitted_events: emits,
                 log_lines: logs,
-                ..attempt_ending(&zombie, ended)
+                ..finished_attempt(&zombie, ended)
             })
             .await;
-        assert_eq!(answer, Err(TaskRejection::StaleFence));
+        assert_eq!(answer, Err(TaskCommandError::StaleFence));
     }
-    assert_eq!((fixture.read_task(&owner.id).await, fixture.journal_extent().await), before);
-    assert!(fixture.log_messages(&owner.id).await.is_empty());
+    assert_eq!((fixture.read_task(&owner.id).await, fixture.read_journal_range().await), before);
+    assert!(fixture.read_log_messages(&owner.id).await.is_empty());
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);
     assert_eq!(fixture.succeed(&owner).await.status, TaskStatus::Done);
 }
@@ -184,15 +188,15 @@ pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;
     assert_eq!(
-        fixture.finish_attempt(attempt_ending(&task, retryable_failure())).await,
-        Err(TaskRejection::WrongState(TaskStatus::Done))
+        fixture.finish_attempt(finished_attempt(&task, retryable_failure())).await,
+        Err(TaskCommandError::WrongState(TaskStatus::Done))
     );
     let task = fixture.claim_one().await;
     let answers = fixture
-        .finish_attempts(vec![attempt_ending(&task, success()), attempt_ending(&task, success())])
+        .finish_attempts(vec![finished_attempt(&task, success()), finished_attempt(&task, success())])
         .await;
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
-    assert_eq!(answers[1], Err(TaskRejection::WrongState(TaskStatus::Done)), "within one call too");
+    assert_eq!(answers[1], Err(TaskCommandError::WrongState(TaskStatus::Done)), "within one call too");
     assert_eq!(fixture.read_task(&task.id).await.attempts.len(), 1);
 }
 
@@ -200,28 +204,28 @@ pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
-    let foreign = FinishedAttempt { task: TaskSeq(task.seq.0 + 1000), ..attempt_ending(&task, success()) };
-    assert_eq!(fixture.finish_attempt(foreign).await, Err(TaskRejection::NoSuchTask));
+    let foreign = FinishedAttempt { task: TaskSeq(task.seq.0 + 1000), ..finished_attempt(&task, success()) };
+    assert_eq!(fixture.finish_attempt(foreign).await, Err(TaskCommandError::NoSuchTask));
 }
 
 /// Each ending succeeds or fails separately; results are in the order of the endings.
-pub async fn valid_and_stale_endings_in_one_call_are_answered_separately(harness: &dyn Harness) {
+pub async fn valid_and_stale_attempts_in_one_call_get_separate_results(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(3, new_event("record")).await;
     let tasks = fixture.claim(3).await;
     let with_note = |n: usize, fence: i64| FinishedAttempt {
         fence,
         emitted_events: vec![new_event("note").with_value(&n.to_string()).caused_by(&tasks[n])],
-        ..attempt_ending(&tasks[n], success())
+        ..finished_attempt(&tasks[n], success())
     };
     let endings =
         vec![with_note(0, tasks[0].fence), with_note(1, tasks[1].fence - 1000), with_note(2, tasks[2].fence)];
     let answers = fixture.finish_attempts(endings).await;
-    assert_eq!(answers[1], Err(TaskRejection::StaleFence));
+    assert_eq!(answers[1], Err(TaskCommandError::StaleFence));
     let emitted: Vec<EventId> =
-        answers.iter().flatten().flat_map(|finished| sequenced_ids(&finished.emitted)).collect();
+        answers.iter().flatten().flat_map(|finished| sequenced_event_ids(&finished.emitted)).collect();
     assert_eq!(emitted.len(), 2);
-    assert_ascending(&emitted);
+    assert_strictly_ascending(&emitted);
     let read = fixture.read_events_after(tasks[2].event().id, &Default::default()).await;
     assert_eq!(read.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["0", "2"]);
     assert_eq!(fixture.task_status(&tasks[1].id).await, TaskStatus::Locked);
@@ -234,9 +238,9 @@ pub async fn a_cancelled_attempt_cannot_finish(harness: &dyn Harness) {
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     let emits = vec![new_event("note").caused_by(&task)];
     let answer = fixture
-        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) })
         .await;
-    assert_eq!(answer, Err(TaskRejection::WrongState(TaskStatus::Error)));
+    assert_eq!(answer, Err(TaskCommandError::WrongState(TaskStatus::Error)));
     let stored = fixture.read_task(&task.id).await;
     assert_eq!(stored.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
     assert_eq!(

@@ -39,7 +39,7 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
         }
     }
     assert_eq!(found, done);
-    assert_ascending(&numbers);
+    assert_strictly_ascending(&numbers);
 }
 
 pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {

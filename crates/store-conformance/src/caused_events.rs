@@ -16,52 +16,52 @@ fn registration() -> RegistrationBuilder {
         .route("three", &["third"])
 }
 
-async fn caused_event_ids(fixture: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
+async fn read_caused_event_ids(fixture: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
     let view = expect_ok(fixture.store.read_event(id).await).expect("the event has not expired");
     view.caused_events.iter().map(|event| event.id).collect()
 }
 
 /// Finishes a task successfully with these emitted events, each with the task as its cause. Returns their ids.
-async fn finish_emitting(
+async fn succeed_and_emit(
     fixture: &StoreFixture<'_>,
     task: &ClaimedTask,
     emits: Vec<NewEvent>,
 ) -> Vec<EventId> {
     let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
     let finished = fixture
-        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(task, success()) })
         .await
         .expect("the fence is current");
-    sequenced_ids(&finished.emitted)
+    sequenced_event_ids(&finished.emitted)
 }
 
 pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let unrelated = fixture.emit(new_event("one")).await.id;
-    assert_eq!(caused_event_ids(&fixture, root).await, []);
+    assert_eq!(read_caused_event_ids(&fixture, root).await, []);
     let mut of_root = Vec::new();
     for name in ["first", "also-first"] {
         let task = fixture.claim_one_for_handler(name).await;
         assert_eq!(task.event().id, root);
-        of_root.extend(finish_emitting(&fixture, &task, vec![new_event("two"), new_event("leaf")]).await);
+        of_root.extend(succeed_and_emit(&fixture, &task, vec![new_event("two"), new_event("leaf")]).await);
     }
-    assert_eq!(caused_event_ids(&fixture, root).await, of_root, "by all of its tasks");
+    assert_eq!(read_caused_event_ids(&fixture, root).await, of_root, "by all of its tasks");
     let mut deeper = Vec::new();
     for _ in 0..2 {
         let task = fixture.claim_one_for_handler("second").await;
-        deeper.extend(finish_emitting(&fixture, &task, vec![new_event("three")]).await);
+        deeper.extend(succeed_and_emit(&fixture, &task, vec![new_event("three")]).await);
     }
     let deepest =
-        finish_emitting(&fixture, &fixture.claim_one_for_handler("third").await, vec![new_event("leaf")])
+        succeed_and_emit(&fixture, &fixture.claim_one_for_handler("third").await, vec![new_event("leaf")])
             .await;
     let whole = [of_root.clone(), deeper.clone(), deepest.clone()].concat();
-    assert_eq!(caused_event_ids(&fixture, root).await, whole, "the nearer events first");
-    assert_eq!(caused_event_ids(&fixture, of_root[0]).await, [deeper[0], deepest[0]]);
-    assert_eq!(caused_event_ids(&fixture, deepest[0]).await, []);
-    assert_eq!(caused_event_ids(&fixture, unrelated).await, []);
+    assert_eq!(read_caused_event_ids(&fixture, root).await, whole, "the nearer events first");
+    assert_eq!(read_caused_event_ids(&fixture, of_root[0]).await, [deeper[0], deepest[0]]);
+    assert_eq!(read_caused_event_ids(&fixture, deepest[0]).await, []);
+    assert_eq!(read_caused_event_ids(&fixture, unrelated).await, []);
     let fixture = fixture.reopen().await;
-    assert_eq!(caused_event_ids(&fixture, root).await, whole, "after a restart");
+    assert_eq!(read_caused_event_ids(&fixture, root).await, whole, "after a restart");
 }
 
 /// A reader can build the tree from the causes.
@@ -69,9 +69,9 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let task = fixture.claim_one_for_handler("first").await;
-    let child = finish_emitting(&fixture, &task, vec![new_event("two").with_value("[1]")]).await[0];
+    let child = succeed_and_emit(&fixture, &task, vec![new_event("two").with_value("[1]")]).await[0];
     let below = fixture.claim_one_for_handler("second").await;
-    let grandchild = finish_emitting(&fixture, &below, vec![new_event("leaf")]).await[0];
+    let grandchild = succeed_and_emit(&fixture, &below, vec![new_event("leaf")]).await[0];
     let view = expect_ok(fixture.store.read_event(root).await).expect("the event has not expired");
     let causes: Vec<_> = view
         .caused_events
@@ -81,7 +81,7 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
         .collect();
     assert_eq!(causes, [(Some(root), task.seq), (Some(child), below.seq)]);
     assert_eq!((view.caused_events[0].value.as_str(), view.caused_events[1].id), ("[1]", grandchild));
-    assert_eq!(view.journal_range, fixture.journal_extent().await);
+    assert_eq!(view.journal_range, fixture.read_journal_range().await);
 }
 
 /// A task may also emit while it is running.
@@ -90,33 +90,33 @@ pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Har
     let root = fixture.emit(new_event("one")).await.id;
     let task = fixture.claim_one_for_handler("first").await;
     let meanwhile = fixture.emit(new_event("leaf").caused_by(&task)).await.id;
-    let ended = finish_emitting(&fixture, &task, vec![new_event("leaf")]).await;
-    assert_eq!(caused_event_ids(&fixture, root).await, [meanwhile, ended[0]]);
+    let ended = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await;
+    assert_eq!(read_caused_event_ids(&fixture, root).await, [meanwhile, ended[0]]);
 }
 
 pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let near =
-        finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two"); 20])
+        succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two"); 20])
             .await;
     let task = fixture.claim_one_for_handler("second").await;
-    finish_emitting(&fixture, &task, vec![new_event("leaf"); MAX_CAUSED_EVENTS + 100]).await;
-    let shown = caused_event_ids(&fixture, root).await;
+    succeed_and_emit(&fixture, &task, vec![new_event("leaf"); MAX_CAUSED_EVENTS + 100]).await;
+    let shown = read_caused_event_ids(&fixture, root).await;
     assert_eq!(shown.len(), MAX_CAUSED_EVENTS);
     assert_eq!(shown[..20], near, "the nearer events first");
-    assert_eq!(caused_event_ids(&fixture, task.event().id).await.len(), MAX_CAUSED_EVENTS);
+    assert_eq!(read_caused_event_ids(&fixture, task.event().id).await.len(), MAX_CAUSED_EVENTS);
 }
 
 pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let child =
-        finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two")])
+        succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two")])
             .await[0];
     fixture.advance_clock(100);
     let task = fixture.claim_one_for_handler("second").await;
-    let grandchild = finish_emitting(&fixture, &task, vec![new_event("leaf")]).await[0];
+    let grandchild = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await[0];
     fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.read_event(root).await).is_none());
     let seen = expect_ok(fixture.store.read_event(grandchild).await).expect("the event has not expired");
@@ -134,14 +134,14 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
     assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (None, 0));
-    let emitted = finish_emitting(&fixture, &task, vec![new_event("one")]).await[0];
+    let emitted = succeed_and_emit(&fixture, &task, vec![new_event("one")]).await[0];
     let view = expect_ok(fixture.store.read_event(emitted).await).expect("the event has not expired");
     let cause = view.event.cause.expect("a task emitted it");
     assert_eq!((cause.event, cause.task, cause.depth), (None, task.seq, 1));
     let below =
-        finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("leaf")])
+        succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("leaf")])
             .await;
-    assert_eq!(caused_event_ids(&fixture, emitted).await, below);
+    assert_eq!(read_caused_event_ids(&fixture, emitted).await, below);
 }
 
 /// The event that created an order is the cause of all events its steps emit, also after a restart and after that
@@ -152,18 +152,18 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
     let fixture = StoreFixture::new(harness, registration).await;
     let root = fixture.emit(new_event("start")).await.id;
     let mut emitted =
-        finish_emitting(&fixture, &fixture.claim_one().await, vec![new_event("leaf"), new_event("one")])
+        succeed_and_emit(&fixture, &fixture.claim_one().await, vec![new_event("leaf"), new_event("one")])
             .await;
     let mut fixture = fixture.reopen().await;
     let task = fixture.claim_one_for_handler("step").await;
     assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (Some(root), 0));
-    emitted.extend(finish_emitting(&fixture, &task, vec![new_event("leaf")]).await);
-    assert_eq!(caused_event_ids(&fixture, root).await, emitted);
+    emitted.extend(succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await);
+    assert_eq!(read_caused_event_ids(&fixture, root).await, emitted);
     let below =
-        finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("leaf")])
+        succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("leaf")])
             .await;
     assert_eq!(
-        caused_event_ids(&fixture, root).await,
+        read_caused_event_ids(&fixture, root).await,
         [emitted, below].concat(),
         "and indirectly caused events"
     );
@@ -186,11 +186,11 @@ pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
     for depth in 0..5 {
         let task = fixture.claim_one().await;
         assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (Some(last), depth));
-        let view = expect_ok(fixture.store.read_order(&tenant("default"), &task.step().order).await)
+        let view = expect_ok(fixture.store.read_order(&tenant("default"), &task.step_run().order).await)
             .expect("the order is unfinished")
             .0;
-        assert_eq!(view.order.origin, Some(OrderOrigin { event: last, depth }));
-        last = finish_emitting(&fixture, &task, vec![new_event("round")]).await[0];
+        assert_eq!(view.order.origin, Some(OrderOrigin { event: last, cause_depth: depth }));
+        last = succeed_and_emit(&fixture, &task, vec![new_event("round")]).await[0];
         let made = expect_ok(fixture.store.read_event(last).await).expect("the event has not expired").event;
         assert_eq!(made.cause_depth(), depth + 1);
     }

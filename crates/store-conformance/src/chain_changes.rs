@@ -2,7 +2,7 @@
 
 use pointsman_core::TaskStatus;
 use pointsman_core::chain::ChainNodeAction;
-use pointsman_core::store::{OrderRefusal, TaskFilter};
+use pointsman_core::store::{OrderError, TaskFilter};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -12,7 +12,7 @@ fn registration() -> RegistrationBuilder {
 }
 
 /// The same chain without its node `a`.
-fn registration_without_first_node() -> RegistrationBuilder {
+fn registration_without_first_chain_node() -> RegistrationBuilder {
     registration().chain("/x/y", "b=second>done!failed done failed")
 }
 
@@ -39,14 +39,14 @@ pub async fn registering_an_unchanged_chain_does_not_change_its_orders(harness: 
 
 pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.register(registration_without_first_node()).await;
+    fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.orphaned && !view.order.suspended, "the order is orphaned");
+    assert!(view.node_undefined && !view.order.suspended, "the order is orphaned");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
     fixture.assert_nothing_claimable("its chain node was removed").await;
     assert_eq!(count_live_tasks(&fixture).await, 0);
     let mut fixture = fixture.reopen().await;
-    assert!(fixture.read_order(ORDER_KEY).await.orphaned, "after a restart, too");
+    assert!(fixture.read_order(ORDER_KEY).await.node_undefined, "after a restart, too");
     assert_eq!(
         fixture.list_chains().await[0].order_counts,
         [(chain_node_id("a"), 1)],
@@ -54,26 +54,26 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     );
     fixture.register(registration()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(!view.orphaned && view.task.is_some());
+    assert!(!view.node_undefined && view.task.is_some());
     let task = fixture.claim_one().await;
-    assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("a", "1"));
+    assert_eq!((task.step_run().node.as_str(), task.step_run().value.as_str()), ("a", "1"));
 }
 
 pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.register(registration_without_first_node()).await;
-    let nowhere = Err(OrderRefusal::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
-    assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("a")).await, nowhere);
+    fixture.register(registration_without_first_chain_node()).await;
+    let nowhere = Err(OrderError::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
+    assert_eq!(fixture.send_order_command(ORDER_KEY, move_to_chain_node("a")).await, nowhere);
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, move_to_chain_node("b")).await.expect("no step is running");
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
-    assert!(!fixture.read_order(ORDER_KEY).await.orphaned);
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+    assert!(!fixture.read_order(ORDER_KEY).await.node_undefined);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.register(registration_without_first_node()).await;
+    fixture.register(registration_without_first_chain_node()).await;
     fixture.suspend_order(ORDER_KEY).await;
     fixture.resume_order(ORDER_KEY).await;
     fixture.assert_nothing_claimable("its chain node was removed").await;
@@ -85,9 +85,9 @@ pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harnes
 pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
-    fixture.register(registration_without_first_node()).await;
+    fixture.register(registration_without_first_chain_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.orphaned && view.order.step_running, "the running step can finish");
+    assert!(view.node_undefined && view.order.step_running, "the running step can finish");
     let since = fixture.journal_head().await;
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(
@@ -98,11 +98,7 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     fixture.assert_nothing_claimable("its chain node was removed").await;
     let mut fixture = fixture.reopen().await;
     fixture.register(registration()).await;
-    assert_eq!(
-        describe_steps(&fixture.claim(10).await),
-        ["/x/y,1 b"],
-        "the finished step does not run again"
-    );
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"], "the finished step does not run again");
 }
 
 /// The chain node was a step when its step started, and is an end when the step finishes.
@@ -120,12 +116,12 @@ pub async fn a_step_can_finish_at_a_chain_node_that_became_an_end(harness: &dyn 
 pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
-    fixture.register(registration_without_first_node()).await;
+    fixture.register(registration_without_first_chain_node()).await;
     fixture.fail(&task).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.assert_nothing_claimable("its chain node was removed").await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert_eq!((view.task, view.orphaned), (None, true));
+    assert_eq!((view.task, view.node_undefined), (None, true));
     fixture.register(registration()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -137,14 +133,14 @@ pub async fn a_finished_step_follows_the_current_chain_definition(harness: &dyn 
     fixture.register(registration().chain("/x/y", "a=first>c c=third>done done")).await;
     fixture.succeed(&task).await;
     let task = fixture.claim_one().await;
-    assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("third", "c"));
+    assert_eq!((task.handler.as_str(), task.step_run().node.as_str()), ("third", "c"));
 }
 
 pub async fn orders_finish_when_their_chain_node_becomes_an_end(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let since = fixture.journal_head().await;
     fixture.register(registration().chain("/x/y", "a b=second>a")).await;
-    assert_eq!(fixture.order_event_summaries_after(ORDER_KEY, since).await, ["OrderFinished nodeId:a"]);
+    assert_eq!(fixture.summarize_order_events_after(ORDER_KEY, since).await, ["OrderFinished nodeId:a"]);
     assert!(fixture.find_order(ORDER_KEY).await.is_none());
     assert_eq!(count_live_tasks(&fixture).await, 0);
 }
@@ -154,16 +150,16 @@ pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
     let since = fixture.journal_head().await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     assert_eq!(
-        fixture.order_event_summaries_after(ORDER_KEY, since).await,
+        fixture.summarize_order_events_after(ORDER_KEY, since).await,
         [""; 0],
         "the order has not moved"
     );
     assert_eq!(count_live_tasks(&fixture).await, 1);
-    let name = fixture.order_task_id(ORDER_KEY).await;
+    let name = fixture.read_order_task_id(ORDER_KEY).await;
     assert_eq!(fixture.read_task(&name).await.handler, handler_name("other"));
     assert!(fixture.claim_for_handlers(&["first"], 10).await.is_empty());
     let task = fixture.claim_one().await;
-    assert_eq!((&task.id, task.handler.as_str(), task.step().value.as_str()), (&name, "other", "1"));
+    assert_eq!((&task.id, task.handler.as_str(), task.step_run().value.as_str()), (&name, "other", "1"));
     fixture.succeed(&task).await;
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
@@ -176,7 +172,7 @@ pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harn
     fixture.schedule_ahead(5).await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     let task = fixture.claim_one().await;
-    assert_eq!((&task.handler, &task.step().order), (&handler_name("other"), &order_key("/x/y,2")));
+    assert_eq!((&task.handler, &task.step_run().order), (&handler_name("other"), &order_key("/x/y,2")));
     fixture.assert_nothing_claimable("the other order is not due").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim_one().await.handler, handler_name("other"));
@@ -187,20 +183,20 @@ pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness)
     let task = fixture.claim_one().await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.add_order(new_order("/x/y,2").starting_at("b")).await;
+    fixture.add_order(new_order("/x/y,2").starting_at_chain_node("b")).await;
     let running = fixture.claim_for_handlers(&["second"], 10).await;
     fixture.register(registration().without_chain("/x/y")).await;
     let left = fixture.list_chains().await;
     assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
     assert_eq!(left[0].order_counts, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
-    let gone = Err(OrderRefusal::NoSuchChain(chain_path("/x/y")));
+    let gone = Err(OrderError::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.orphaned).collect();
+    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.node_undefined).collect();
     assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;
@@ -209,11 +205,11 @@ pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
         chain_node_id("b"),
         "the order stays when its step finishes"
     );
-    assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("b")).await, gone);
+    assert_eq!(fixture.send_order_command(ORDER_KEY, move_to_chain_node("b")).await, gone);
     let mut fixture = fixture.reopen().await;
     assert_eq!(fixture.order_statistics("/").await.total, 2);
     fixture.register(registration()).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
     assert!(fixture.find_order("/x/y,2").await.is_none(), "its step had finished, and now leads to the end");
 }
 
@@ -229,7 +225,7 @@ pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.set_chain_stopped("/x/y", true).await;
     fixture.register(registration().chain("/x/y", "a=other>c c=third>done done")).await;
-    fixture.add_order(new_order("/x/y,2").starting_at("c")).await;
+    fixture.add_order(new_order("/x/y,2").starting_at_chain_node("c")).await;
     fixture.assert_nothing_claimable("the chain is stopped").await;
     fixture.set_chain_stopped("/x/y", false).await;
     let mut handlers: Vec<_> = fixture.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
@@ -239,19 +235,21 @@ pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
 
 pub async fn a_stopped_chain_node_stays_stopped_for_its_new_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     fixture.assert_nothing_claimable("the node is stopped").await;
     let mut fixture = fixture.reopen().await;
     fixture.register(registration()).await;
     fixture.assert_nothing_claimable("the node is stopped").await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::Process).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Process).await;
     assert_eq!(fixture.claim_one().await.handler, handler_name("first"));
 }
 
 pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
-    let registration =
-        registration().step_retry("/x/y", "a", 4, 9).chain("/c", "z=third>e e").chain_route("record", "/c");
+    let registration = registration()
+        .step_retry_policy("/x/y", "a", 4, 9)
+        .chain("/c", "z=third>e e")
+        .chain_route("record", "/c");
     let fixture = StoreFixture::new(harness, registration).await;
     let want = fixture.registration.build();
     let read = expect_ok(fixture.store.read_merged_registration().await);
@@ -273,7 +271,7 @@ pub async fn a_failed_step_is_retried_by_the_new_handler(harness: &dyn Harness) 
     fixture.fail(&task).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
-    assert_eq!((again.handler.as_str(), again.step().node.as_str()), ("other", "a"));
+    assert_eq!((again.handler.as_str(), again.step_run().node.as_str()), ("other", "a"));
     assert_eq!(count_live_tasks(&fixture).await, 1);
 }
 
@@ -299,5 +297,5 @@ pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harnes
     fixture.rescue_tasks().await;
     assert_eq!(count_live_tasks(&fixture).await, 0);
     fixture.register(registration()).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }

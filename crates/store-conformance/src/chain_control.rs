@@ -2,7 +2,7 @@
 
 use pointsman_core::RuleKind;
 use pointsman_core::chain::{ChainNodeAction, ChainState};
-use pointsman_core::store::{NodeCapabilities, OrderRefusal};
+use pointsman_core::store::{NodeCapabilities, OrderError};
 use pointsman_core::task::gates::GateKind;
 
 use crate::Harness;
@@ -39,11 +39,11 @@ async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixtur
 /// Claims and succeeds all steps that can start. Returns them as `/chain,id node`.
 async fn run_startable_steps(fixture: &StoreFixture<'_>) -> Vec<String> {
     let mut tasks = fixture.claim(10).await;
-    tasks.sort_by_key(|task| task.step().order.clone());
+    tasks.sort_by_key(|task| task.step_run().order.clone());
     for task in &tasks {
         fixture.succeed(task).await;
     }
-    describe_steps(&tasks)
+    format_steps(&tasks)
 }
 
 pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
@@ -51,20 +51,20 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     let since = fixture.journal_head().await;
     fixture.set_chain_stopped("/x/y", true).await;
     let stopped = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"stopped"}"#;
-    assert_eq!(fixture.engine_event_json_after(since).await, [stopped]);
+    assert_eq!(fixture.read_engine_event_json_after(since).await, [stopped]);
     fixture.add_order(new_order("/x/y,3")).await;
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain continues");
     assert_eq!(fixture.claim(10).await.len(), 2);
     fixture.assert_nothing_claimable("the chain is stopped").await;
-    assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.paused);
-    assert!(!fixture.read_queue_of_kind("second", step_queue("/x/z", "b")).await.paused);
-    let id = fixture.order_task_id("/x/y,1").await;
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Order]);
+    assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
+    assert!(!fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.paused);
+    let id = fixture.read_order_task_id("/x/y,1").await;
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Order]);
     let since = fixture.journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     let running = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"running"}"#;
-    assert_eq!(fixture.engine_event_json_after(since).await, [running]);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
+    assert_eq!(fixture.read_engine_event_json_after(since).await, [running]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/y,3 a"]);
 }
 
@@ -89,23 +89,26 @@ pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
     fixture.set_chain_stopped("/x/y", false).await;
     assert_eq!(fixture.schedule_ahead(4).await, 4);
-    fixture.set_node_action("/x/y a", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
 }
 
 pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.journal_head().await;
-    fixture.set_node_action("/x/y b", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/y b", ChainNodeAction::Stop).await;
     let published = r#"{"key":"/x/y","TYPE":"JobChainNodeActionChanged","action":"stop","nodeId":"b"}"#;
-    assert_eq!(fixture.engine_event_json_after(since).await, [published]);
+    assert_eq!(fixture.read_engine_event_json_after(since).await, [published]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/z,1 a", "/x/z,2 a"]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
     fixture.assert_nothing_claimable("the node is stopped").await;
-    assert!(fixture.read_queue_of_kind("second", step_queue("/x/y", "b")).await.paused);
-    assert_eq!(fixture.closed_gates(&fixture.order_task_id("/x/y,1").await).await, [GateKind::Order]);
+    assert!(fixture.read_queue_of_subject("second", step_queue_subject("/x/y", "b")).await.paused);
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&fixture.read_order_task_id("/x/y,1").await).await,
+        [GateKind::Order]
+    );
     let since = fixture.journal_head().await;
-    fixture.set_node_action("/x/y b", ChainNodeAction::Process).await;
+    fixture.set_chain_node_action("/x/y b", ChainNodeAction::Process).await;
     assert_eq!(
         fixture.engine_event_summaries_after(since).await,
         ["JobChainNodeActionChanged action:process,nodeId:b"]
@@ -117,11 +120,11 @@ pub async fn chain_stops_and_chain_node_stops_are_independent(harness: &dyn Harn
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
     fixture.set_chain_stopped("/x/y", true).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     fixture.set_chain_stopped("/x/y", false).await;
     fixture.assert_nothing_claimable("the chain node is still stopped").await;
     fixture.set_chain_stopped("/x/y", true).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::Process).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Process).await;
     fixture.assert_nothing_claimable("the chain is still stopped").await;
     fixture.set_chain_stopped("/x/y", false).await;
     assert_eq!(run_startable_steps(&fixture).await.len(), 2);
@@ -131,11 +134,11 @@ pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harne
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::Process).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Process).await;
     assert_eq!(fixture.journal_head().await, since, "the state was already set");
     for _ in 0..2 {
         fixture.set_chain_stopped("/x/y", true).await;
-        fixture.set_node_action("/x/y a", ChainNodeAction::Stop).await;
+        fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     }
     let want = ["JobChainStateChanged state:stopped", "JobChainNodeActionChanged action:stop,nodeId:a"];
     assert_eq!(fixture.engine_event_summaries_after(since).await, want);
@@ -144,7 +147,7 @@ pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harne
 pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.journal_head().await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     let moved = "OrderNodeChanged fromNodeId:a,nodeId:b";
     let published = fixture.engine_event_summaries_after(since).await;
     assert_eq!(published[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
@@ -158,17 +161,17 @@ pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     );
     let want = ["/x/y,1 b", "/x/y,2 b", "/x/y,3 b", "/x/z,1 a", "/x/z,2 a"];
     assert_eq!(run_startable_steps(&fixture).await, want);
-    fixture.set_node_action("/x/y a", ChainNodeAction::Process).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::Process).await;
     fixture.add_order(new_order("/x/y,4")).await;
     assert_eq!(fixture.read_order("/x/y,4").await.order.node, chain_node_id("a"));
 }
 
 pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    fixture.set_node_action("/x/y b", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
     let since = fixture.journal_head().await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
-    let published = fixture.order_event_summaries_after("/x/y,1", since).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
+    let published = fixture.summarize_order_events_after("/x/y,1", since).await;
     let want = [
         "OrderNodeChanged fromNodeId:a,nodeId:b",
         "OrderNodeChanged fromNodeId:b,nodeId:done",
@@ -185,10 +188,10 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
     fixture.set_chain_stopped("/x/z", true).await;
     fixture.suspend_order("/x/y,2").await;
     let running = fixture.claim(10).await;
-    assert_eq!(describe_steps(&running), ["/x/y,1 a"]);
+    assert_eq!(format_steps(&running), ["/x/y,1 a"]);
     let since = fixture.journal_head().await;
     for place in ["/x/y a", "/x/z a"] {
-        fixture.set_node_action(place, ChainNodeAction::NextState).await;
+        fixture.set_chain_node_action(place, ChainNodeAction::NextState).await;
     }
     assert_eq!(
         fixture.engine_event_summaries_after(since).await.len(),
@@ -216,7 +219,7 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
 /// An order that skips a chain node does not start before its time.
 pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     fixture.add_order(new_order("/x/y,1").planned_at(fixture.seconds_from_now(60))).await;
     fixture.assert_nothing_claimable("its planned time has not come").await;
     fixture.advance_clock(60);
@@ -227,10 +230,10 @@ pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &d
 pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_orders(vec![new_order("/x/y"); 2500]).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
-    assert_eq!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.ready, 0);
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
+    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready, 0);
     assert_eq!(fixture.list_chains().await[0].order_counts, [(chain_node_id("b"), 2500)]);
-    fixture.set_node_action("/x/y b", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
     assert_eq!(fixture.order_statistics("/").await.total, 0);
 }
 
@@ -241,14 +244,14 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let rule = fixture.new_rule(kind, "/x/y", None);
         expect_ok(fixture.store.set_rule(rule.clone()).await);
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
-        let gates = fixture.list_gates(&fixture.order_task_id("/x/y,1").await).await;
+        let gates = fixture.list_gates(&fixture.read_order_task_id("/x/y,1").await).await;
         let held: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
         assert_eq!((held.len(), held[0].kind, &held[0].rule), (1, GateKind::Rule, &Some(rule)));
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
         fixture.assert_nothing_claimable("the rule is set").await;
-        assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.paused);
-        assert!(expect_ok(fixture.store.lift_rule(kind, &rule_target("/x/y"), None).await));
+        assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
+        assert!(expect_ok(fixture.store.lift_rule(kind, &rule_scope("/x/y"), None).await));
         assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a"]);
     }
 }
@@ -257,17 +260,17 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
 pub async fn chain_rules_handler_rules_and_stops_are_independent(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
-    fixture.pause("/x/y").await;
+    fixture.set_pause_rule("/x/y").await;
     fixture.set_chain_stopped("/x/y", true).await;
-    assert!(fixture.resume("/x/y").await);
+    assert!(fixture.lift_pause_rule("/x/y").await);
     fixture.assert_nothing_claimable("it is stopped").await;
-    fixture.pause("/x/y").await;
+    fixture.set_pause_rule("/x/y").await;
     fixture.set_chain_stopped("/x/y", false).await;
     fixture.assert_nothing_claimable("it is paused").await;
-    fixture.pause("first").await;
-    assert!(fixture.resume("/x/y").await);
+    fixture.set_pause_rule("first").await;
+    assert!(fixture.lift_pause_rule("/x/y").await);
     fixture.assert_nothing_claimable("its handler is paused").await;
-    assert!(fixture.resume("first").await);
+    assert!(fixture.lift_pause_rule("first").await);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a"]);
 }
 
@@ -291,17 +294,17 @@ pub async fn a_stop_does_not_affect_chains_with_a_similar_name(harness: &dyn Har
     for key in ["/x,1", "/x/y,1", "/x/yz,1"] {
         fixture.add_order(new_order(key)).await;
     }
-    fixture.add_order(new_order("/x/yz,2").starting_at("aa")).await;
+    fixture.add_order(new_order("/x/yz,2").starting_at_chain_node("aa")).await;
     fixture.set_chain_stopped("/x/y", true).await;
-    fixture.set_node_action("/x/yz a", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/yz a", ChainNodeAction::Stop).await;
     assert_eq!(run_startable_steps(&fixture).await, ["/x,1 a", "/x/yz,2 aa"]);
 }
 
 pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/y", true).await;
-    fixture.set_node_action("/x/y b", ChainNodeAction::NextState).await;
-    fixture.set_node_action("/x/z a", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/z a", ChainNodeAction::Stop).await;
     let actions = |node: &str, action| [(chain_node_id(node), action)].into();
     let want = [
         ChainState { stopped: true, node_actions: actions("b", ChainNodeAction::NextState) },
@@ -326,7 +329,7 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.journal_head().await;
     let (gone, y) = (chain_path("/x/gone"), chain_path("/x/y"));
-    let refused = Err(OrderRefusal::NoSuchChain(gone.clone()));
+    let refused = Err(OrderError::NoSuchChain(gone.clone()));
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&gone, true, fixture.now).await), refused);
     let a = chain_node_id("a");
     assert_eq!(
@@ -337,7 +340,7 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
     let answer = expect_ok(
         fixture.store.set_chain_node_action(&y, &nowhere, ChainNodeAction::Stop, fixture.now).await,
     );
-    assert_eq!(answer, Err(OrderRefusal::NoSuchNode(y, nowhere)));
+    assert_eq!(answer, Err(OrderError::NoSuchNode(y, nowhere)));
     assert_eq!(fixture.journal_head().await, since);
     assert!(fixture.list_chains().await.iter().all(|view| view.state == ChainState::default()));
 }
@@ -347,7 +350,7 @@ pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
     let running = fixture.claim(10).await;
-    fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
+    fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     fixture.fail(&running[0]).await;
     fixture.release_task(&running[1]).await;
     for key in ["/x/y,1", "/x/y,2"] {
@@ -366,11 +369,11 @@ pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processe
             RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>a!done done"),
         )
         .await;
-        fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
-        fixture.set_node_action("/x/y b", ChainNodeAction::NextState).await;
+        fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
+        fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
         fixture.add_order(new_order("/x/y,1")).await;
         fixture.assert_nothing_claimable("all nodes are skipped").await;
-        fixture.set_node_action(&format!("/x/y {node}"), ChainNodeAction::Process).await;
-        assert_eq!(describe_steps(&fixture.claim(10).await), [format!("/x/y,1 {node}")]);
+        fixture.set_chain_node_action(&format!("/x/y {node}"), ChainNodeAction::Process).await;
+        assert_eq!(format_steps(&fixture.claim(10).await), [format!("/x/y,1 {node}")]);
     }
 }

@@ -3,7 +3,7 @@
 use pointsman_core::TaskStatus;
 use pointsman_core::limit::{BREAKER_FAILURE_THRESHOLD, LimiterState, TargetHealth};
 use pointsman_core::store::{AttemptResult, FinishedAttempt};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 
 use crate::Harness;
 use crate::fixture::*;
@@ -29,7 +29,7 @@ async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     let task = fixture.claim_one_for_handler("hook").await;
     let until = fixture.seconds_from_now(seconds);
     let finished = fixture
-        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(until)));
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.retries, 0, "it costs no retry");
@@ -40,7 +40,7 @@ async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
     for _ in 0..times {
         let task = fixture.claim_one_for_handler("hook").await;
         fixture
-            .finish_with_target_report(
+            .finish_with_target_health(
                 &task,
                 AttemptResult::Snoozed { until: fixture.seconds_from_now(3600) },
                 TargetHealth::Failing,
@@ -52,12 +52,12 @@ async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
 pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 6).await;
     report_busy_target(&fixture, 60).await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_due),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
-    let emissions = vec![emission([new_event("record")])];
+    let emissions = vec![emit_batch([new_event("record")])];
     let (_, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(9)), fixture.now).await);
     assert!(claims.tasks.is_empty(), "nor by what is new");
@@ -73,11 +73,11 @@ pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Har
     report_busy_target(&fixture, 60).await;
     let until = fixture.seconds_from_now(10);
     fixture
-        .finish_with_target_report(&first, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .finish_with_target_health(&first, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     fixture.advance_clock(10);
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(50)));
+    assert_eq!(fixture.claim_with_result(10).await.next_due, Some(fixture.seconds_from_now(50)));
     fixture.advance_clock(50);
     assert_eq!(fixture.claim(10).await.len(), 6);
 }
@@ -88,7 +88,7 @@ pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
     fixture.schedule_ahead(4).await;
     let until = fixture.seconds_from_now(60);
     fixture
-        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(60);
@@ -100,7 +100,7 @@ pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 6).await;
     let running = fixture.claim_one().await;
     report_busy_target(&fixture, 60).await;
-    fixture.finish_with_target_report(&running, success(), TargetHealth::Healthy).await;
+    fixture.finish_with_target_health(&running, success(), TargetHealth::Healthy).await;
     assert_eq!(fixture.claim(10).await.len(), 4);
 }
 
@@ -132,16 +132,16 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
             &fixture.registration.handler_def("hook").retry,
             fixture.now,
         );
-        let claims = fixture.claim_outcome(10).await;
+        let claims = fixture.claim_with_result(10).await;
         assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.breaker_open_until)));
         waits.push(pace.breaker_open_until.duration_since(fixture.now));
         fixture.now = pace.breaker_open_until;
     }
-    assert_ascending(&waits);
-    let claims = fixture.claim_outcome(10).await;
+    assert_strictly_ascending(&waits);
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false), "one at a time");
     assert!(fixture.claim(10).await.is_empty());
-    fixture.finish_with_target_report(&claims.tasks[0], success(), TargetHealth::Healthy).await;
+    fixture.finish_with_target_health(&claims.tasks[0], success(), TargetHealth::Healthy).await;
     assert_eq!(fixture.claim(10).await.len(), 10, "until it has recovered");
 }
 
@@ -149,7 +149,7 @@ pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     let task = fixture.claim_one().await;
-    fixture.finish_with_target_report(&task, success(), TargetHealth::Healthy).await;
+    fixture.finish_with_target_health(&task, success(), TargetHealth::Healthy).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     assert_eq!(fixture.claim(10).await.len(), 10);
 }
@@ -174,11 +174,11 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
         for _ in 0..BREAKER_FAILURE_THRESHOLD {
             let ending = FinishedAttempt {
                 target_health: Some(target),
-                ..attempt_ending(&zombie, AttemptResult::Snoozed { until })
+                ..finished_attempt(&zombie, AttemptResult::Snoozed { until })
             };
             assert_eq!(
                 fixture.finish_attempt(ending).await.map(drop),
-                Err(TaskRejection::WrongState(TaskStatus::New))
+                Err(TaskCommandError::WrongState(TaskStatus::New))
             );
         }
     }
@@ -188,9 +188,9 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let published = fixture.claim_outcome(10).await.next_due;
+    let published = fixture.claim_with_result(10).await.next_due;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
     fixture.now = published.expect("the wait has an end");
     assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
@@ -200,9 +200,9 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let published = fixture.claim_outcome(10).await.next_due;
+    let published = fixture.claim_with_result(10).await.next_due;
     fixture.register(registration().route("record.other", &["hook"])).await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
 }
 
@@ -212,7 +212,7 @@ pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
     let task = fixture.fetch_one_as_worker("hook").await;
     let until = fixture.seconds_from_now(60);
     fixture
-        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     let claims =
         expect_ok(fixture.store.claim_tasks(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);

@@ -27,7 +27,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     fixture.emit_many(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = fixture.claim_outcome(2).await;
+        let claims = fixture.claim_with_result(2).await;
         sizes.push((claims.tasks.len(), claims.has_more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
@@ -35,21 +35,21 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
 }
 
 /// Tasks behind a claimed head are not ready, so `more` is false.
-pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
+pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
-    let claims = fixture.claim_outcome(1).await;
+    let claims = fixture.claim_with_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
-pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
+pub async fn has_more_counts_scheduled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(3, new_event("record")).await;
     assert_eq!(fixture.schedule_ahead(3).await, 3);
-    let claims = fixture.claim_outcome(1).await;
+    let claims = fixture.claim_with_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, true));
-    let claims = fixture.claim_outcome(2).await;
+    let claims = fixture.claim_with_result(2).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
 }
 
@@ -58,7 +58,7 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     fixture.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
     fixture.advance_clock(5);
     let claimed = fixture.claim_one().await;
-    assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
+    assert_eq!((claimed.attempt, claimed.retries, claimed.out_of_order), (1, 0, false));
     assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
     let task = fixture.read_task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
@@ -99,7 +99,7 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     let soon = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let now = fixture.emit(new_event("record").due_at(fixture.now)).await;
     let past = fixture.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     let mut claimed = event_ids_of(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
@@ -107,11 +107,11 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     fixture.advance_clock(59);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!(event_ids_of(&claims.tasks), [soon.id]);
     assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
     fixture.advance_clock(60);
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.has_more), (vec![late.id], None, false));
 }
 
@@ -119,10 +119,13 @@ pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness)
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record")).await;
     let claimed = fixture.claim(2).await;
-    fixture.snooze(&claimed[0], 300).await;
-    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(300)));
+    fixture.snooze_task(&claimed[0], 300).await;
+    assert_eq!(fixture.claim_with_result(10).await.next_due, Some(fixture.seconds_from_now(300)));
     fixture.fail(&claimed[1]).await;
-    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
+    assert_eq!(
+        fixture.claim_with_result(10).await.next_due,
+        Some(fixture.seconds_from_now(RETRY_DELAY_SECS))
+    );
 }
 
 /// A claim may return them in batches, as long as it reports that there are more.
@@ -132,7 +135,7 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
     fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = fixture.claim_outcome(10_000).await;
+        let claims = fixture.claim_with_result(10_000).await;
         claimed += claims.tasks.len();
         let due = claims.next_due.is_some_and(|due| due <= fixture.now);
         if !claims.has_more && !due {
@@ -147,7 +150,7 @@ pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(60))));
     fixture.advance_clock(60);
     assert_eq!(event_ids_of(&fixture.claim(10).await), [delayed.id]);
@@ -181,7 +184,7 @@ pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
     let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
     let mut first = event_ids_of(&fixture.claim(2).await);
     first.sort();
-    assert_eq!(first, sequenced_ids(&scheduled));
+    assert_eq!(first, sequenced_event_ids(&scheduled));
     assert_eq!(event_ids_of(&fixture.claim(2).await), [urgent.id]);
 }
 
@@ -211,13 +214,13 @@ pub async fn fences_strictly_increase(harness: &dyn Harness) {
     let mut new: Vec<_> = fixture.claim(4).await.iter().map(|task| task.fence).collect();
     new.sort();
     fences.extend(new);
-    assert_ascending(&fences);
+    assert_strictly_ascending(&fences);
 }
 
 pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit(new_event("record")).await;
-    let emissions = vec![emission([new_event("record"), new_event("record")])];
+    let emissions = vec![emit_batch([new_event("record"), new_event("record")])];
     let (answers, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
@@ -231,7 +234,7 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
-    let endings = vec![attempt_ending(&head, success())];
+    let endings = vec![finished_attempt(&head, success())];
     let (answers, claims) =
         expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
@@ -243,7 +246,7 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
 pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (_, claims) =
-        expect_ok(fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await);
+        expect_ok(fixture.store.append(vec![emit_batch([new_event("record")])], None, fixture.now).await);
     assert!(claims.tasks.is_empty());
     assert_eq!(fixture.read_queue("index").await.running, 0);
 }
@@ -266,5 +269,5 @@ pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
     }
     assert_eq!(seen.len(), 100);
     seen.sort();
-    assert_ascending(&seen);
+    assert_strictly_ascending(&seen);
 }

@@ -26,7 +26,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, registration()).await;
     let events = fixture.emit_many(5, new_event("record")).await;
     let mut ran = Vec::new();
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (2, false), "tasks beyond the limit are not ready");
     let mut held = claims.tasks;
     while let Some(task) = held.pop() {
@@ -37,7 +37,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
         assert!(held.len() <= 2);
     }
     ran.sort();
-    assert_eq!(ran, sequenced_ids(&events));
+    assert_eq!(ran, sequenced_event_ids(&events));
 }
 
 pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
@@ -58,7 +58,7 @@ pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Ha
 pub async fn concurrency_limit_applies_to_tasks_claimed_by_an_append(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let append = async |count: usize| {
-        let emissions = vec![emission(vec![new_event("record"); count])];
+        let emissions = vec![emit_batch(vec![new_event("record"); count])];
         let (_, claims) =
             expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
         (claims.tasks.len(), claims.has_more)
@@ -74,14 +74,14 @@ pub async fn concurrency_limit_applies_to_tasks_claimed_by_a_finish(harness: &dy
     fixture.emit_many(9, new_event("record")).await;
     let mut held = fixture.claim(10).await;
     for _ in 0..3 {
-        let endings = held.iter().map(|task| attempt_ending(task, success())).collect();
+        let endings = held.iter().map(|task| finished_attempt(task, success())).collect();
         let (_, claims) = expect_ok(
             fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await,
         );
         assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
         held = claims.tasks;
     }
-    let endings = vec![attempt_ending(&held[0], success())];
+    let endings = vec![finished_attempt(&held[0], success())];
     let (_, claims) =
         expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 1);
@@ -138,8 +138,8 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             "success" => drop(fixture.succeed(task).await),
             "failure" => drop(fixture.fail(task).await),
             "parked" => drop(fixture.fail_permanently(task).await),
-            "snooze" => drop(fixture.snooze(task, 60).await),
-            "release" => drop(fixture.finish_as(task, AttemptResult::Released).await),
+            "snooze" => drop(fixture.snooze_task(task, 60).await),
+            "release" => drop(fixture.finish_with_result(task, AttemptResult::Released).await),
             "cancel" => assert_eq!(fixture.cancel_task(&task.id).await, Ok(())),
             _ => {
                 fixture.advance_clock(LEASE_SECS + 1);
@@ -295,9 +295,9 @@ pub async fn rules_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     fixture.emit_many(6, new_event("record")).await;
     let held = fixture.claim(1).await;
     fixture.schedule_ahead(6).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     assert!(fixture.claim(10).await.is_empty());
-    fixture.resume("index").await;
+    fixture.lift_pause_rule("index").await;
     assert_eq!(fixture.claim(10).await.len(), 1);
     fixture.succeed(&held[0]).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -315,7 +315,7 @@ async fn fixture_with_three_tenants(
     fixture
 }
 
-pub async fn cancelling_the_next_tenants_task_lets_the_following_tenant_run(harness: &dyn Harness) {
+pub async fn cancelling_the_task_of_the_next_tenant_in_turn_lets_another_tenant_run(harness: &dyn Harness) {
     let fixture = fixture_with_three_tenants(harness, RegistrationBuilder::single_handler()).await;
     let first = fixture.claim_one().await;
     assert!(fixture.claim(10).await.is_empty());

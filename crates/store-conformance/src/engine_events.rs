@@ -40,10 +40,10 @@ pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
         r#"{"TYPE":"SchedulerStateChanged","state":"stopping"}"#,
         r#"{"TYPE":"SchedulerClosed"}"#,
     ];
-    assert_eq!(fixture.engine_event_json_after(since).await, want);
+    assert_eq!(fixture.read_engine_event_json_after(since).await, want);
     publish_engine_events(&fixture, vec![]).await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.engine_event_json_after(since).await, want, "engine events survive a restart");
+    assert_eq!(fixture.read_engine_event_json_after(since).await, want, "engine events survive a restart");
 }
 
 /// Engine events and emitted events share one order of ids.
@@ -57,7 +57,7 @@ pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
         ids.push(fixture.try_add_order(new_order("/x/y")).await.expect("the request is valid").event);
         fixture.advance_clock(1);
     }
-    assert_ascending(&ids);
+    assert_strictly_ascending(&ids);
     let read: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(read, ids);
     assert_eq!(fixture.journal_head().await, ids[8]);
@@ -79,7 +79,10 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
         assert!(view.tasks.is_empty() && view.caused_events.is_empty());
         assert_eq!(*view.event, *event);
         assert!(
-            event.is_engine_event() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none()
+            event.is_engine_event()
+                && event.prev.is_none()
+                && event.cause.is_none()
+                && event.sub_object.is_none()
         );
     }
     assert!(fixture.list_orders("/").await.is_empty());
@@ -123,8 +126,8 @@ async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     fixture
 }
 
-async fn count_filtered_events(fixture: &StoreFixture<'_>, filter: EventFilter) -> usize {
-    let found = fixture.read_events_after(fixture.journal_extent().await.expired_up_to, &filter).await;
+async fn assert_and_count_filtered_events(fixture: &StoreFixture<'_>, filter: EventFilter) -> usize {
+    let found = fixture.read_events_after(fixture.read_journal_range().await.expired_up_to, &filter).await;
     let all = fixture.read_all_events().await;
     let want: Vec<_> = all.into_iter().filter(|event| filter.matches(event)).collect();
     assert_eq!(found, want, "{filter:?}");
@@ -151,7 +154,7 @@ pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Ha
         (&["OrderSuspended"], 0),
         (&["Event"], 15 + 9 + 10 + 2 + 1 + 2),
     ] {
-        assert_eq!(count_filtered_events(&fixture, of(names)).await, count, "{names:?}");
+        assert_eq!(assert_and_count_filtered_events(&fixture, of(names)).await, count, "{names:?}");
     }
 }
 
@@ -161,15 +164,18 @@ pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
     {
         let filter = EventFilter { kinds: orders(), path: path_filter(text), ..EventFilter::default() };
-        assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
+        assert_eq!(assert_and_count_filtered_events(&fixture, filter).await, count, "{text}");
     }
     for text in ["/x/", "/x/*", "/x/y", "/x/y,1", "/x/deep/", "/first", "/y/"] {
-        count_filtered_events(&fixture, EventFilter { path: path_filter(text), ..EventFilter::default() })
-            .await;
+        assert_and_count_filtered_events(
+            &fixture,
+            EventFilter { path: path_filter(text), ..EventFilter::default() },
+        )
+        .await;
     }
     for (text, count) in [("/x/y,1", 6), ("/x/y", 2), ("Order:/x/y,12", 2), ("Job:/first", 2)] {
         let filter = EventFilter { key: Some(object_key(text)), ..EventFilter::default() };
-        assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
+        assert_eq!(assert_and_count_filtered_events(&fixture, filter).await, count, "{text}");
     }
 }
 
@@ -222,7 +228,7 @@ pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     fixture.advance_clock(1000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
     assert_eq!(fixture.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
-    let extent = fixture.journal_extent().await;
+    let extent = fixture.read_journal_range().await;
     assert_eq!((extent.expired_up_to, extent.head), (head, head));
     assert!(
         fixture.read_all_events().await.is_empty()
@@ -230,7 +236,7 @@ pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     );
     fixture.run_all_ready().await;
     assert!(fixture.find_order("/x/y,2").await.is_none(), "orders go on without their past");
-    let fresh = fixture.engine_events_after(head).await;
+    let fresh = fixture.read_engine_events_after(head).await;
     assert_eq!((fresh.len(), fresh[0].id > head), (3 + 6, true));
 }
 
@@ -244,7 +250,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     };
     let mut fixture = StoreFixture::new(harness, filed(registration())).await;
     let published = async |fixture: &StoreFixture<'_>, since| {
-        let mut published = fixture.engine_event_json_after(since).await;
+        let mut published = fixture.read_engine_event_json_after(since).await;
         published.sort();
         published
     };
@@ -252,7 +258,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     let all = ["Job:/first", "JobChain:/x/y", "Schedule:/nightly"];
     let mut want: Vec<_> = all.iter().flat_map(|key| [line(key, "Activated"), line(key, "Added")]).collect();
     want.sort();
-    assert_eq!(published(&fixture, fixture.journal_extent().await.expired_up_to).await, want);
+    assert_eq!(published(&fixture, fixture.read_journal_range().await.expired_up_to).await, want);
 
     let since = fixture.journal_head().await;
     fixture.register(filed(registration())).await;
@@ -285,7 +291,8 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
 pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
     fixture.register(registration().config_file("Job:/first", "2")).await;
-    let published = fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await;
+    let published =
+        fixture.engine_event_summaries_after(fixture.read_journal_range().await.expired_up_to).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
     assert_eq!(published, want);
 }

@@ -6,7 +6,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// Counts the tasks of this handler and of all others.
-fn count_claims_of_handler(tasks: &[ClaimedTask], name: &str) -> (usize, usize) {
+fn count_tasks_of_handler_and_others(tasks: &[ClaimedTask], name: &str) -> (usize, usize) {
     let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
 }
@@ -24,7 +24,11 @@ pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dy
     }
     fixture.emit(new_event("drop")).await;
     let next = [fixture.claim_one().await, fixture.claim_one().await];
-    assert_eq!(count_claims_of_handler(&next, "quiet").0, 1, "a round of two queues has two claims");
+    assert_eq!(
+        count_tasks_of_handler_and_others(&next, "quiet").0,
+        1,
+        "a round of two queues has two claims"
+    );
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
@@ -32,7 +36,7 @@ pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
     fixture.emit_many(1000, new_event("flood").with_priority(9000)).await;
     fixture.emit(new_event("drop").with_priority(1)).await;
     assert_eq!(
-        count_claims_of_handler(&fixture.claim(10).await, "quiet"),
+        count_tasks_of_handler_and_others(&fixture.claim(10).await, "quiet"),
         (1, 9),
         "however low its priority"
     );
@@ -65,7 +69,7 @@ pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
     for _ in 0..40 {
         served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
+    let (quiet, busy) = count_tasks_of_handler_and_others(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 5, "{quiet} to {busy} of 40");
 }
 
@@ -77,7 +81,7 @@ pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
     for size in [1, 7, 3, 16, 1, 1, 5, 16] {
         served.extend(fixture.claim(size).await);
     }
-    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
+    let (quiet, busy) = count_tasks_of_handler_and_others(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 8, "{quiet} to {busy}: one odd task a claim at most");
 }
 
@@ -96,10 +100,10 @@ pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Ha
     fixture.emit_many(100, new_event("flood")).await;
     assert_eq!(fixture.schedule_ahead(30).await, 30);
     let append = async |kind: &str| {
-        let emissions = vec![emission(vec![new_event(kind)])];
+        let emissions = vec![emit_batch(vec![new_event(kind)])];
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(1)), fixture.now).await).1.tasks
     };
-    assert_eq!(count_claims_of_handler(&append("drop").await, "quiet"), (1, 0));
+    assert_eq!(count_tasks_of_handler_and_others(&append("drop").await, "quiet"), (1, 0));
     let newest = fixture.read_all_events().await.last().map(|event| event.id);
     let own = append("flood").await;
     assert!(Some(own[0].event().id) < newest, "but older tasks of its own queue run first");
@@ -108,9 +112,9 @@ pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Ha
 pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(50, new_event("flood")).await;
-    fixture.pause("busy").await;
+    fixture.set_pause_rule("busy").await;
     fixture.emit_many(5, new_event("drop")).await;
-    assert_eq!(count_claims_of_handler(&fixture.claim(5).await, "quiet"), (5, 0));
+    assert_eq!(count_tasks_of_handler_and_others(&fixture.claim(5).await, "quiet"), (5, 0));
 }
 
 pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
@@ -125,6 +129,6 @@ pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
     for _ in 0..20 {
         served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
+    let (quiet, busy) = count_tasks_of_handler_and_others(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 4, "{quiet} to {busy} of 20");
 }

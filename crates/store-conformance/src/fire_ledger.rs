@@ -7,15 +7,15 @@ use pointsman_core::journal::Retention;
 use crate::Harness;
 use crate::fixture::*;
 
-const DAY: u64 = 86_400;
+const DAY_SECS: u64 = 86_400;
 
-fn event_firing() -> FiringBuilder {
-    FiringBuilder::emitting(new_event("record"))
+fn event_fire_builder() -> FireRequestBuilder {
+    FireRequestBuilder::emitting_event(new_event("record"))
 }
 
 async fn fixture_with_nightly_schedule(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     fixture
 }
 
@@ -36,12 +36,15 @@ pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
     for n in [0, 2, 1, 4, 3, 6, 5] {
         fixture.advance_clock(1);
         rows.push(
-            fixture.resolve_firing(event_firing().build("nightly", START_TIME.plus(secs(n * 60)))).await.0,
+            fixture
+                .resolve_firing(event_fire_builder().build("nightly", START_TIME.plus(secs(n * 60))))
+                .await
+                .0,
         );
     }
     rows.sort_by_key(|fire| std::cmp::Reverse(fire.planned_at));
     let page = expect_ok(fixture.store.list_fires(&schedule_name("nightly"), None, 3).await);
-    assert_eq!((page.fires.as_slice(), page.journal_range), (&rows[..3], fixture.journal_extent().await));
+    assert_eq!((page.fires.as_slice(), page.journal_range), (&rows[..3], fixture.read_journal_range().await));
     let page =
         expect_ok(fixture.store.list_fires(&schedule_name("nightly"), Some(rows[2].planned_at), 3).await);
     assert_eq!(page.fires, rows[3..6]);
@@ -62,26 +65,31 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
     let at = |n: u64| START_TIME.plus(secs(n));
     let mut rows = Vec::new();
-    rows.push(fixture.resolve_firing(event_firing().build("nightly", at(1))).await.0);
+    rows.push(fixture.resolve_firing(event_fire_builder().build("nightly", at(1))).await.0);
     fixture.advance_clock(10);
     rows.push(
         fixture
-            .resolve_firing(event_firing().with_punctuality(Punctuality::Late).build("nightly", at(2)))
+            .resolve_firing(event_fire_builder().with_punctuality(Punctuality::Late).build("nightly", at(2)))
             .await
             .0,
     );
     rows.push(
         fixture
-            .resolve_firing(event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", at(3)))
+            .resolve_firing(
+                event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", at(3)),
+            )
             .await
             .0,
     );
-    rows.push(fixture.resolve_firing(skipped_firing("nightly", at(4))).await.0);
+    rows.push(fixture.resolve_firing(skip_request("nightly", at(4))).await.0);
     rows.push(
-        fixture.resolve_firing(FiringBuilder::starting_run("nobody/nothing").build("nightly", at(5))).await.0,
+        fixture
+            .resolve_firing(FireRequestBuilder::running_collection("nobody/nothing").build("nightly", at(5)))
+            .await
+            .0,
     );
-    fixture.pause("@nightly").await;
-    rows.push(fixture.resolve_firing(event_firing().build("nightly", at(6))).await.0);
+    fixture.set_pause_rule("@nightly").await;
+    rows.push(fixture.resolve_firing(event_fire_builder().build("nightly", at(6))).await.0);
     rows.reverse();
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.list_fires("nightly").await, rows);
@@ -100,12 +108,14 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
 
 pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
     let fixture = fixture_with_nightly_schedule(harness).await;
-    fixture.plan_schedules(&["nightly", "nightly.too"].map(|name| schedule_definition(name, "daily"))).await;
+    fixture
+        .register_schedules(&["nightly", "nightly.too"].map(|name| schedule_definition(name, "daily")))
+        .await;
     let (one, other) = (START_TIME.plus(secs(1)), START_TIME.plus(secs(2)));
     fixture
-        .resolve_firings(vec![
-            event_firing().build("nightly", one),
-            event_firing().build("nightly.too", other),
+        .record_fires(vec![
+            event_fire_builder().build("nightly", one),
+            event_fire_builder().build("nightly.too", other),
         ])
         .await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [one]);
@@ -115,27 +125,27 @@ pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
 /// Rows expire with the task history; the resolved position of the schedule does not.
 pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
-    let old = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned_at;
-    fixture.advance_clock(DAY - 60);
-    let day = Retention { max_age: secs(DAY), ..KEEP_EVERYTHING };
+    let old = fixture.resolve_firing(skip_request("nightly", fixture.now)).await.0.planned_at;
+    fixture.advance_clock(DAY_SECS - 60);
+    let day = Retention { max_age: secs(DAY_SECS), ..KEEP_EVERYTHING };
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [old]);
-    let young = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned_at;
+    let young = fixture.resolve_firing(skip_request("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(120);
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [young]);
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert!(fixture.list_fires("nightly").await.is_empty());
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, young);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, young);
 }
 
 pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
-    let (fire, _) = fixture.resolve_firing(event_firing().build("nightly", fixture.now)).await;
+    let (fire, _) = fixture.resolve_firing(event_fire_builder().build("nightly", fixture.now)).await;
     fixture.run_all_ready().await;
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(Retention { max_count: 0, max_age: secs(1) }, KEEP_EVERYTHING).await;
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }

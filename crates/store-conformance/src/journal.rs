@@ -8,18 +8,18 @@ use pointsman_core::{EventId, NewEvent};
 use crate::Harness;
 use crate::fixture::*;
 
-const HOUR: u64 = 3600;
+const HOUR_SECS: u64 = 3600;
 
 pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ids = sequenced_ids(&fixture.emit_many(50, new_event("record")).await);
+    let mut ids = sequenced_event_ids(&fixture.emit_many(50, new_event("record")).await);
     for _ in 0..10 {
         ids.push(fixture.emit(new_event("note")).await.id);
         fixture.advance_clock(1);
         ids.push(fixture.emit(new_event("record")).await.id);
     }
-    assert_ascending(&ids);
-    assert_eq!(fixture.journal_extent().await.head, ids[ids.len() - 1]);
+    assert_strictly_ascending(&ids);
+    assert_eq!(fixture.read_journal_range().await.head, ids[ids.len() - 1]);
 }
 
 pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
@@ -33,34 +33,34 @@ pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
 pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut ids = vec![fixture.emit(new_event("record")).await.id];
-    fixture.now = START_TIME.minus(secs(HOUR));
+    fixture.now = START_TIME.minus(secs(HOUR_SECS));
     ids.push(fixture.emit(new_event("record")).await.id);
     let mut fixture = fixture.reopen().await;
     ids.push(fixture.emit(new_event("record")).await.id);
-    fixture.now = START_TIME.minus(secs(24 * HOUR));
+    fixture.now = START_TIME.minus(secs(24 * HOUR_SECS));
     let fixture = fixture.reopen().await;
     ids.push(fixture.emit(new_event("record")).await.id);
-    assert_ascending(&ids);
+    assert_strictly_ascending(&ids);
 }
 
 /// A clock that jumps ten years ahead for a while must not move the ids there permanently.
 pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
-    fixture.advance_clock(10 * 365 * 24 * HOUR);
+    fixture.advance_clock(10 * 365 * 24 * HOUR_SECS);
     let mut ids = Vec::new();
     for _ in 0..20 {
         ids.push(fixture.emit(new_event("record")).await.id);
     }
-    let cap = START_TIME.plus(secs(HOUR + 1));
+    let cap = START_TIME.plus(secs(HOUR_SECS + 1));
     assert!(ids.iter().all(|id| id.timestamp() <= cap), "{:?} is beyond {cap}", ids.last());
 
     fixture.now = START_TIME.plus(secs(1));
     ids.push(fixture.emit(new_event("record")).await.id);
-    assert_ascending(&ids);
+    assert_strictly_ascending(&ids);
 
     // Three hours later, after several rescues, ids encode the current time again.
-    fixture.now = START_TIME.plus(secs(3 * HOUR));
+    fixture.now = START_TIME.plus(secs(3 * HOUR_SECS));
     for _ in 0..5 {
         fixture.heartbeat().await;
         fixture.rescue_tasks().await;
@@ -94,11 +94,12 @@ pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
     assert_eq!(fixture.emit(new_event("record")).await.prev, None);
 }
 
-pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn Harness) {
+pub async fn prev_links_events_of_one_batch_and_of_one_append(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let a = || new_event("record").with_key("a");
-    let answers =
-        fixture.append(vec![emission([a(), new_event("record").with_key("b"), a()]), emission([a()])]).await;
+    let answers = fixture
+        .append(vec![emit_batch([a(), new_event("record").with_key("b"), a()]), emit_batch([a()])])
+        .await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
     let prevs: Vec<_> = events.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [None, None, Some(events[0].id), Some(events[2].id)]);
@@ -111,10 +112,10 @@ pub async fn prev_survives_a_restart(harness: &dyn Harness) {
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
 }
 
-pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
+pub async fn receipts_are_in_the_order_of_the_batches(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emissions: Vec<_> =
-        (1..=20).map(|n| emission(vec![new_event("record").with_value(&n.to_string()); n])).collect();
+        (1..=20).map(|n| emit_batch(vec![new_event("record").with_value(&n.to_string()); n])).collect();
     let answers = fixture.append(emissions).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
@@ -124,7 +125,7 @@ pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
         assert_eq!(receipt.events.len(), n);
         all.extend(receipt.events.iter().map(|event| (event.id, n.to_string())));
     }
-    assert_ascending(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    assert_strictly_ascending(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     let stored: Vec<_> =
         fixture.read_all_events().await.iter().map(|e| (e.id, e.value.as_str().to_string())).collect();
     assert_eq!(stored, all);
@@ -132,9 +133,9 @@ pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
 
 pub async fn an_empty_append_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let head = fixture.journal_extent().await.head;
+    let head = fixture.read_journal_range().await.head;
     assert!(fixture.append(vec![]).await.is_empty());
-    assert_eq!(fixture.journal_extent().await.head, head);
+    assert_eq!(fixture.read_journal_range().await.head, head);
 }
 
 pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
@@ -151,8 +152,8 @@ pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
     assert_eq!(stored.id, sequenced.id);
     assert_eq!(stored.value.as_str(), text, "payloads are never re-encoded");
     assert_eq!(
-        (&stored.kind, &stored.key, &stored.sub, &stored.context, &stored.tenant, &stored.cause),
-        (&sent.kind, &sent.key, &sent.sub, &sent.context, &sent.tenant, &sent.cause)
+        (&stored.kind, &stored.key, &stored.sub_object, &stored.context, &stored.tenant, &stored.cause),
+        (&sent.kind, &sent.key, &sent.sub_object, &sent.context, &sent.tenant, &sent.cause)
     );
     let claimed = fixture.claim_one().await;
     assert_eq!(*claimed.event(), stored, "and reaches the handler so");
@@ -173,7 +174,7 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
                 let (answers, _) = expect_ok(
-                    store.append(vec![emission([new_event("record").with_key("a")])], None, now).await,
+                    store.append(vec![emit_batch([new_event("record").with_key("a")])], None, now).await,
                 );
                 answers.into_iter().next().expect("one answer").expect("accepted").events.remove(0)
             })
@@ -190,5 +191,5 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
         prev = Some(event.id);
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, sequenced_ids(&events));
+    assert_eq!(read, sequenced_event_ids(&events));
 }

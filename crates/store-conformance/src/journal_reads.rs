@@ -13,7 +13,7 @@ async fn read_page(fixture: &StoreFixture<'_>, read: JournalQuery) -> EventPage 
     expect_ok(fixture.store.read_events(read).await)
 }
 
-fn forward_read_after(after: EventId, limit: usize) -> JournalQuery {
+fn forward_query_after(after: EventId, limit: usize) -> JournalQuery {
     JournalQuery { after, until: None, filter: EventFilter::default(), limit, backwards: false }
 }
 
@@ -29,9 +29,9 @@ async fn fixture_with_ten_events(harness: &dyn Harness) -> (StoreFixture<'_>, Ve
 
 pub async fn reading_an_empty_journal_returns_no_events(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let page = read_page(&fixture, forward_read_after(EventId::ZERO, 10)).await;
+    let page = read_page(&fixture, forward_query_after(EventId::ZERO, 10)).await;
     assert!(page.events.is_empty());
-    assert_eq!(page.journal_range, fixture.journal_extent().await);
+    assert_eq!(page.journal_range, fixture.read_journal_range().await);
     assert!(!page.journal_range.is_torn(page.journal_range.head));
     assert!(page.scanned_up_to >= page.journal_range.expired_up_to);
 }
@@ -40,15 +40,15 @@ pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) 
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let (mut after, mut found) = (EventId::ZERO, Vec::new());
     while after < events[9].id {
-        let page = read_page(&fixture, forward_read_after(after, 3)).await;
+        let page = read_page(&fixture, forward_query_after(after, 3)).await;
         assert!(page.events.len() <= 3 && page.scanned_up_to > after);
         assert!(page.events.iter().all(|event| event.id > after && event.id <= page.scanned_up_to));
         assert_eq!(page.journal_range.head, events[9].id);
         found.extend(event_ids(&page.events));
         after = page.scanned_up_to;
     }
-    assert_eq!(found, sequenced_ids(&events));
-    let rest = read_page(&fixture, forward_read_after(after, 3)).await;
+    assert_eq!(found, sequenced_event_ids(&events));
+    let rest = read_page(&fixture, forward_query_after(after, 3)).await;
     assert!(rest.events.is_empty());
     assert_eq!(rest.scanned_up_to, after);
 }
@@ -57,13 +57,13 @@ pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let page = read_page(
         &fixture,
-        JournalQuery { until: Some(events[6].id), ..forward_read_after(events[2].id, 100) },
+        JournalQuery { until: Some(events[6].id), ..forward_query_after(events[2].id, 100) },
     )
     .await;
-    assert_eq!(event_ids(&page.events), sequenced_ids(&events[3..=6]));
+    assert_eq!(event_ids(&page.events), sequenced_event_ids(&events[3..=6]));
     let none = read_page(
         &fixture,
-        JournalQuery { until: Some(events[2].id), ..forward_read_after(events[2].id, 100) },
+        JournalQuery { until: Some(events[2].id), ..forward_query_after(events[2].id, 100) },
     )
     .await;
     assert!(none.events.is_empty());
@@ -71,9 +71,9 @@ pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
 
 pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
-    let newest = |n: usize| sequenced_ids(&events).into_iter().rev().take(n).collect::<Vec<_>>();
+    let newest = |n: usize| sequenced_event_ids(&events).into_iter().rev().take(n).collect::<Vec<_>>();
     let back =
-        |after, until, limit| JournalQuery { until, backwards: true, ..forward_read_after(after, limit) };
+        |after, until, limit| JournalQuery { until, backwards: true, ..forward_query_after(after, limit) };
     let page = read_page(&fixture, back(EventId::ZERO, None, 3)).await;
     assert_eq!(event_ids(&page.events), newest(3));
     let page = read_page(&fixture, back(EventId::ZERO, None, 100)).await;
@@ -128,7 +128,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
         assert_eq!(event_ids(&fixture.read_events_after(EventId::ZERO, &filter).await), want, "{filter:?}");
         let newest: Vec<_> = want.iter().rev().take(2).copied().collect();
         let back =
-            JournalQuery { filter: filter.clone(), backwards: true, ..forward_read_after(EventId::ZERO, 2) };
+            JournalQuery { filter: filter.clone(), backwards: true, ..forward_query_after(EventId::ZERO, 2) };
         assert_eq!(event_ids(&read_page(&fixture, back).await.events), newest, "backwards: {filter:?}");
     }
 }
@@ -137,7 +137,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
 pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let filter = EventFilter { kinds: vec![handling_key("note")], ..EventFilter::default() };
-    let page = read_page(&fixture, JournalQuery { filter, ..forward_read_after(EventId::ZERO, 10) }).await;
+    let page = read_page(&fixture, JournalQuery { filter, ..forward_query_after(EventId::ZERO, 10) }).await;
     assert!(page.events.is_empty());
     assert_eq!(page.scanned_up_to, events[9].id);
 }
@@ -145,7 +145,7 @@ pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
 pub async fn a_cursor_beyond_the_head_is_torn(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let beyond = EventId::from_i64(events[9].id.as_i64() + 1);
-    let page = read_page(&fixture, forward_read_after(beyond, 10)).await;
+    let page = read_page(&fixture, forward_query_after(beyond, 10)).await;
     assert!(page.journal_range.is_torn(beyond));
     assert!(page.events.is_empty());
     assert!(!page.journal_range.is_torn(events[9].id) && !page.journal_range.is_torn(events[0].id));
@@ -169,7 +169,7 @@ pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     for task in &view.tasks {
         assert_eq!(*task, fixture.read_task(&task.id).await);
     }
-    assert_eq!(view.journal_range, fixture.journal_extent().await);
+    assert_eq!(view.journal_range, fixture.read_journal_range().await);
     let never = EventId::from_i64(sequenced.id.as_i64() - 1);
     assert!(expect_ok(fixture.store.read_event(never).await).is_none());
 }
@@ -181,9 +181,9 @@ pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     let (home, a) = (tenant("default"), object_key("a"));
     let view = expect_ok(fixture.store.read_object(&home, &a, 4).await).expect("it exists");
     assert_eq!(view.last_event, events[9].id);
-    let newest: Vec<_> = sequenced_ids(&events).into_iter().rev().take(4).collect();
+    let newest: Vec<_> = sequenced_event_ids(&events).into_iter().rev().take(4).collect();
     assert_eq!(event_ids(&view.events), newest, "newest first, no more than requested");
-    assert_eq!(view.journal_range, fixture.journal_extent().await);
+    assert_eq!(view.journal_range, fixture.read_journal_range().await);
     let all = expect_ok(fixture.store.read_object(&home, &a, 100).await).expect("it exists");
     assert_eq!(all.events.len(), 10, "its own, not another tenant's");
     for pair in all.events.windows(2) {

@@ -51,7 +51,7 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     }
     assert!(fixture.claim(10).await.is_empty());
     fixture.succeed(&slow).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
 }
 
 pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
@@ -77,18 +77,18 @@ pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
     );
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(RETRY_DELAY_SECS);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
 }
 
 pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events(&fixture).await;
     let head = fixture.claim_one().await;
-    fixture.snooze(&head, 300).await;
+    fixture.snooze_task(&head, 300).await;
     fixture.advance_clock(299);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
 }
 
 pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -117,7 +117,7 @@ pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
     let head = fixture.claim_one().await;
     fixture.release_task(&head).await;
     let ran = fixture.run_all_ready().await;
-    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
@@ -138,7 +138,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (TaskStatus::Error, None));
     let ran = fixture.run_all_ready().await;
-    assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
 }
 
@@ -154,8 +154,8 @@ pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) 
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
     let ran = fixture.run_all_ready().await;
-    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
-    assert!(!ran[0].late, "it never left its place");
+    assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events));
+    assert!(!ran[0].out_of_order, "it never left its place");
 }
 
 pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness) {
@@ -166,7 +166,7 @@ pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness
     let elsewhere = fixture.emit(new_event("record").with_key("b")).await;
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes continue");
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
     assert_eq!(fixture.read_queue("index").await.halted, 0);
 }
 
@@ -175,7 +175,7 @@ pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
     let events = emit_three_events(&fixture).await;
     let head = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&head.id).await, Ok(()));
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
 }
 
 /// Removing a task from the middle of a lane does not unblock the tasks behind it.
@@ -186,14 +186,14 @@ pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[2..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[2..]));
 }
 
 pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events(&fixture).await;
     assert_eq!(fixture.schedule_ahead(10).await, 1, "only the head can be scheduled");
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
 }
 
 pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
@@ -207,7 +207,7 @@ pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1);
     events.push(fixture.emit(new_event("record").with_key("a")).await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
 }
 
 /// A handler that gets only some of an object's events is given the id of the last one *it* was sent.
@@ -222,7 +222,7 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
     let elsewhere = fixture.emit(new_event("record.published").with_key("a").for_tenant("shop")).await.id;
     let mut sent = Vec::new();
     for task in fixture.run_all_ready().await {
-        sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
+        sent.push((task.handler.to_string(), task.event().id, task.prev_sent_event));
     }
     sent.sort();
     let published = |handler: &str, id: EventId, prev: Option<EventId>| (handler.to_string(), id, prev);
@@ -241,29 +241,35 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
     fixture.advance_clock(1);
     let last = fixture.emit(new_event("record.published").with_key("a")).await.id;
     assert_eq!(
-        fixture.claim_one_for_handler("some").await.prev_sent,
+        fixture.claim_one_for_handler("some").await.prev_sent_event,
         Some(events[2]),
         "also when the lane was empty"
     );
     assert_eq!(fixture.claim_one_for_handler("all").await.event().id, last);
 }
 
-pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
+pub async fn a_repeated_attempt_carries_the_same_event_id_and_prev(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = fixture.emit(new_event("record").with_key("a")).await;
     fixture.emit(new_event("note").with_key("a")).await;
     fixture.emit(new_event("record").with_key("a")).await;
     fixture.succeed(&fixture.claim_one().await).await;
     let once = fixture.claim_one().await;
-    assert_eq!(once.prev_sent, Some(first.id));
+    assert_eq!(once.prev_sent_event, Some(first.id));
     fixture.fail(&once).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
-    assert_eq!((&again.id, again.event(), again.prev_sent), (&once.id, once.event(), once.prev_sent));
+    assert_eq!(
+        (&again.id, again.event(), again.prev_sent_event),
+        (&once.id, once.event(), once.prev_sent_event)
+    );
     fixture.release_task(&again).await;
     let fixture = fixture.reopen().await;
     let anew = fixture.claim_one().await;
-    assert_eq!((&anew.id, anew.event(), anew.prev_sent), (&once.id, once.event(), once.prev_sent));
+    assert_eq!(
+        (&anew.id, anew.event(), anew.prev_sent_event),
+        (&once.id, once.event(), once.prev_sent_event)
+    );
     assert_eq!((anew.attempt, anew.retries), (3, 1));
 }
 

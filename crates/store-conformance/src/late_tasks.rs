@@ -2,7 +2,7 @@
 
 use pointsman_core::TaskStatus;
 use pointsman_core::store::{ClaimedTask, SequencedEvent};
-use pointsman_core::task::{TaskRejection, TaskSeq};
+use pointsman_core::task::{TaskCommandError, TaskSeq};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -30,7 +30,7 @@ async fn fixture_with_four_failed_tasks(
 }
 
 fn late_flags(tasks: &[ClaimedTask]) -> Vec<bool> {
-    tasks.iter().map(|task| task.late).collect()
+    tasks.iter().map(|task| task.out_of_order).collect()
 }
 
 pub async fn retrying_a_failed_task_marks_it_late(harness: &dyn Harness) {
@@ -38,7 +38,7 @@ pub async fn retrying_a_failed_task_marks_it_late(harness: &dyn Harness) {
     fixture.run_all_ready().await;
     assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
     let late = fixture.claim_one().await;
-    assert!(late.late);
+    assert!(late.out_of_order);
     assert_eq!((late.event().id, late.attempt, late.retries), (events[0].id, 2, 0));
     fixture.succeed(&late).await;
     let task = fixture.read_task(&events[0].tasks[0]).await;
@@ -79,10 +79,10 @@ pub async fn later_tasks_wait_for_a_late_task(harness: &dyn Harness) {
     assert!(fixture.claim(10).await.is_empty(), "also while it waits for its retry");
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
-    assert!(again.late, "the task stays late");
+    assert!(again.out_of_order, "the task stays late");
     fixture.succeed(&again).await;
     let ran = fixture.run_all_ready().await;
-    assert_eq!((event_ids_of(&ran), ran[0].late), (vec![newest.id], false));
+    assert_eq!((event_ids_of(&ran), ran[0].out_of_order), (vec![newest.id], false));
 }
 
 pub async fn late_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness: &dyn Harness) {
@@ -104,9 +104,9 @@ pub async fn every_retry_in_a_batch_gets_its_own_result(harness: &dyn Harness) {
     fixture.run_all_ready().await;
     let done = fixture.read_task(&done).await.seq;
     let asked = [tasks[1], done, TaskSeq(i64::MAX), tasks[1], tasks[0]];
-    let wrong = |status| Err(TaskRejection::WrongState(status));
+    let wrong = |status| Err(TaskCommandError::WrongState(status));
     let want =
-        [Ok(()), wrong(TaskStatus::Done), Err(TaskRejection::NoSuchTask), wrong(TaskStatus::New), Ok(())];
+        [Ok(()), wrong(TaskStatus::Done), Err(TaskCommandError::NoSuchTask), wrong(TaskStatus::New), Ok(())];
     assert_eq!(fixture.retry_tasks(&asked).await, want);
     assert_eq!(fixture.retry_tasks(&[]).await, []);
     assert_eq!(
@@ -174,7 +174,7 @@ pub async fn late_tasks_of_different_lanes_run_concurrently(harness: &dyn Harnes
     assert!(fixture.claim(10).await.is_empty());
 }
 
-pub async fn the_late_mark_survives_a_restart(harness: &dyn Harness) {
+pub async fn the_late_flag_survives_a_restart(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");

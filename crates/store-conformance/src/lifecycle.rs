@@ -6,7 +6,7 @@
 
 use pointsman_core::store::{AttemptResult, ClaimedTask, FinishedAttempt};
 use pointsman_core::task::lifecycle::{TaskEffect, transition, transition_table};
-use pointsman_core::task::{Lease, Task, TaskCommand, TaskLifecycle, TaskRejection, TaskState};
+use pointsman_core::task::{Lease, Task, TaskCommand, TaskCommandError, TaskLifecycle, TaskState};
 use pointsman_core::{TaskId, TaskStatus};
 
 use crate::Harness;
@@ -17,9 +17,9 @@ struct LifecycleCase<'h> {
     fixture: StoreFixture<'h>,
     /// Workers fetch the task.
     is_pulled: bool,
-    id: TaskId,
+    task_id: TaskId,
     /// The last claim of the task, if there was one.
-    claimed: Option<ClaimedTask>,
+    last_claim: Option<ClaimedTask>,
 }
 
 impl<'h> LifecycleCase<'h> {
@@ -51,16 +51,16 @@ impl<'h> LifecycleCase<'h> {
                 claimed = Some(task);
             }
             TaskState::Missing { .. } => {
-                assert_eq!(fixture.undefine_handler("index").await, 1);
+                assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1);
                 fixture.register(registration).await;
             }
         }
-        Self { fixture, is_pulled: pulled, id, claimed }
+        Self { fixture, is_pulled: pulled, task_id: id, last_claim: claimed }
     }
 
     /// The table's command with this task's fence and the fixture's time.
-    fn command_for_task(&self, command: TaskCommand) -> TaskCommand {
-        let fence = self.claimed.as_ref().map_or(transition_table::FENCE, |task| task.fence);
+    fn with_actual_fence_and_time(&self, command: TaskCommand) -> TaskCommand {
+        let fence = self.last_claim.as_ref().map_or(transition_table::FENCE, |task| task.fence);
         let now = self.fixture.now;
         match command {
             TaskCommand::Succeed { .. } => TaskCommand::Succeed { fence },
@@ -88,11 +88,11 @@ impl<'h> LifecycleCase<'h> {
         &mut self,
         command: TaskCommand,
         before: &Task,
-    ) -> (TaskCommand, Option<TaskRejection>) {
+    ) -> (TaskCommand, Option<TaskCommandError>) {
         let (mut done, mut refusal) = (command, None);
         match command {
             TaskCommand::Schedule => drop(self.fixture.schedule_ahead(100).await),
-            TaskCommand::Unschedule => self.fixture.pause("index").await,
+            TaskCommand::Unschedule => self.fixture.set_pause_rule("index").await,
             TaskCommand::Lock(lease) => {
                 let claimed = match self.is_pulled {
                     true => self.fixture.fetch_as_worker(&["index"], 10).await,
@@ -120,15 +120,15 @@ impl<'h> LifecycleCase<'h> {
                 self.fixture.advance_clock(LEASE_SECS + 1);
                 self.fixture.rescue_tasks().await;
             }
-            TaskCommand::MarkMissing => drop(self.fixture.undefine_handler("index").await),
+            TaskCommand::MarkMissing => drop(self.fixture.undefine_handler_and_rescue("index").await),
             TaskCommand::Adopt => drop(self.fixture.adopt_missing_tasks("index").await),
-            TaskCommand::Retry => refusal = self.fixture.retry_task(&self.id).await.err(),
-            TaskCommand::Cancel => refusal = self.fixture.cancel_task(&self.id).await.err(),
+            TaskCommand::Retry => refusal = self.fixture.retry_task(&self.task_id).await.err(),
+            TaskCommand::Cancel => refusal = self.fixture.cancel_task(&self.task_id).await.err(),
         }
         (done, refusal)
     }
 
-    async fn finish_task(&self, task: &Task, fence: i64, ended: AttemptResult) -> Option<TaskRejection> {
+    async fn finish_task(&self, task: &Task, fence: i64, ended: AttemptResult) -> Option<TaskCommandError> {
         let (target, emits, logs) = (None, vec![], vec![]);
         self.fixture
             .finish_attempt(FinishedAttempt {
@@ -145,7 +145,7 @@ impl<'h> LifecycleCase<'h> {
 }
 
 /// Whether the store call of this command reports a refusal; the others just find nothing to do.
-fn reports_refusal(command: TaskCommand) -> bool {
+fn store_call_reports_rejection(command: TaskCommand) -> bool {
     match command {
         TaskCommand::Succeed { .. }
         | TaskCommand::Fail { .. }
@@ -164,7 +164,7 @@ fn reports_refusal(command: TaskCommand) -> bool {
 }
 
 /// Setting a rule takes no time argument, so the store chooses the due time of an unscheduled task.
-fn without_due_time(life: TaskLifecycle) -> TaskLifecycle {
+fn normalize_due_time(life: TaskLifecycle) -> TaskLifecycle {
     match life.state {
         TaskState::New { .. } => TaskLifecycle { state: TaskState::New { due: START_TIME }, ..life },
         _ => life,
@@ -175,15 +175,15 @@ async fn check_transition(harness: &dyn Harness, state: TaskState, command: Task
     let mut cell = LifecycleCase::with_task_in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
     let def = cell.fixture.registration.handler_def("index").clone();
-    let before = cell.fixture.read_task(&cell.id).await;
+    let before = cell.fixture.read_task(&cell.task_id).await;
     assert_eq!(before.lifecycle.state.status(), state.status(), "{name}: brought into its state");
-    let command = cell.command_for_task(command);
+    let command = cell.with_actual_fence_and_time(command);
     let (command, refusal) = cell.execute_command(command, &before).await;
-    let after = cell.fixture.read_task(&cell.id).await;
+    let after = cell.fixture.read_task(&cell.task_id).await;
     match transition(before.seq, before.lifecycle, command, &def, cell.fixture.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{name}: an illegal cell changes nothing");
-            if reports_refusal(command) {
+            if store_call_reports_rejection(command) {
                 assert_eq!(refusal, Some(rejected), "{name}");
             }
         }
@@ -191,7 +191,7 @@ async fn check_transition(harness: &dyn Harness, state: TaskState, command: Task
             assert_eq!(refusal, None, "{name}");
             let taken_back = command == TaskCommand::Unschedule;
             let (got, want) = if taken_back {
-                (without_due_time(after.lifecycle), without_due_time(life))
+                (normalize_due_time(after.lifecycle), normalize_due_time(life))
             } else {
                 (after.lifecycle, life)
             };
@@ -230,7 +230,7 @@ async fn check_effects(
 }
 
 /// Checks every command in all states with this status; one test per status keeps a failure readable.
-async fn check_rows_of_status(harness: &dyn Harness, status: TaskStatus) {
+async fn check_states_with_status(harness: &dyn Harness, status: TaskStatus) {
     for state in transition_table::all_states(START_TIME) {
         if state.status() == status {
             for command in transition_table::all_commands(START_TIME) {
@@ -241,19 +241,19 @@ async fn check_rows_of_status(harness: &dyn Harness, status: TaskStatus) {
 }
 
 pub async fn every_command_on_a_new_task_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::New).await;
+    check_states_with_status(harness, TaskStatus::New).await;
 }
 
 pub async fn every_command_on_a_scheduled_task_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::Scheduled).await;
+    check_states_with_status(harness, TaskStatus::Scheduled).await;
 }
 
 pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::Locked).await;
+    check_states_with_status(harness, TaskStatus::Locked).await;
 }
 
 /// Locked by a worker, whose lease expires without a rescue of its node.
-pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harness: &dyn Harness) {
+pub async fn every_command_on_a_worker_leased_task_follows_the_transition_table(harness: &dyn Harness) {
     let until = Some(START_TIME.plus(secs(LEASE_SECS)));
     let lease = Lease { node: 0, fence: transition_table::FENCE, since: START_TIME, until };
     for command in transition_table::all_commands(START_TIME) {
@@ -262,13 +262,13 @@ pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harnes
 }
 
 pub async fn every_command_on_a_done_task_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::Done).await;
+    check_states_with_status(harness, TaskStatus::Done).await;
 }
 
 pub async fn every_command_on_a_task_in_error_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::Error).await;
+    check_states_with_status(harness, TaskStatus::Error).await;
 }
 
 pub async fn every_command_on_a_missing_task_follows_the_transition_table(harness: &dyn Harness) {
-    check_rows_of_status(harness, TaskStatus::Missing).await;
+    check_states_with_status(harness, TaskStatus::Missing).await;
 }

@@ -15,7 +15,7 @@ async fn fixture_with_running_task(harness: &dyn Harness) -> (StoreFixture<'_>, 
 }
 
 async fn write_log_lines(fixture: &StoreFixture<'_>, task: &ClaimedTask, messages: &[&str]) {
-    let lines = messages.iter().map(|message| info_line(fixture.now, message));
+    let lines = messages.iter().map(|message| info_log_line(fixture.now, message));
     let lines = lines.map(|line| NewLogLine { task: task.seq, fence: task.fence, line }).collect();
     expect_ok(fixture.store.append_log_lines(lines).await);
 }
@@ -24,23 +24,23 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     let (mut fixture, task) = fixture_with_running_task(harness).await;
     write_log_lines(&fixture, &task, &["one", "two"]).await;
     write_log_lines(&fixture, &task, &["three"]).await;
-    let logs = vec![info_line(fixture.now, "four"), info_line(fixture.now, "five")];
+    let logs = vec![info_log_line(fixture.now, "four"), info_log_line(fixture.now, "five")];
     fixture
-        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, retryable_failure()) })
         .await
         .expect("the fence is current");
-    assert_eq!(fixture.log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
+    assert_eq!(fixture.read_log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
     write_log_lines(&fixture, &again, &["six"]).await;
-    let logs = vec![info_line(fixture.now, "seven")];
+    let logs = vec![info_log_line(fixture.now, "seven")];
     fixture
-        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&again, success()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&again, success()) })
         .await
         .expect("the fence is current");
     let fixture = fixture.reopen().await;
     let want = ["one", "two", "three", "four", "five", "six", "seven"];
-    assert_eq!(fixture.log_messages(&task.id).await, want);
+    assert_eq!(fixture.read_log_messages(&task.id).await, want);
     let numbers: Vec<_> = fixture.read_logs(&task.id).await.iter().map(|line| line.number).collect();
     assert_eq!(numbers, (numbers[0]..numbers[0] + 7).collect::<Vec<_>>(), "numbered without holes");
 }
@@ -65,7 +65,7 @@ pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
     for _ in 0..10 {
         write_log_lines(&fixture, &task, &["again"; 100]).await;
     }
-    assert_eq!(fixture.log_messages(&task.id).await.len(), 1000);
+    assert_eq!(fixture.read_log_messages(&task.id).await.len(), 1000);
 }
 
 pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
@@ -75,10 +75,10 @@ pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
     let owner = fixture.claim_one().await;
     write_log_lines(&fixture, &zombie, &["from beyond"]).await;
     write_log_lines(&fixture, &owner, &["mine"]).await;
-    assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
-    fixture.finish_as(&owner, AttemptResult::Succeeded { result: None }).await;
+    assert_eq!(fixture.read_log_messages(&owner.id).await, ["mine"]);
+    fixture.finish_with_result(&owner, AttemptResult::Succeeded { result: None }).await;
     write_log_lines(&fixture, &owner, &["too late"]).await;
-    assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
+    assert_eq!(fixture.read_log_messages(&owner.id).await, ["mine"]);
 }
 
 pub async fn logs_are_read_in_pages(harness: &dyn Harness) {

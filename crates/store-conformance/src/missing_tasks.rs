@@ -19,7 +19,7 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
     fixture.emit_many(2, new_event("record").with_key("b").for_tenant("shop")).await;
     fixture.schedule_ahead(3).await;
     assert_eq!(
-        fixture.undefine_handler("index").await,
+        fixture.undefine_handler_and_rescue("index").await,
         6,
         "heads, lanes behind them, delayed and scheduled ones"
     );
@@ -32,16 +32,16 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
     let queue = fixture.read_queue("index").await;
     assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
     assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0, "once");
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0, "once");
 }
 
-pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
+pub async fn paused_and_sync_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
             .await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.pause("index").await;
-    assert_eq!(fixture.undefine_handler("index").await, 2);
+    fixture.set_pause_rule("index").await;
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 2);
     assert_eq!(fixture.run_all_ready().await.len(), 2, "the other handler continues");
 }
 
@@ -50,7 +50,7 @@ pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harne
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
     assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::New);
 }
 
@@ -58,7 +58,7 @@ pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dy
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let running = fixture.claim_one_for_handler("index").await;
-    assert_eq!(fixture.undefine_handler("index").await, 0);
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 0);
     assert_eq!(fixture.task_status(&running.id).await, TaskStatus::Locked);
     assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
 }
@@ -67,19 +67,19 @@ pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harn
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;
     let running = fixture.claim_one_for_handler("index").await;
-    assert_eq!(fixture.undefine_handler("index").await, 1, "the one behind it");
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1, "the one behind it");
     fixture.release_task(&running).await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
     assert_eq!(fixture.task_status(&running.id).await, TaskStatus::Missing);
 }
 
 pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let old = fixture.emit_many(3, new_event("record").with_key("a")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.run_all_ready().await;
     fixture.register(registration()).await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.read_queue("index").await.missing, 3);
     assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "its error says why it does not run");
@@ -87,8 +87,8 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
     assert_eq!(fixture.read_task(&old[0].tasks[0]).await.error, None);
     let ran = fixture.run_all_ready().await;
-    assert_eq!(event_ids_of(&ran), sequenced_ids(&old), "in order");
-    assert!(ran.iter().all(|task| task.late), "and late");
+    assert_eq!(event_ids_of(&ran), sequenced_event_ids(&old), "in order");
+    assert!(ran.iter().all(|task| task.out_of_order), "and late");
     assert_eq!(fixture.read_queue("index").await.missing, 0);
 }
 
@@ -96,7 +96,7 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
 pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.register(RegistrationBuilder::single_handler()).await;
     let new = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let head = fixture.claim(10).await;
@@ -105,13 +105,13 @@ pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
     fixture.succeed(&head[0]).await;
     let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), [&new[1], &old[0], &old[1]].map(|event| event.id), "behind what waits");
-    assert_eq!(ran.iter().map(|task| task.late).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(ran.iter().map(|task| task.out_of_order).collect::<Vec<_>>(), [false, true, true]);
 }
 
 pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit_many(3, new_event("record").with_key("a")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
     let newest = fixture.emit(new_event("record").with_key("a")).await;
@@ -128,8 +128,8 @@ pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness
 pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record")).await;
-    fixture.undefine_handler("index").await;
-    fixture.undefine_handler("notify").await;
+    fixture.undefine_handler_and_rescue("index").await;
+    fixture.undefine_handler_and_rescue("notify").await;
     fixture.register(registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("notify").await, 1);
     assert_eq!(fixture.adopt_missing_tasks("unheard-of").await, 0);
@@ -140,7 +140,7 @@ pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
 pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.advance_clock(1_000_000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
     fixture.prune(nothing, nothing).await;
@@ -154,7 +154,7 @@ pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
 pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     assert_eq!(fixture.cancel_task(&sequenced.tasks[0]).await, Ok(()));
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
@@ -166,7 +166,7 @@ pub async fn many_missing_tasks_are_all_adopted(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(1500, new_event("record")).await;
     fixture.emit_many(1500, new_event("record").for_tenant("shop")).await;
-    assert_eq!(fixture.undefine_handler("index").await, 3000);
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 3000);
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 3000);
     assert_eq!(fixture.claim(4000).await.len(), 3000);
@@ -177,7 +177,7 @@ pub async fn an_adopted_task_keeps_its_due_time(harness: &dyn Harness) {
     let mut delayed = new_event("record");
     delayed.due = Some(fixture.now.plus(secs(3600)));
     fixture.emit(delayed).await;
-    assert_eq!(fixture.undefine_handler("index").await, 1);
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1);
     fixture.register(registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
     assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty(), "its planned time has not come");

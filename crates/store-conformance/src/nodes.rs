@@ -24,7 +24,7 @@ pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
         (seen.name.as_str(), seen.joined_at, seen.last_heartbeat_at),
         ("second", fixture.now, fixture.now)
     );
-    assert_eq!((seen.gone, seen.running, seen.capabilities), (false, 0, NodeCapabilities::default()));
+    assert_eq!((seen.gone, seen.running_tasks, seen.capabilities), (false, 0, NodeCapabilities::default()));
     assert_eq!(read_node(&fixture, fixture.node).await.joined_at, START_TIME);
 }
 
@@ -89,10 +89,10 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
     fixture.fetch_one_as_worker("remote").await;
-    assert_eq!(read_node(&fixture, first).await.running, 2);
-    assert_eq!(read_node(&fixture, fixture.node).await.running, 3, "a worker's are no node's");
+    assert_eq!(read_node(&fixture, first).await.running_tasks, 2);
+    assert_eq!(read_node(&fixture, fixture.node).await.running_tasks, 3, "a worker's are no node's");
     fixture.succeed(&held[0]).await;
-    assert_eq!(read_node(&fixture, first).await.running, 1);
+    assert_eq!(read_node(&fixture, first).await.running_tasks, 1);
 }
 
 pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
@@ -100,13 +100,13 @@ pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     let (silent, leaving) = (fixture.node, expect_ok(fixture.store.join_node("leaving", fixture.now).await));
-    expect_ok(fixture.store.leave_node(leaving, fixture.now).await);
+    expect_ok(fixture.store.remove_node(leaving, fixture.now).await);
     assert!(read_node(&fixture, leaving).await.gone);
     assert!(!read_node(&fixture, silent).await.gone);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let seen = read_node(&fixture, silent).await;
-    assert_eq!((seen.gone, seen.running, seen.last_heartbeat_at), (true, 0, START_TIME));
+    assert_eq!((seen.gone, seen.running_tasks, seen.last_heartbeat_at), (true, 0, START_TIME));
 }
 
 /// All live nodes are listed, however many have left.
@@ -118,7 +118,7 @@ pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
         let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
         match n % 10 {
             0 => living.push(node),
-            _ => expect_ok(fixture.store.leave_node(node, fixture.now).await),
+            _ => expect_ok(fixture.store.remove_node(node, fixture.now).await),
         }
     }
     let found = expect_ok(fixture.store.list_nodes().await);

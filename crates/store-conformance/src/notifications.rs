@@ -67,9 +67,9 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
     let mut heard = subscribe_to_signals(&fixture);
     fixture.succeed(&head).await;
     wait_for_signal(&mut heard, |signal| signal == StoreSignal::TasksReady).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     let mut heard = subscribe_to_signals(&fixture);
-    fixture.resume("index").await;
+    fixture.lift_pause_rule("index").await;
     wait_for_signal(&mut heard, |signal| signal == StoreSignal::TasksReady).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let mut heard = subscribe_to_signals(&fixture);
@@ -78,12 +78,12 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
 }
 
 /// Tasks also become ready by a run request, a firing, an adoption, a replay, or a freed concurrency slot.
-pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
+pub async fn listeners_are_notified_of_runs_fires_adoptions_and_replays(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
     let mut fixture = StoreFixture::new(harness, registration.clone()).await;
     fixture.emit_many(2, new_event("record")).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     let head = fixture.claim_one().await;
     let mut heard = subscribe_to_signals(&fixture);
     fixture.succeed(&head).await;
@@ -92,16 +92,19 @@ pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harnes
     fixture.request_new_run("shop/orders").await;
     wait_for_signal(&mut heard, |signal| signal == StoreSignal::TasksReady).await;
     let mut heard = subscribe_to_signals(&fixture);
-    fixture.resolve_firing(FiringBuilder::emitting(new_event("record")).build("nightly", fixture.now)).await;
+    fixture
+        .resolve_firing(FireRequestBuilder::emitting_event(new_event("record")).build("nightly", fixture.now))
+        .await;
     wait_for_signal(&mut heard, |signal| matches!(signal, StoreSignal::JournalGrew(_))).await;
     let mut heard = subscribe_to_signals(&fixture);
     fixture
         .resolve_firing(
-            FiringBuilder::emitting(new_event("record")).build("nightly", fixture.seconds_from_now(1)),
+            FireRequestBuilder::emitting_event(new_event("record"))
+                .build("nightly", fixture.seconds_from_now(1)),
         )
         .await;
     wait_for_signal(&mut heard, |signal| signal == StoreSignal::TasksReady).await;
-    assert_eq!(fixture.undefine_handler("index").await, 3);
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 3);
     fixture.register(registration.clone().route("record", &["newcomer"])).await;
     let mut heard = subscribe_to_signals(&fixture);
     fixture.adopt_missing_tasks("index").await;
@@ -129,12 +132,12 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
     for _ in 0..20 {
         fixture.emit(new_event("record")).await;
     }
-    let last = fixture.journal_extent().await.head;
+    let last = fixture.read_journal_range().await.head;
     let mut published = None;
     while published != Some(last) {
         let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal arrives");
         if let Some(StoreSignal::JournalGrew(id)) = signal {
-            assert!(fixture.journal_extent().await.head >= id);
+            assert!(fixture.read_journal_range().await.head >= id);
             published = Some(id);
         }
     }
@@ -144,7 +147,7 @@ pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harne
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
     fixture.store.close();
-    let answer = fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await;
+    let answer = fixture.store.append(vec![emit_batch([new_event("record")])], None, fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let answer = fixture.store.claim_tasks(fixture.claim_request(1), fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));

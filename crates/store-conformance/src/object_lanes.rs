@@ -1,6 +1,8 @@
 //! An object view includes its lanes: the head of each and the number of tasks behind it.
 
-use pointsman_core::store::{LaneView, MAX_COUNTED_BEHIND, MAX_LISTED_LANES, ObjectView, SequencedEvent};
+use pointsman_core::store::{
+    LaneView, MAX_COUNTED_TASKS_BEHIND, MAX_LISTED_LANES, ObjectView, SequencedEvent,
+};
 use pointsman_core::task::{Task, TaskState};
 use pointsman_core::{Limits, TaskId, TaskStatus};
 
@@ -12,13 +14,13 @@ async fn read_object(fixture: &StoreFixture<'_>, of: &str, name: &str) -> Object
 }
 
 /// The lanes of the object `a`.
-async fn read_lanes(fixture: &StoreFixture<'_>) -> Vec<LaneView> {
+async fn read_lanes_of_object_a(fixture: &StoreFixture<'_>) -> Vec<LaneView> {
     read_object(fixture, "default", "a").await.lanes
 }
 
 /// The only lane of the object `a`.
-async fn read_single_lane(fixture: &StoreFixture<'_>) -> LaneView {
-    let mut lanes = read_lanes(fixture).await;
+async fn read_only_lane_of_object_a(fixture: &StoreFixture<'_>) -> LaneView {
+    let mut lanes = read_lanes_of_object_a(fixture).await;
     assert_eq!(lanes.len(), 1, "{lanes:?}");
     lanes.remove(0)
 }
@@ -48,16 +50,16 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
         [("audit", audit, 3), ("index", first_task_id(&events, 0), 2)],
         "by handler"
     );
-    assert_eq!((view.journal_range, view.has_more_lanes), (fixture.journal_extent().await, false));
+    assert_eq!((view.journal_range, view.has_more_lanes), (fixture.read_journal_range().await, false));
     assert!(view.lanes.iter().all(|lane| !lane.has_more_behind && !lane.is_halted()));
 
     let fixture = fixture.reopen().await;
-    assert_eq!(read_lanes(&fixture).await, view.lanes, "after a restart, too");
+    assert_eq!(read_lanes_of_object_a(&fixture).await, view.lanes, "after a restart, too");
     for claimed in fixture.claim_for_handlers(&["index"], 10).await {
         fixture.succeed(&claimed).await;
     }
     assert_eq!(
-        summarize_lanes(&read_lanes(&fixture).await),
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
         [("audit", audit, 3), ("index", first_task_id(&events, 1), 1)]
     );
     assert_eq!(summarize_lanes(&read_object(&fixture, "default", "behind").await.lanes).len(), 2);
@@ -69,7 +71,7 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let check = async |fixture: &StoreFixture<'_>, status: TaskStatus| {
-        let lane = read_single_lane(fixture).await;
+        let lane = read_only_lane_of_object_a(fixture).await;
         let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.lifecycle.state.status()), (&listed, status));
         assert_eq!((lane.tasks_behind, lane.is_halted()), (1, status == TaskStatus::Error));
@@ -81,7 +83,7 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     check(&fixture, TaskStatus::Locked).await;
     fixture.fail(&running).await;
     check(&fixture, TaskStatus::New).await;
-    let lane = read_single_lane(&fixture).await;
+    let lane = read_only_lane_of_object_a(&fixture).await;
     assert_eq!(
         lane.head.lifecycle.state,
         TaskState::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
@@ -98,7 +100,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let halted = read_single_lane(&fixture).await;
+    let halted = read_only_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&halted.head.id, halted.tasks_behind, halted.is_halted()),
         (first_task_id(&events, 0), 2, true)
@@ -106,17 +108,20 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(fixture.now));
     fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
-    let again = read_single_lane(&fixture).await;
+    let again = read_only_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&again.head.id, again.tasks_behind, again.is_halted()),
         (first_task_id(&events, 0), 2, false)
     );
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.cancel_task(first_task_id(&events, 0)).await.expect("it is halted");
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 1)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 1), 1)]
+    );
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let last = read_single_lane(&fixture).await;
+    let last = read_only_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&last.head.id, last.tasks_behind, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
@@ -128,19 +133,25 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
 pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("note").with_key("a")).await;
-    assert_eq!(read_lanes(&fixture).await, [], "no handler is routed");
+    assert_eq!(read_lanes_of_object_a(&fixture).await, [], "no handler is routed");
     let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.cancel_task(first_task_id(&events, 2)).await.expect("it waits");
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 3), 0)]);
-    assert_eq!(fixture.undefine_handler("index").await, 1);
-    assert_eq!(read_lanes(&fixture).await, [], "it is missing");
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 3), 0)]
+    );
+    assert_eq!(fixture.undefine_handler_and_rescue("index").await, 1);
+    assert_eq!(read_lanes_of_object_a(&fixture).await, [], "it is missing");
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 3), 0)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 3), 0)]
+    );
     fixture.run_all_ready().await;
-    assert_eq!(read_lanes(&fixture).await, []);
+    assert_eq!(read_lanes_of_object_a(&fixture).await, []);
 }
 
 /// A late task is behind tasks that were created after it.
@@ -149,10 +160,16 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.retry_task(first_task_id(&events, 0)).await.expect("the task has failed permanently");
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 2)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 1), 2)]
+    );
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 0), 0)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 0), 0)]
+    );
 }
 
 pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
@@ -160,12 +177,15 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     let ours = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let theirs = fixture.emit_many(3, new_event("record").with_key("a").for_tenant("shop")).await;
     let shop = async |fixture: &StoreFixture<'_>| read_object(fixture, "shop", "a").await.lanes;
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&ours, 0), 1)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&ours, 0), 1)]
+    );
     assert_eq!(summarize_lanes(&shop(&fixture).await), [("index", first_task_id(&theirs, 0), 2)]);
     for id in [first_task_id(&ours, 0), first_task_id(&ours, 1)] {
         fixture.cancel_task(id).await.expect("it waits");
     }
-    assert_eq!(read_lanes(&fixture).await, []);
+    assert_eq!(read_lanes_of_object_a(&fixture).await, []);
     let lane = shop(&fixture).await.remove(0);
     assert_eq!((lane.tasks_behind, lane.head.tenant), (2, tenant("shop")));
 }
@@ -183,11 +203,11 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
     fixture.emit_many(5, new_event("note").with_key("a")).await;
     fixture.emit_many(5, new_event("record")).await;
     fixture.request_run("shop/orders").await;
-    assert_eq!(read_lanes(&fixture).await, []);
+    assert_eq!(read_lanes_of_object_a(&fixture).await, []);
     let ordered = fixture.emit(new_event("record").with_key("a")).await;
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", &ordered.tasks[2], 0)]);
+    assert_eq!(summarize_lanes(&read_lanes_of_object_a(&fixture).await), [("index", &ordered.tasks[2], 0)]);
     fixture.run_all_ready().await;
-    assert_eq!(read_lanes(&fixture).await, []);
+    assert_eq!(read_lanes_of_object_a(&fixture).await, []);
 }
 
 /// Tasks already in a lane keep it when their handler becomes unordered, until they have run.
@@ -196,26 +216,29 @@ pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.register(RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit(new_event("record").with_key("a")).await;
-    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 0), 1)]);
+    assert_eq!(
+        summarize_lanes(&read_lanes_of_object_a(&fixture).await),
+        [("index", first_task_id(&events, 0), 1)]
+    );
 }
 
 pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
     let mut events = Vec::new();
-    while events.len() < MAX_COUNTED_BEHIND as usize + 2 {
-        let missing = MAX_COUNTED_BEHIND as usize + 2 - events.len();
+    while events.len() < MAX_COUNTED_TASKS_BEHIND as usize + 2 {
+        let missing = MAX_COUNTED_TASKS_BEHIND as usize + 2 - events.len();
         events.extend(fixture.emit_many(missing.min(2_500), new_event("record").with_key("a")).await);
     }
     let note = fixture.emit(new_event("note").with_key("a")).await;
-    let want = [("index", first_task_id(&events, 0), MAX_COUNTED_BEHIND), ("later", &note.tasks[0], 0)];
-    let long = read_lanes(&fixture).await;
+    let want = [("index", first_task_id(&events, 0), MAX_COUNTED_TASKS_BEHIND), ("later", &note.tasks[0], 0)];
+    let long = read_lanes_of_object_a(&fixture).await;
     assert_eq!(
         (summarize_lanes(&long), long[0].has_more_behind, long[1].has_more_behind),
         (want.to_vec(), true, false)
     );
     fixture.cancel_task(first_task_id(&events, 7)).await.expect("it waits");
-    let exact = read_lanes(&fixture).await;
+    let exact = read_lanes_of_object_a(&fixture).await;
     assert_eq!((summarize_lanes(&exact), exact[0].has_more_behind), (want.to_vec(), false));
 }
 
@@ -228,7 +251,7 @@ pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     assert_eq!((view.lanes.len(), view.has_more_lanes), (MAX_LISTED_LANES, true));
     assert!(view.lanes.iter().all(|lane| lane.tasks_behind == 1 && events[0].tasks.contains(&lane.head.id)));
     let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
-    assert_ascending(&handlers);
+    assert_strictly_ascending(&handlers);
     for id in [first_task_id(&events, 0), first_task_id(&events, 1)] {
         fixture.cancel_task(id).await.expect("it waits");
     }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{ObjectView, SequencedEvent};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{EventId, NewEvent, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
 
-const DAY: u64 = 86_400;
-const ONE_DAY: Duration = Duration::from_secs(DAY);
+const DAY_SECS: u64 = 86_400;
+const ONE_DAY: Duration = Duration::from_secs(DAY_SECS);
 
 async fn read_object(fixture: &StoreFixture<'_>, name: &str) -> Option<ObjectView> {
     expect_ok(fixture.store.read_object(&tenant("default"), &object_key(name), 10).await)
@@ -29,21 +29,21 @@ pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dy
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.run_all_ready().await;
-    fixture.pass_time(DAY - 60).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    fixture.advance_clock_with_heartbeats(DAY_SECS - 60).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     assert!(read_object(&fixture, "a").await.is_some());
-    fixture.pass_time(120).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock_with_heartbeats(120).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
     assert!(read_object(&fixture, "a").await.is_none());
 
     let first = fixture.emit(new_event("record").with_key("a")).await;
     let second = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!((first.prev, second.prev), (None, Some(first.id)));
     let claimed = fixture.claim_one().await;
-    assert_eq!((claimed.event().prev, claimed.prev_sent), (None, None));
+    assert_eq!((claimed.event().prev, claimed.prev_sent_event), (None, None));
     assert!(fixture.claim(10).await.is_empty(), "its lane runs one task at a time");
     fixture.succeed(&claimed).await;
-    assert_eq!(fixture.claim_one().await.prev_sent, Some(first.id));
+    assert_eq!(fixture.claim_one().await.prev_sent_event, Some(first.id));
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(second.id));
 }
@@ -52,7 +52,7 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
-    fixture.pass_time(2 * DAY).await;
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     let kept = fixture.emit(new_event("note").with_key("young")).await;
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let (mut deleted, mut calls) = (0, 0);
@@ -75,7 +75,7 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
 pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = fixture.emit(new_event("note").with_key("a")).await.id;
-    fixture.advance_clock(1_000 * DAY);
+    fixture.advance_clock(1_000 * DAY_SECS);
     assert_eq!(fixture.prune_with_retentions(KEEP_EVERYTHING, KEEP_EVERYTHING, secs(1)).await.objects, 0);
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
@@ -84,7 +84,7 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
 pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("old")).await;
-    fixture.pass_time(2 * DAY).await;
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     fixture.emit_together((0..600).map(note_event).collect()).await;
     fixture.advance_clock(60);
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
@@ -105,9 +105,9 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("a")).await;
     fixture.emit(new_event("note").with_key("b")).await;
-    fixture.pass_time(DAY).await;
+    fixture.advance_clock_with_heartbeats(DAY_SECS).await;
     let last = fixture.emit(new_event("note").with_key("a")).await.id;
-    fixture.pass_time(DAY / 2).await;
+    fixture.advance_clock_with_heartbeats(DAY_SECS / 2).await;
     assert_eq!(
         fixture
             .prune_with_retentions(
@@ -121,8 +121,8 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     );
     let mut fixture = fixture.reopen().await;
     assert_eq!(read_object(&fixture, "a").await.map(|view| view.last_event), Some(last));
-    fixture.pass_time(DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "once its last event is old, too");
+    fixture.advance_clock_with_heartbeats(DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
 
 /// One object for each way in which a task may be unfinished.
@@ -144,7 +144,7 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     let mut last = Vec::new();
     for kind in kinds {
         let new = match kind {
-            "delayed" => new_event("free").due_at(fixture.seconds_from_now(100 * DAY)),
+            "delayed" => new_event("free").due_at(fixture.seconds_from_now(100 * DAY_SECS)),
             kind => new_event(kind),
         };
         last.push(fixture.emit(new.with_key(kind)).await.id);
@@ -152,11 +152,11 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     fixture.emit(new_event("note").with_key("unused")).await;
     fixture.fail_permanently(&fixture.claim_one_for_handler("halting").await).await;
     let running = fixture.claim_one_for_handler("running").await;
-    fixture.undefine_handler("gone").await;
-    fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "the unused one");
-    fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0, "however long the task is unfinished");
+    fixture.undefine_handler_and_rescue("gone").await;
+    fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1, "the unused one");
+    fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0, "however long the task is unfinished");
     fixture.register(registration).await;
     for (kind, last) in kinds.into_iter().zip(last) {
         assert_eq!(fixture.emit(new_event("note").with_key(kind)).await.prev, Some(last), "{kind}");
@@ -174,11 +174,11 @@ pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Har
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit(new_event("record").with_key("a")).await;
-    fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     fixture.run_all_ready().await;
-    fixture.pass_time(2 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, None);
 }
 
@@ -188,17 +188,17 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["fails", "waits"])).await;
     let emitted = fixture.emit(new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one_for_handler("fails").await).await;
-    fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     let parked = emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
     fixture.retry_task(&parked).await.expect("its event has not expired");
     fixture.succeed(&fixture.claim_one_for_handler("waits").await).await;
-    fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(emitted.id));
     let retried = fixture.claim_one_for_handler("fails").await;
-    assert!(retried.late && retried.event().id == emitted.id);
-    fixture.snooze(&retried, 10).await;
+    assert!(retried.out_of_order && retried.event().id == emitted.id);
+    fixture.snooze_task(&retried, 10).await;
     assert_eq!(fixture.task_status(&parked).await, TaskStatus::New);
 }
 
@@ -206,13 +206,13 @@ pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness)
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let parked = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.pass_time(2 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
-    assert_eq!(fixture.retry_task(&parked).await, Err(TaskRejection::EventExpired));
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
+    assert_eq!(fixture.retry_task(&parked).await, Err(TaskCommandError::EventExpired));
     assert_eq!(fixture.task_status(&parked).await, TaskStatus::Error);
     let fresh = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(fresh.prev, None);
-    assert_eq!(fixture.retry_task(&parked).await, Err(TaskRejection::EventExpired));
+    assert_eq!(fixture.retry_task(&parked).await, Err(TaskCommandError::EventExpired));
     assert_eq!(event_ids_of(&fixture.claim(10).await), [fresh.id]);
 }
 
@@ -221,11 +221,11 @@ pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness:
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("shop/a")).await;
     fixture.emit(new_event("note").with_key("b").with_sub_key("part")).await;
-    fixture.pass_time(DAY).await;
+    fixture.advance_clock_with_heartbeats(DAY_SECS).await;
     let of_shop = fixture.emit(new_event("note").with_key("a").for_tenant("shop")).await;
     let parent = fixture.emit(new_event("note").with_key("b")).await;
-    fixture.pass_time(DAY / 2).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock_with_heartbeats(DAY_SECS / 2).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
     let [default, shop, sub] = [
         new_event("note").with_key("shop/a"),
         new_event("note").with_key("a").for_tenant("shop"),
@@ -241,22 +241,22 @@ pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_200;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
-    fixture.pass_time(2 * DAY).await;
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.emit(new_event("note").with_key("last")).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     for _ in 0..3 {
-        fixture.pass_time(60).await;
+        fixture.advance_clock_with_heartbeats(60).await;
         let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
         let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         assert!(!pruned.has_more, "one call finds that there is nothing to do");
     }
-    fixture.pass_time(2 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 + 1);
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64 + 1);
 }
 
 /// Prunes until nothing is left to do. Returns the number of calls and of deleted objects.
-async fn count_prune_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
+async fn prune_and_count_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     for calls in 1..1000 {
@@ -278,8 +278,8 @@ pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness)
         _ => note_event(n),
     });
     let emitted = fixture.emit_together(events.collect()).await.events;
-    fixture.pass_time(2 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64);
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64);
     for (n, before) in emitted.iter().enumerate().step_by(2) {
         let next = fixture.emit(new_event("note").with_key(&format!("used:{n}"))).await;
         assert_eq!(next.prev, Some(before.id), "{n}");
@@ -292,14 +292,14 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
     let registration = RegistrationBuilder::single_handler().chain("/a", "first=step>done done");
     let mut fixture = StoreFixture::new(harness, registration).await;
     fixture.emit(new_event("note").with_key("unused")).await;
-    let planned = fixture.seconds_from_now(1_000 * DAY);
+    let planned = fixture.seconds_from_now(1_000 * DAY_SECS);
     let orders = |part: usize| {
         (0..OBJECT_COUNT / 3).map(move |n| new_order(&format!("/a,{part}-{n}")).planned_at(planned))
     };
     for part in 0..3 {
         fixture.add_orders(orders(part).collect()).await;
     }
-    fixture.pass_time(2 * DAY).await;
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     fixture
         .emit_together(
             (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("recent:{n}"))).collect(),
@@ -307,7 +307,7 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
         .await;
     // Old events first: pruning them takes separate calls.
     fixture.prune(Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-    let (calls, deleted) = count_prune_calls(&fixture).await;
+    let (calls, deleted) = prune_and_count_calls(&fixture).await;
     assert_eq!(deleted, 1);
     assert!(calls <= 3, "{calls} calls");
 }
@@ -320,15 +320,15 @@ pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) 
     fixture.emit(new_event("note").with_key("second")).await;
     fixture.advance_clock(HOUR / 4);
     fixture.emit_together((0..600).map(note_event).collect()).await;
-    fixture.pass_time(DAY - HOUR / 2).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock_with_heartbeats(DAY_SECS - HOUR / 2).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
     fixture.advance_clock(HOUR / 3);
-    assert_eq!(count_prune_calls(&fixture).await, (1, 0), "one object does not start a round yet");
+    assert_eq!(prune_and_count_calls(&fixture).await, (1, 0), "one object does not start a round yet");
     fixture.advance_clock(HOUR / 3);
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 601, "many objects start a round");
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 601, "many objects start a round");
     fixture.emit(new_event("note").with_key("third")).await;
-    fixture.pass_time(DAY + 60).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock_with_heartbeats(DAY_SECS + 60).await;
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
 }
 
 /// Neither a restart nor a failed transaction restarts the round.
@@ -336,7 +336,7 @@ pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
-    fixture.pass_time(2 * DAY).await;
+    fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     fixture.prune(retain, KEEP_EVERYTHING).await;
     let mut deleted = 0;
@@ -347,5 +347,5 @@ pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     let fixture = fixture.reopen().await;
     let next = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await).objects;
     assert_eq!((deleted, next), (500, 500));
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 - 1000);
+    assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64 - 1000);
 }

@@ -1,7 +1,7 @@
 //! Operator commands to an order: suspend, resume, remove, change.
 
 use pointsman_core::TaskStatus;
-use pointsman_core::store::{OrderCommand, OrderRefusal, TaskFilter};
+use pointsman_core::store::{OrderCommand, OrderError, TaskFilter};
 use pointsman_core::task::ErrorReason;
 
 use crate::Harness;
@@ -20,8 +20,8 @@ async fn fixture_with_waiting_order(harness: &dyn Harness) -> StoreFixture<'_> {
     fixture
 }
 
-fn running_order_refusal() -> Result<(), OrderRefusal> {
-    Err(OrderRefusal::StepRunning(order_key(ORDER_KEY)))
+fn step_running_refusal() -> Result<(), OrderError> {
+    Err(OrderError::StepRunning(order_key(ORDER_KEY)))
 }
 
 pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
@@ -46,22 +46,22 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderResumed"]);
     fixture.resume_order(ORDER_KEY).await;
     assert_eq!(fixture.engine_event_summaries_after(since).await.len(), 1, "it is not suspended any more");
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
 /// A step that had started stays in the history under its id; one that never started is deleted.
 pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration().step_retry("/x/y", "a", 2, 5)).await;
+    let fixture = StoreFixture::new(harness, registration().step_retry_policy("/x/y", "a", 2, 5)).await;
     fixture.add_order(new_order(ORDER_KEY)).await;
-    let never = fixture.order_task_id(ORDER_KEY).await;
+    let never = fixture.read_order_task_id(ORDER_KEY).await;
     fixture.suspend_order(ORDER_KEY).await;
     assert!(expect_ok(fixture.store.read_task(&never).await).is_none());
-    assert_eq!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.ready, 0);
+    assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready, 0);
     fixture.resume_order(ORDER_KEY).await;
     let task = fixture.claim_one().await;
     assert_ne!(task.id, never, "no name is given twice");
     fixture.fail(&task).await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, move_to_chain_node("b")).await.expect("no step is running");
     assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
 }
 
@@ -91,7 +91,7 @@ pub async fn a_running_step_of_a_suspended_order_can_finish(harness: &dyn Harnes
     );
     fixture.assert_nothing_claimable("it is suspended at the next node").await;
     fixture.resume_order(ORDER_KEY).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 /// Resumed before its step finishes, the order continues as if it had not been suspended.
@@ -102,12 +102,12 @@ pub async fn an_order_can_be_resumed_while_its_step_runs(harness: &dyn Harness) 
     fixture.resume_order(ORDER_KEY).await;
     fixture.assert_nothing_claimable("its step still runs").await;
     fixture.succeed(&task).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn a_suspended_order_does_not_finish(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.add_order(new_order(ORDER_KEY).starting_at("b")).await;
+    fixture.add_order(new_order(ORDER_KEY).starting_at_chain_node("b")).await;
     let task = fixture.claim_one().await;
     fixture.suspend_order(ORDER_KEY).await;
     fixture.succeed(&task).await;
@@ -135,7 +135,7 @@ pub async fn a_failed_step_of_a_suspended_order_is_not_retried(harness: &dyn Har
     assert_eq!((view.task, view.retry_at), (None, None));
     fixture.resume_order(ORDER_KEY).await;
     let again = fixture.claim_one().await;
-    assert_eq!((again.attempt, again.step().node.as_str()), (1, "a"));
+    assert_eq!((again.attempt, again.step_run().node.as_str()), (1, "a"));
 }
 
 /// Suspending and resuming an order does not change its planned time.
@@ -151,11 +151,11 @@ pub async fn a_resumed_order_keeps_its_planned_time(harness: &dyn Harness) {
 
 pub async fn a_removed_order_is_deleted_with_its_step(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
-    let task = fixture.order_task_id(ORDER_KEY).await;
+    let task = fixture.read_order_task_id(ORDER_KEY).await;
     let since = fixture.journal_head().await;
     fixture.remove_order(ORDER_KEY).await;
     assert_eq!(
-        fixture.engine_event_json_after(since).await,
+        fixture.read_engine_event_json_after(since).await,
         [r#"{"key":"Order:/x/y,1","TYPE":"FileBasedRemoved"}"#]
     );
     assert!(fixture.find_order(ORDER_KEY).await.is_none() && fixture.list_orders("/").await.is_empty());
@@ -181,16 +181,16 @@ pub async fn a_running_order_cannot_be_removed_or_changed(harness: &dyn Harness)
     for command in [
         OrderCommand::Remove,
         change_value_to("9"),
-        move_to_node("b"),
-        reschedule_to(fixture.seconds_from_now(60)),
+        move_to_chain_node("b"),
+        change_planned_time_to(fixture.seconds_from_now(60)),
     ] {
-        assert_eq!(fixture.command_order(ORDER_KEY, command).await, running_order_refusal());
+        assert_eq!(fixture.send_order_command(ORDER_KEY, command).await, step_running_refusal());
     }
     assert_eq!((fixture.read_order(ORDER_KEY).await, fixture.journal_head().await), (before, since));
     fixture.suspend_order(ORDER_KEY).await;
     assert_eq!(
-        fixture.command_order(ORDER_KEY, OrderCommand::Remove).await,
-        running_order_refusal(),
+        fixture.send_order_command(ORDER_KEY, OrderCommand::Remove).await,
+        step_running_refusal(),
         "its step still runs"
     );
     fixture.succeed(&task).await;
@@ -199,23 +199,23 @@ pub async fn a_running_order_cannot_be_removed_or_changed(harness: &dyn Harness)
 
 pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
-    let task = fixture.order_task_id(ORDER_KEY).await;
-    fixture.command_order(ORDER_KEY, change_value_to("[2]")).await.expect("no step is running");
+    let task = fixture.read_order_task_id(ORDER_KEY).await;
+    fixture.send_order_command(ORDER_KEY, change_value_to("[2]")).await.expect("no step is running");
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.value.as_str(), "[2]");
-    assert_eq!(fixture.order_task_id(ORDER_KEY).await, task, "the step waits where it waited");
+    assert_eq!(fixture.read_order_task_id(ORDER_KEY).await, task, "the step waits where it waited");
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.claim_one().await.step().value.as_str(), "[2]");
+    assert_eq!(fixture.claim_one().await.step_run().value.as_str(), "[2]");
 }
 
 pub async fn an_order_can_be_moved_to_another_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, move_to_chain_node("b")).await.expect("no step is running");
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"], "the step at the old node is gone");
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"], "the step at the old node is gone");
     fixture.add_order(new_order("/x/y,2")).await;
     let since = fixture.journal_head().await;
-    fixture.command_order("/x/y,2", move_to_node("done")).await.expect("no step is running");
+    fixture.send_order_command("/x/y,2", move_to_chain_node("done")).await.expect("no step is running");
     let want = ["OrderNodeChanged fromNodeId:a,nodeId:done", "OrderFinished nodeId:done", "FileBasedRemoved"];
     assert_eq!(fixture.engine_event_summaries_after(since).await, want);
 }
@@ -229,25 +229,25 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
             node: Some(chain_node_id(node)),
             planned_at: None,
         };
-        fixture.command_order(ORDER_KEY, change).await.expect("no step is running");
+        fixture.send_order_command(ORDER_KEY, change).await.expect("no step is running");
         let view = fixture.read_order(ORDER_KEY).await;
         assert_eq!((view.order.suspended, view.order.node.as_str()), (true, node));
         fixture.assert_nothing_claimable("it is suspended").await;
     }
     fixture.resume_order(ORDER_KEY).await;
     let task = fixture.claim_one().await;
-    assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("b", "3"));
+    assert_eq!((task.step_run().node.as_str(), task.step_run().value.as_str()), ("b", "3"));
 }
 
 pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let later = fixture.seconds_from_now(60);
-    fixture.command_order(ORDER_KEY, reschedule_to(later)).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, change_planned_time_to(later)).await.expect("no step is running");
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.planned_at, Some(later));
     fixture.assert_nothing_claimable("it is planned for later").await;
     assert_eq!(fixture.order_statistics("/").await.planned, 1);
     let sooner = fixture.seconds_from_now(30);
-    fixture.command_order(ORDER_KEY, reschedule_to(sooner)).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, change_planned_time_to(sooner)).await.expect("no step is running");
     fixture.advance_clock(30);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -255,7 +255,7 @@ pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
 pub async fn an_empty_order_change_changes_nothing(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let (before, since) = (fixture.read_order(ORDER_KEY).await, fixture.journal_head().await);
-    fixture.command_order(ORDER_KEY, EMPTY_ORDER_CHANGE).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, EMPTY_ORDER_CHANGE).await.expect("no step is running");
     assert_eq!((fixture.read_order(ORDER_KEY).await, fixture.journal_head().await), (before, since));
 }
 
@@ -266,18 +266,18 @@ pub async fn commands_to_unknown_orders_and_chain_nodes_are_refused(harness: &dy
         for command in
             [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")]
         {
-            let refused = Err(OrderRefusal::NoSuchOrder(order_key(key)));
-            assert_eq!(fixture.command_order(key, command).await, refused);
+            let refused = Err(OrderError::NoSuchOrder(order_key(key)));
+            assert_eq!(fixture.send_order_command(key, command).await, refused);
         }
     }
-    let nowhere = Err(OrderRefusal::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere")));
-    assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("nowhere")).await, nowhere);
+    let nowhere = Err(OrderError::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere")));
+    assert_eq!(fixture.send_order_command(ORDER_KEY, move_to_chain_node("nowhere")).await, nowhere);
     let half = OrderCommand::Change {
         value: Some(parse_json("9")),
         node: Some(chain_node_id("nowhere")),
         planned_at: None,
     };
-    assert_eq!(fixture.command_order(ORDER_KEY, half).await, nowhere);
+    assert_eq!(fixture.send_order_command(ORDER_KEY, half).await, nowhere);
     assert_eq!(
         fixture.read_order(ORDER_KEY).await.order.value.as_str(),
         "1",
@@ -289,8 +289,8 @@ pub async fn commands_to_unknown_orders_and_chain_nodes_are_refused(harness: &dy
 pub async fn cancelling_a_waiting_step_suspends_its_order(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let since = fixture.journal_head().await;
-    assert_eq!(fixture.cancel_task(&fixture.order_task_id(ORDER_KEY).await).await, Ok(()));
-    assert_eq!(fixture.order_event_summaries_after(ORDER_KEY, since).await, ["OrderSuspended"]);
+    assert_eq!(fixture.cancel_task(&fixture.read_order_task_id(ORDER_KEY).await).await, Ok(()));
+    assert_eq!(fixture.summarize_order_events_after(ORDER_KEY, since).await, ["OrderSuspended"]);
     let view = fixture.read_order(ORDER_KEY).await;
     assert_eq!((view.order.suspended, view.task), (true, None));
     fixture.resume_order(ORDER_KEY).await;
@@ -303,13 +303,13 @@ pub async fn cancelling_a_running_step_suspends_its_order(harness: &dyn Harness)
     let since = fixture.journal_head().await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     assert_eq!(
-        fixture.order_event_summaries_after(ORDER_KEY, since).await,
+        fixture.summarize_order_events_after(ORDER_KEY, since).await,
         ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]
     );
     assert!(!fixture.read_order(ORDER_KEY).await.order.step_running);
     let before = fixture.read_order(ORDER_KEY).await;
     assert!(
-        fixture.finish_attempt(attempt_ending(&task, success())).await.is_err(),
+        fixture.finish_attempt(finished_attempt(&task, success())).await.is_err(),
         "the attempt is fenced off"
     );
     assert_eq!(fixture.read_order(ORDER_KEY).await, before);
@@ -324,9 +324,9 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
     for _ in 0..3 {
         fixture.suspend_order(ORDER_KEY).await;
         fixture.resume_order(ORDER_KEY).await;
-        fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
-        fixture.command_order(ORDER_KEY, move_to_node("a")).await.expect("no step is running");
-        fixture.command_order(ORDER_KEY, change_value_to("2")).await.expect("no step is running");
+        fixture.send_order_command(ORDER_KEY, move_to_chain_node("b")).await.expect("no step is running");
+        fixture.send_order_command(ORDER_KEY, move_to_chain_node("a")).await.expect("no step is running");
+        fixture.send_order_command(ORDER_KEY, change_value_to("2")).await.expect("no step is running");
     }
     let live = TaskFilter { statuses: vec![TaskStatus::New, TaskStatus::Scheduled], ..TaskFilter::default() };
     assert_eq!(fixture.list_tasks(&live).await.len(), 1);
@@ -335,7 +335,7 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
 
 pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.add_order(new_order(ORDER_KEY).starting_at("b")).await;
+    fixture.add_order(new_order(ORDER_KEY).starting_at_chain_node("b")).await;
     let task = fixture.claim_one().await;
     fixture.suspend_order(ORDER_KEY).await;
     let since = fixture.journal_head().await;
@@ -348,13 +348,13 @@ pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn H
 /// Otherwise two different snapshots would have the same journal position.
 pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
-    for change in [change_value_to("[7]"), reschedule_to(fixture.seconds_from_now(60))] {
+    for change in [change_value_to("[7]"), change_planned_time_to(fixture.seconds_from_now(60))] {
         let since = fixture.journal_head().await;
-        fixture.command_order(ORDER_KEY, change).await.expect("no step is running");
+        fixture.send_order_command(ORDER_KEY, change).await.expect("no step is running");
         assert_eq!(fixture.engine_event_summaries_after(since).await, ["FileBasedReplaced"]);
     }
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, change_value_to("[7]")).await.expect("no step is running");
+    fixture.send_order_command(ORDER_KEY, change_value_to("[7]")).await.expect("no step is running");
     assert!(
         fixture.engine_event_summaries_after(since).await.is_empty(),
         "the value that it has is no change"
@@ -366,6 +366,6 @@ pub async fn order_ids_that_look_like_event_ids_are_refused(harness: &dyn Harnes
     let fixture = fixture_with_waiting_order(harness).await;
     for (id, refused) in [("1700000120000000", true), ("1234567890123", true), ("123456789012", false)] {
         let answer = fixture.try_add_order(new_order(&format!("/x/y,{id}"))).await;
-        assert_eq!(matches!(answer, Err(OrderRefusal::ReservedId(_))), refused, "{id}");
+        assert_eq!(matches!(answer, Err(OrderError::ReservedId(_))), refused, "{id}");
     }
 }

@@ -31,7 +31,7 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
     let published: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
     assert_eq!((published.len(), summarize_event(&published[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
     let task = fixture.claim_one().await;
-    assert_eq!((task.step().order.to_string(), task.step().value.as_str()), (key.clone(), "[1]"));
+    assert_eq!((task.step_run().order.to_string(), task.step_run().value.as_str()), (key.clone(), "[1]"));
     fixture.succeed(&task).await;
     fixture.run_all_ready().await;
     assert!(fixture.find_tenant_order("shop", &key).await.is_none());
@@ -62,17 +62,17 @@ pub async fn parent_routes_create_orders(harness: &dyn Harness) {
     assert_eq!(fixture.list_orders("/").await.len(), 2);
 }
 
-pub async fn a_repeated_emission_creates_no_second_order(harness: &dyn Harness) {
+pub async fn a_repeated_emit_creates_no_second_order(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     for _ in 0..2 {
         fixture
-            .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
+            .append(vec![keyed_emit_batch("default", "once", 1, [new_event("record"), new_event("record")])])
             .await;
     }
     assert_eq!(fixture.list_orders("/").await.len(), 2);
     fixture.run_all_ready().await;
     fixture
-        .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
+        .append(vec![keyed_emit_batch("default", "once", 1, [new_event("record"), new_event("record")])])
         .await;
     assert!(fixture.list_orders("/").await.is_empty(), "nor when the first is gone");
 }
@@ -84,7 +84,7 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
     let emits =
         vec![new_event("record").caused_by(&task).with_value("1"), new_event("record").with_value("2")];
     let finished = fixture
-        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) })
         .await
         .expect("the fence is current");
     for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
@@ -94,14 +94,14 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
 
 pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let emission = emission([new_event("record").with_value("5")]);
+    let emission = emit_batch([new_event("record").with_value("5")]);
     let (_, claims) =
         expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 1);
-    assert_eq!(claims.tasks[0].step().value.as_str(), "5");
-    let key = claims.tasks[0].step().order.to_string();
+    assert_eq!(claims.tasks[0].step_run().value.as_str(), "5");
+    let key = claims.tasks[0].step_run().order.to_string();
     assert_eq!(
-        fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await,
+        fixture.engine_event_summaries_after(fixture.read_journal_range().await.expired_up_to).await,
         [
             "FileBasedAdded nodeId:a",
             "OrderStarted nodeId:a,taskId:first_a",
@@ -121,7 +121,7 @@ pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
         .await;
     assert!(expect_ok(fixture.store.read_event(made.id).await).is_none());
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.claim_one().await.step().value.as_str(), "[1]");
+    assert_eq!(fixture.claim_one().await.step_run().value.as_str(), "[1]");
 }
 
 pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
@@ -141,54 +141,54 @@ pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
 /// A fixture with the schedule `nightly`, and a planned time that is now due.
 async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     let planned = fixture.now;
     (fixture, planned)
 }
 
-pub async fn a_firing_creates_its_order(harness: &dyn Harness) {
+pub async fn a_fire_creates_its_order(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let order = new_order("/x/y,night").with_value("[1]").starting_at("b").with_priority(9);
+    let order = new_order("/x/y,night").with_value("[1]").starting_at_chain_node("b").with_priority(9);
     let (fire, written) =
-        fixture.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
+        fixture.resolve_firing(FireRequestBuilder::adding_order(order).build("nightly", planned)).await;
     assert_eq!((fire.outcome, fire.planned_at, written), (FireOutcome::Fired, planned, true));
-    let published = fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await;
+    let published = fixture.read_engine_events_after(fixture.read_journal_range().await.expired_up_to).await;
     assert_eq!(published.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!(summarize_event(&published[0]), "FileBasedAdded nodeId:b");
     let view = fixture.read_order("/x/y,night").await;
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,night b"]);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,night b"]);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, planned);
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }
 
-pub async fn a_firing_without_an_order_id_gets_a_generated_one(harness: &dyn Harness) {
+pub async fn a_fire_without_an_order_id_gets_a_generated_one(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     for seconds in 0..3 {
         let firing =
-            FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)));
+            FireRequestBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)));
         assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
     }
     assert_eq!(fixture.list_orders("/x/y").await.len(), 3);
 }
 
-pub async fn a_resolved_time_creates_no_second_order(harness: &dyn Harness) {
+pub async fn a_recorded_fire_creates_no_second_order(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let firing = || FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned);
-    let answers = fixture.resolve_firings(vec![firing(), firing()]).await;
+    let firing = || FireRequestBuilder::adding_order(new_order("/x/y")).build("nightly", planned);
+    let answers = fixture.record_fires(vec![firing(), firing()]).await;
     assert_eq!((answers[0].1, answers[1].1), (true, false));
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.resolve_firing(firing()).await, (answers[0].0.clone(), false));
     assert_eq!(fixture.list_orders("/").await.len(), 1);
 }
 
-pub async fn a_firing_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
+pub async fn a_fire_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
     fixture.register(registration().without_chain("/x/z")).await;
     let since = fixture.journal_head().await;
     let (fire, written) = fixture
-        .resolve_firing(FiringBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
+        .resolve_firing(FireRequestBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
         .await;
     assert_eq!(
         (fire.outcome, fire.event, written),
@@ -198,11 +198,11 @@ pub async fn a_firing_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
     assert!(fixture.list_orders("/").await.is_empty());
 }
 
-pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
+pub async fn an_unfinished_order_of_the_last_fire_causes_a_skip(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let firing = |seconds, overlap| {
         let fires =
-            FiringBuilder::adding_order(new_order("/x/y,night").with_value("[1]")).with_overlap(overlap);
+            FireRequestBuilder::adding_order(new_order("/x/y,night").with_value("[1]")).with_overlap(overlap);
         fires.build("nightly", planned.plus(secs(seconds)))
     };
     assert_eq!(fixture.resolve_firing(firing(0, OverlapPolicy::Skip)).await.0.outcome, FireOutcome::Fired);
@@ -222,16 +222,16 @@ pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
 
 pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    fixture.pause("@nightly").await;
+    fixture.set_pause_rule("@nightly").await;
     let firing = |seconds| {
-        FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)))
+        FireRequestBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)))
     };
     assert_eq!(
         fixture.resolve_firing(firing(0)).await.0.outcome,
         FireOutcome::Skipped(SkipReason::PausedByRule)
     );
-    fixture.resume("@nightly").await;
-    fixture.pause("/x/y").await;
+    fixture.lift_pause_rule("@nightly").await;
+    fixture.set_pause_rule("/x/y").await;
     assert_eq!(
         fixture.resolve_firing(firing(1)).await.0.outcome,
         FireOutcome::Fired,

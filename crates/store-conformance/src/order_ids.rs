@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pointsman_core::fire::{FireOutcome, OverlapPolicy};
 use pointsman_core::order::{EndedOrder, OrderOutcome};
 use pointsman_core::store::{
-    AddedOrder, IdempotencyError, NewCollectionRun, OrderBatch, OrderBatchRefusal, OrderReceipt,
-    OrderRefusal, RunReceipt, RunRefusal, SequencedEvent,
+    AddedOrder, CollectionRunError, CollectionRunReceipt, IdempotencyError, NewCollectionRun, OrderBatch,
+    OrderBatchError, OrderError, OrderReceipt, SequencedEvent,
 };
 use pointsman_core::{Json, Timestamp};
 
@@ -20,9 +20,9 @@ fn registration() -> RegistrationBuilder {
         .collection("shop/orders", 100)
 }
 
-fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefusal {
+fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderError {
     let (key, tenant, node) = (order_key(key), tenant("default"), chain_node_id(node));
-    OrderRefusal::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended_at: at }))
+    OrderError::IdOfEndedOrder(Box::new(EndedOrder { key, tenant, outcome, node, ended_at: at }))
 }
 
 pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
@@ -52,7 +52,9 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
     let mut fixture = StoreFixture::new(harness, registration()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
-        fixture.add_order(if at_end { new_order(key).starting_at("done") } else { new_order(key) }).await;
+        fixture
+            .add_order(if at_end { new_order(key).starting_at_chain_node("done") } else { new_order(key) })
+            .await;
     }
     let at_end = ended_order_refusal("/pay,at-end", OrderOutcome::Finished, "done", fixture.now);
     fixture.advance_clock(1);
@@ -79,7 +81,7 @@ pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harn
         fixture.fail_permanently(&task).await;
         fixture.suspend_order(key).await;
     }
-    fixture.command_order("/long,2", move_to_node("b")).await.expect("no step is running");
+    fixture.send_order_command("/long,2", move_to_chain_node("b")).await.expect("no step is running");
     let fixture = fixture.reopen().await;
     for key in ["/long,1", "/long,2"] {
         fixture.resume_order(key).await;
@@ -97,7 +99,9 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     const ORDER_COUNT: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
-    fixture.add_orders((0..ORDER_COUNT).map(|n| new_order(&name(n)).starting_at("done")).collect()).await;
+    fixture
+        .add_orders((0..ORDER_COUNT).map(|n| new_order(&name(n)).starting_at_chain_node("done")).collect())
+        .await;
     fixture.advance_clock(86_400);
     fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     assert!(fixture.try_add_order(new_order(&name(0))).await.is_err(), "a day has not passed");
@@ -110,10 +114,10 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
 
 pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     for _ in 0..3 {
         fixture.advance_clock(100);
-        let firing = FiringBuilder::adding_order(new_order("/pay,night"))
+        let firing = FireRequestBuilder::adding_order(new_order("/pay,night"))
             .with_overlap(OverlapPolicy::Skip)
             .build("nightly", fixture.now);
         assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
@@ -127,8 +131,8 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     assert!(fixture.try_add_order(new_order("/pay,night")).await.is_err());
     let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
     assert!(fixture.add_order_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
-    let exists = OrderRefusal::AlreadyExists(chain_path("/pay"), order_key("/pay,night").id);
-    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrderBatchRefusal::Order(0, exists)));
+    let exists = OrderError::AlreadyExists(chain_path("/pay"), order_key("/pay,night").id);
+    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrderBatchError::Order(0, exists)));
 }
 
 /// Two orders, one with an id and one without, under an idempotency key.
@@ -155,10 +159,10 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
     let conflict = || IdempotencyError::Conflict("k".into());
     assert_eq!(
         fixture.add_order_batch(keyed_order_batch(2)).await,
-        Err(OrderBatchRefusal::Idempotency(conflict()))
+        Err(OrderBatchError::Idempotency(conflict()))
     );
     assert_eq!(
-        fixture.append(vec![keyed_emission("default", "k", 2, [new_event("record")])]).await,
+        fixture.append(vec![keyed_emit_batch("default", "k", 2, [new_event("record")])]).await,
         [Err(conflict())]
     );
     fixture.advance_clock(86_401);
@@ -202,8 +206,10 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
 
 pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let run =
-        || pointsman_core::store::NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+    let run = || pointsman_core::store::NewCollectionRun {
+        source_collection: source_collection("shop/orders"),
+        priority: None,
+    };
     let key = |content| Some(idempotency_key("default", "sync", content));
     let first = expect_ok(fixture.store.run_collection(run(), key(1), fixture.now).await)
         .expect("the pair is registered");
@@ -215,7 +221,7 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
         .expect("the pair is registered");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
     assert!(fixture.run_all_ready().await.is_empty(), "nothing new was created");
-    let conflict = RunRefusal::Idempotency(IdempotencyError::Conflict("sync".into()));
+    let conflict = CollectionRunError::Idempotency(IdempotencyError::Conflict("sync".into()));
     assert_eq!(expect_ok(fixture.store.run_collection(run(), key(2), fixture.now).await), Err(conflict));
     assert!(
         expect_ok(fixture.store.run_collection(run(), None, fixture.now).await)
@@ -251,13 +257,13 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     let key = |name| Some(idempotency_key("default", name, 1));
     let run = |name| {
         fixture.store.run_collection(
-            NewCollectionRun { source_collection: pair("shop/orders"), priority: None },
+            NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None },
             key(name),
             fixture.now,
         )
     };
     let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
-    let emit = |name| keyed_emission("default", name, 1, [new_event("record")]);
+    let emit = |name| keyed_emit_batch("default", name, 1, [new_event("record")]);
     let noted = |name| idempotency_key("default", name, 1);
     assert!(fixture.append(vec![emit("event")]).await.remove(0).is_ok());
     assert!(fixture.add_order_batch(batch("order")).await.is_ok());
@@ -269,18 +275,18 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
 
     let conflict = |name: &str| IdempotencyError::Conflict(name.into());
     for name in ["order", "run", "noted"] {
-        let answers = fixture.append(vec![emit(name), emission([new_event("record")])]).await;
+        let answers = fixture.append(vec![emit(name), emit_batch([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
     for name in ["event", "run", "noted"] {
         assert_eq!(
             fixture.add_order_batch(batch(name)).await,
-            Err(OrderBatchRefusal::Idempotency(conflict(name)))
+            Err(OrderBatchError::Idempotency(conflict(name)))
         );
     }
     for name in ["event", "order", "noted"] {
-        assert_eq!(expect_ok(run(name).await), Err(RunRefusal::Idempotency(conflict(name))));
+        assert_eq!(expect_ok(run(name).await), Err(CollectionRunError::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "run"] {
         let recorded = fixture.store.insert_idempotency_record(noted(name), "{}".into(), fixture.now).await;
@@ -292,10 +298,10 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
     let fixture = StoreFixture::new(harness, registration()).await;
     let key = |name| idempotency_key("default", name, 1);
     let emitted =
-        fixture.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
+        fixture.append(vec![keyed_emit_batch("default", "event", 1, [new_event("record")])]).await.remove(0);
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
     let added = fixture.add_order_batch(batch).await.expect("the request is valid");
-    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+    let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
     let ran = expect_ok(fixture.store.run_collection(run, Some(key("run")), fixture.now).await)
         .expect("the pair is registered");
 
@@ -307,5 +313,5 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
     let events: Vec<SequencedEvent> = read("event").await.decode().expect("events");
     assert_eq!(events, emitted.expect("accepted").events);
     assert_eq!(read("order").await.decode::<Vec<AddedOrder>>().expect("orders"), added.orders);
-    assert_eq!(read("run").await.decode::<RunReceipt>().expect("a run"), ran);
+    assert_eq!(read("run").await.decode::<CollectionRunReceipt>().expect("a run"), ran);
 }

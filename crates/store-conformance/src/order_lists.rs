@@ -32,7 +32,7 @@ fn order_keys(views: &[OrderView]) -> Vec<String> {
 }
 
 /// Counts the statistics of these orders one by one.
-fn count_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
+fn compute_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     let mut sum = OrderStatistics::default();
     for view in views {
         let order = &view.order;
@@ -115,7 +115,7 @@ async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixtu
     fixture.add_order(new_order("/a/x,failing")).await;
     fixture.add_order(new_order("/a/x,gone-on")).await;
     for task in fixture.claim(10).await {
-        match task.step().order.id.as_str() {
+        match task.step_run().order.id.as_str() {
             "ending" => fixture.suspend_order("/a/x,ending").await,
             "failing" => drop(fixture.fail(&task).await),
             "gone-on" => drop(fixture.succeed(&task).await),
@@ -149,7 +149,7 @@ pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
         ..OrderStatistics::default()
     };
     assert_eq!(fixture.order_statistics("/").await, want);
-    assert_eq!(count_statistics(&fixture.list_orders("/").await, fixture.now), want);
+    assert_eq!(compute_statistics(&fixture.list_orders("/").await, fixture.now), want);
     let one = OrderStatistics { total: 1, not_planned: 1, ..OrderStatistics::default() };
     assert_eq!(fixture.order_statistics("/c").await, one);
     assert_eq!(fixture.order_statistics("/a/x,planned").await.planned, 1);
@@ -176,7 +176,7 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let check = async |fixture: &StoreFixture<'_>, when: &str| {
         for text in ["/", "/a/", "/a/x", "/a/x,1"] {
-            let want = count_statistics(&fixture.list_orders(text).await, fixture.now);
+            let want = compute_statistics(&fixture.list_orders(text).await, fixture.now);
             assert_eq!(fixture.order_statistics(text).await, want, "{when}");
         }
     };
@@ -198,7 +198,7 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
     check(&fixture, "chosen to be tried again").await;
     let task = fixture.claim_one().await;
     check(&fixture, "tried again").await;
-    fixture.snooze(&task, 5).await;
+    fixture.snooze_task(&task, 5).await;
     check(&fixture, "snoozing").await;
     fixture.advance_clock(5);
     fixture.succeed(&fixture.claim_one().await).await;
@@ -232,8 +232,8 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
 
 pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
-    fixture.command_order("/a/x,2", move_to_node("b")).await.expect("no step is running");
-    fixture.command_order("/a/x,1", move_to_node("done")).await.expect("no step is running");
+    fixture.send_order_command("/a/x,2", move_to_chain_node("b")).await.expect("no step is running");
+    fixture.send_order_command("/a/x,1", move_to_chain_node("done")).await.expect("no step is running");
     let chains = fixture.list_chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
@@ -253,7 +253,7 @@ pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
 pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
     for _ in 0..3 {
-        let head = fixture.journal_extent().await;
+        let head = fixture.read_journal_range().await;
         let everything = PathFilter::Everything;
         assert_eq!(
             expect_ok(fixture.store.list_orders(&everything, None, None, 2).await).journal_range,
@@ -299,7 +299,7 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     assert!(fixture.read_order("/a/x,1").await.order.step_running);
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     let task = fixture.claim_one().await;
-    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
+    assert_eq!(format_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
     fixture.succeed(&task).await;
     assert!(fixture.find_order("/a/x,1").await.is_none());
 }

@@ -23,7 +23,7 @@ fn chain_registrations() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
     let registration = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
     [
-        registration(whole, whole).step_retry("/x/y", "a", 1, 5),
+        registration(whole, whole).step_retry_policy("/x/y", "a", 1, 5),
         registration("a=first>b b=second>a!done c=third>done done", whole),
         registration("a=second>b b=first>c!done c=third>done done", "b=second>done c=third>b done"),
         registration(whole, whole).without_chain("/z"),
@@ -42,36 +42,36 @@ struct ObservedOrder {
 struct OrderWalk<'h> {
     fixture: StoreFixture<'h>,
     rng: Rng,
-    claimed: BTreeMap<TaskSeq, ClaimedTask>,
-    read_up_to: EventId,
+    running_steps: BTreeMap<TaskSeq, ClaimedTask>,
+    last_read_event: EventId,
     observed_orders: BTreeMap<String, ObservedOrder>,
-    added_count: u32,
+    last_order_number: u32,
 }
 
 /// Returns the value of a string member of an event's JSON text.
-fn json_field<'t>(text: &'t str, name: &str) -> &'t str {
+fn json_string_member<'t>(text: &'t str, name: &str) -> &'t str {
     let (_, rest) = text.split_once(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
     rest.split('"').next().unwrap_or_default()
 }
 
 impl OrderWalk<'_> {
     async fn take_step(&mut self) {
-        match self.rng.below(40) {
+        match self.rng.random_below(40) {
             0..=6 => self.add_random_order().await,
             7..=14 => self.claim_steps().await,
             15..=24 => self.finish_random_step().await,
-            25..=28 => self.command_random_order().await,
-            29..=30 => self.set_random_chain_or_node().await,
-            31..=32 => self.fixture.advance_clock(1 + self.rng.below(6) as u64),
+            25..=28 => self.send_random_order_command().await,
+            29..=30 => self.set_random_chain_or_chain_node_state().await,
+            31..=32 => self.fixture.advance_clock(1 + self.rng.random_below(6) as u64),
             33..=34 => self.cancel_random_step().await,
             35..=36 => self.redefine_chains().await,
             37 => self.replace_dead_node().await,
-            _ => drop(self.fixture.schedule_ahead(self.rng.below(4)).await),
+            _ => drop(self.fixture.schedule_ahead(self.rng.random_below(4)).await),
         }
     }
 
     fn choose_name<'t>(&mut self, of: &[&'t str]) -> &'t str {
-        of[self.rng.below(of.len())]
+        of[self.rng.random_below(of.len())]
     }
 
     /// The key of an existing order, or of none if there is no order.
@@ -79,77 +79,81 @@ impl OrderWalk<'_> {
         let keys: Vec<_> = self.observed_orders.keys().cloned().collect();
         match keys.is_empty() {
             true => "/z,nobody".into(),
-            false => keys[self.rng.below(keys.len())].clone(),
+            false => keys[self.rng.random_below(keys.len())].clone(),
         }
     }
 
     async fn add_random_order(&mut self) {
-        self.added_count += 1;
-        let mut new =
-            new_order(&format!("{},{}", self.choose_name(&CHAIN_PATHS), self.added_count)).with_value("0");
-        if self.rng.below(3) == 0 {
-            new = new.starting_at(self.choose_name(&CHAIN_NODES));
+        self.last_order_number += 1;
+        let mut new = new_order(&format!("{},{}", self.choose_name(&CHAIN_PATHS), self.last_order_number))
+            .with_value("0");
+        if self.rng.random_below(3) == 0 {
+            new = new.starting_at_chain_node(self.choose_name(&CHAIN_NODES));
         }
-        if self.rng.below(4) == 0 {
-            new = new.planned_at(self.fixture.seconds_from_now(self.rng.below(10) as u64));
+        if self.rng.random_below(4) == 0 {
+            new = new.planned_at(self.fixture.seconds_from_now(self.rng.random_below(10) as u64));
         }
         // An undefined chain or chain node is refused, which is fine.
         let _ = self.fixture.try_add_order(new).await;
     }
 
     async fn claim_steps(&mut self) {
-        let max = 1 + self.rng.below(3);
+        let max = 1 + self.rng.random_below(3);
         for task in self.fixture.claim(max).await {
-            let step = task.step();
+            let step = task.step_run();
             let view = self.fixture.read_order(&step.order.to_string()).await;
             assert!(view.order.step_running && !view.order.suspended, "a suspended order begins no step");
             assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
-            let mut orders = self.claimed.values().map(|other| &other.step().order);
+            let mut orders = self.running_steps.values().map(|other| &other.step_run().order);
             assert!(orders.all(|other| *other != step.order), "two steps of {} run", step.order);
-            self.claimed.insert(task.seq, task);
+            self.running_steps.insert(task.seq, task);
         }
     }
 
     async fn finish_random_step(&mut self) {
-        let Some(seq) = self.claimed.keys().nth(self.rng.below(self.claimed.len().max(1))).copied() else {
+        let Some(seq) =
+            self.running_steps.keys().nth(self.rng.random_below(self.running_steps.len().max(1))).copied()
+        else {
             return;
         };
-        let Some(task) = self.claimed.remove(&seq) else { return };
-        let ended = match self.rng.below(7) {
-            0..=2 => AttemptResult::Succeeded { result: Some(parse_json(&self.added_count.to_string())) },
+        let Some(task) = self.running_steps.remove(&seq) else { return };
+        let ended = match self.rng.random_below(7) {
+            0..=2 => {
+                AttemptResult::Succeeded { result: Some(parse_json(&self.last_order_number.to_string())) }
+            }
             3 => retryable_failure(),
             4 => permanent_failure(),
             5 => AttemptResult::Snoozed { until: self.fixture.seconds_from_now(3) },
             _ => AttemptResult::Released,
         };
-        self.fixture.finish_as(&task, ended).await;
+        self.fixture.finish_with_result(&task, ended).await;
     }
 
-    async fn command_random_order(&mut self) {
+    async fn send_random_order_command(&mut self) {
         let key = self.random_order_key();
-        let command = match self.rng.below(7) {
+        let command = match self.rng.random_below(7) {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => move_to_node(self.choose_name(&CHAIN_NODES)),
+            5 => move_to_chain_node(self.choose_name(&CHAIN_NODES)),
             _ => change_value_to("7"),
         };
         let running = self.observed_orders.get(&key).is_some_and(|order| order.running);
         let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
-        let answer = self.fixture.command_order(&key, command).await;
+        let answer = self.fixture.send_order_command(&key, command).await;
         assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
     }
 
-    async fn set_random_chain_or_node(&mut self) {
+    async fn set_random_chain_or_chain_node_state(&mut self) {
         let (chain, node) =
             (chain_path(self.choose_name(&CHAIN_PATHS)), chain_node_id(self.choose_name(&CHAIN_NODES)));
         let store = &self.fixture.store;
         // An undefined chain or chain node is refused, which is fine.
-        let _ = match self.rng.below(4) {
+        let _ = match self.rng.random_below(4) {
             0 => expect_ok(store.set_chain_stopped(&chain, true, self.fixture.now).await),
             1 => expect_ok(store.set_chain_stopped(&chain, false, self.fixture.now).await),
             _ => {
-                let action = ChainNodeAction::ALL[self.rng.below(3)];
+                let action = ChainNodeAction::ALL[self.rng.random_below(3)];
                 expect_ok(store.set_chain_node_action(&chain, &node, action, self.fixture.now).await)
             }
         };
@@ -159,13 +163,13 @@ impl OrderWalk<'_> {
         let key = self.random_order_key();
         if let Some((id, ..)) = self.fixture.find_order(&key).await.and_then(|view| view.task) {
             self.fixture.cancel_task(&id).await.expect("it has not ended");
-            self.claimed.retain(|_, task| task.id != id);
+            self.running_steps.retain(|_, task| task.id != id);
         }
     }
 
     async fn redefine_chains(&mut self) {
         let plans = chain_registrations();
-        let number = self.rng.below(plans.len());
+        let number = self.rng.random_below(plans.len());
         self.fixture.register(plans[number].clone()).await;
     }
 
@@ -174,23 +178,23 @@ impl OrderWalk<'_> {
         self.fixture.advance_clock(LEASE_SECS + 1);
         self.fixture.node = expect_ok(self.fixture.store.join_node("heir", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
-        assert_eq!(rescued.freed_tasks.len(), self.claimed.len());
-        for zombie in std::mem::take(&mut self.claimed).into_values() {
-            assert!(self.fixture.finish_attempt(attempt_ending(&zombie, success())).await.is_err());
+        assert_eq!(rescued.freed_tasks.len(), self.running_steps.len());
+        for zombie in std::mem::take(&mut self.running_steps).into_values() {
+            assert!(self.fixture.finish_attempt(finished_attempt(&zombie, success())).await.is_err());
         }
     }
 
     /// Reads new events from the stream and updates the observed orders.
-    async fn read_event_stream(&mut self) {
-        for event in self.fixture.read_events_after(self.read_up_to, &EventFilter::default()).await {
-            self.read_up_to = event.id;
+    async fn apply_new_events(&mut self) {
+        for event in self.fixture.read_events_after(self.last_read_event, &EventFilter::default()).await {
+            self.last_read_event = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
             let fields = event.value.as_str();
             match event.kind.as_str() {
                 "FileBasedAdded" => {
                     let fresh = ObservedOrder {
-                        node: json_field(fields, "nodeId").into(),
+                        node: json_string_member(fields, "nodeId").into(),
                         ..ObservedOrder::default()
                     };
                     assert!(
@@ -213,15 +217,15 @@ impl OrderWalk<'_> {
             match event.kind.as_str() {
                 "OrderStarted" => assert!(!std::mem::replace(&mut order.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
-                    assert_eq!(order.node, json_field(fields, "nodeId"));
+                    assert_eq!(order.node, json_string_member(fields, "nodeId"));
                     assert!(order.started && !std::mem::replace(&mut order.running, true));
                 }
                 "OrderStepEnded" => assert!(std::mem::replace(&mut order.running, false), "{key} ran"),
-                "OrderSetBack" => assert_eq!(order.node, json_field(fields, "nodeId")),
+                "OrderSetBack" => assert_eq!(order.node, json_string_member(fields, "nodeId")),
                 "OrderNodeChanged" => {
-                    assert_eq!(order.node, json_field(fields, "fromNodeId"));
+                    assert_eq!(order.node, json_string_member(fields, "fromNodeId"));
                     assert!(!order.running, "{key} is moved while it runs");
-                    order.node = json_field(fields, "nodeId").into();
+                    order.node = json_string_member(fields, "nodeId").into();
                 }
                 "OrderSuspended" => assert!(!std::mem::replace(&mut order.suspended, true)),
                 "OrderResumed" => assert!(std::mem::replace(&mut order.suspended, false)),
@@ -231,10 +235,10 @@ impl OrderWalk<'_> {
     }
 
     async fn check_consistency(&mut self) {
-        self.read_event_stream().await;
+        self.apply_new_events().await;
         let views = self.fixture.list_orders("/").await;
         let seen: BTreeMap<_, _> =
-            views.iter().map(|view| (view.order.key.to_string(), observed_from_view(view))).collect();
+            views.iter().map(|view| (view.order.key.to_string(), observed_order_from_view(view))).collect();
         assert_eq!(seen, self.observed_orders, "the stream and the list agree");
         let statuses = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
         let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
@@ -244,7 +248,7 @@ impl OrderWalk<'_> {
         for view in &views {
             let order = &view.order;
             assert!(!order.suspended || order.step_running || view.task.is_none(), "{}", order.key);
-            assert!(!view.orphaned || order.step_running || view.task.is_none(), "{}", order.key);
+            assert!(!view.node_undefined || order.step_running || view.task.is_none(), "{}", order.key);
         }
         let sum = self.fixture.order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
@@ -252,7 +256,7 @@ impl OrderWalk<'_> {
         assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
         assert_eq!(sum.in_task, count(|view| view.task.is_some()));
         assert_eq!(sum.in_process, count(|view| view.order.step_running));
-        assert_eq!(sum.in_process, self.claimed.len() as u64);
+        assert_eq!(sum.in_process, self.running_steps.len() as u64);
         assert_eq!(sum.suspended, count(|view| view.order.suspended));
         assert_eq!(sum.setback, count(|view| view.retry_at.is_some()));
     }
@@ -263,10 +267,12 @@ impl OrderWalk<'_> {
         for chain in CHAIN_PATHS {
             self.fixture.set_chain_stopped(chain, false).await;
             for node in CHAIN_NODES {
-                self.fixture.set_node_action(&format!("{chain} {node}"), ChainNodeAction::Process).await;
+                self.fixture
+                    .set_chain_node_action(&format!("{chain} {node}"), ChainNodeAction::Process)
+                    .await;
             }
         }
-        for task in std::mem::take(&mut self.claimed).into_values() {
+        for task in std::mem::take(&mut self.running_steps).into_values() {
             self.fixture.succeed(&task).await;
         }
         for view in self.fixture.list_orders("/").await {
@@ -279,7 +285,7 @@ impl OrderWalk<'_> {
     }
 }
 
-fn observed_from_view(view: &OrderView) -> ObservedOrder {
+fn observed_order_from_view(view: &OrderView) -> ObservedOrder {
     let order = &view.order;
     ObservedOrder {
         node: order.node.to_string(),
@@ -293,8 +299,14 @@ async fn run_order_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, chain_registrations()[0].clone()).await;
     let (read_up_to, claimed, observed_orders) =
         (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
-    let mut walk =
-        OrderWalk { fixture, rng: Rng::new(seed), claimed, read_up_to, observed_orders, added_count: 0 };
+    let mut walk = OrderWalk {
+        fixture,
+        rng: Rng::new(seed),
+        running_steps: claimed,
+        last_read_event: read_up_to,
+        observed_orders,
+        last_order_number: 0,
+    };
     for number in 1..=STEP_COUNT {
         walk.take_step().await;
         walk.check_consistency().await;

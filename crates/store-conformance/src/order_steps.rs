@@ -2,7 +2,7 @@
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{AttemptResult, FinishedAttempt, StoreSignal, TaskFilter};
-use pointsman_core::task::{AttemptOutcome, TaskRejection};
+use pointsman_core::task::{AttemptOutcome, TaskCommandError};
 use pointsman_core::{Limits, RuleKind, TaskStatus};
 
 use crate::Harness;
@@ -29,16 +29,16 @@ pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
     let fixture = fixture_with_orders(harness, registration().route("record", &["index"]), 1).await;
     let task = fixture.claim_one().await;
     let (emits, logs) =
-        (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one line")]);
+        (vec![new_event("record").caused_by(&task)], vec![info_log_line(fixture.now, "one line")]);
     let finished = fixture
         .finish_attempt(FinishedAttempt {
             emitted_events: emits,
             log_lines: logs,
-            ..attempt_ending(&task, success())
+            ..finished_attempt(&task, success())
         })
         .await
         .expect("the fence is current");
-    assert_eq!(fixture.log_messages(&task.id).await, ["one line"]);
+    assert_eq!(fixture.read_log_messages(&task.id).await, ["one line"]);
     let emitted = expect_ok(fixture.store.read_event(finished.emitted[0].id).await)
         .expect("the event has not expired")
         .event;
@@ -64,7 +64,10 @@ pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.release_task(&fixture.claim_one().await).await;
     fixture
-        .finish_as(&fixture.claim_one().await, AttemptResult::Succeeded { result: Some(parse_json("7")) })
+        .finish_with_result(
+            &fixture.claim_one().await,
+            AttemptResult::Succeeded { result: Some(parse_json("7")) },
+        )
         .await;
     let seen = fixture.read_task(&task.id).await;
     let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.outcome).collect();
@@ -77,12 +80,12 @@ pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
     let (before, since) = (fixture.read_task(&task.id).await, fixture.journal_head().await);
-    assert_eq!(fixture.retry_task(&task.id).await, Err(TaskRejection::IsOrderStep));
+    assert_eq!(fixture.retry_task(&task.id).await, Err(TaskCommandError::IsOrderStep));
     assert_eq!((fixture.read_task(&task.id).await, fixture.journal_head().await), (before, since));
     fixture.resume_order("/x/y,1").await;
     assert_eq!(
         fixture.retry_task(&task.id).await,
-        Err(TaskRejection::IsOrderStep),
+        Err(TaskCommandError::IsOrderStep),
         "nor while the next step waits"
     );
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -130,8 +133,8 @@ pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
         fixture.schedule_ahead(2).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "first", None)).await);
         fixture.assert_nothing_claimable("its handler is held").await;
-        assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.paused);
-        expect_ok(fixture.store.lift_rule(kind, &rule_target("first"), None).await);
+        assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
+        expect_ok(fixture.store.lift_rule(kind, &rule_scope("first"), None).await);
         assert_eq!(fixture.claim(10).await.len(), 2);
     }
 }
@@ -140,27 +143,27 @@ pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
     let mut fixture = fixture_with_orders(harness, registration().route("record", &["first"]), 3).await;
     fixture.emit(new_event("record")).await;
     fixture.add_order(new_order("/x/y,later").planned_at(fixture.seconds_from_now(60))).await;
-    let at = |node| step_queue("/x/y", node);
-    let queue = fixture.read_queue_of_kind("first", at("a")).await;
+    let at = |node| step_queue_subject("/x/y", node);
+    let queue = fixture.read_queue_of_subject("first", at("a")).await;
     assert_eq!((queue.ready, queue.waiting, queue.running), (3, 1, 0));
     assert_eq!(fixture.read_queue("first").await.ready, 1, "events are counted apart");
     for task in fixture.claim_for_handlers(&["first"], 10).await {
-        if task.subject.event().is_none() && task.step().order != order_key("/x/y,1") {
+        if task.subject.event().is_none() && task.step_run().order != order_key("/x/y,1") {
             fixture.succeed(&task).await;
         }
     }
-    assert_eq!(fixture.read_queue_of_kind("first", at("a")).await.running, 1);
-    assert_eq!(fixture.read_queue_of_kind("second", at("b")).await.ready, 2);
+    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running, 1);
+    assert_eq!(fixture.read_queue_of_subject("second", at("b")).await.ready, 2);
     fixture.advance_clock(60);
     assert_eq!(fixture.claim_for_handlers(&["first"], 10).await.len(), 1);
-    assert_eq!(fixture.read_queue_of_kind("first", at("a")).await.running, 2);
+    assert_eq!(fixture.read_queue_of_subject("first", at("a")).await.running, 2);
 }
 
 pub async fn workers_can_pull_steps(harness: &dyn Harness) {
     let mut fixture = fixture_with_orders(harness, registration().pulled_by_workers("first"), 1).await;
     assert!(fixture.claim(10).await.is_empty());
     let task = fixture.fetch_one_as_worker("first").await;
-    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
+    assert_eq!(format_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
     assert!(fixture.read_order("/x/y,1").await.order.step_running);
     let since = fixture.journal_head().await;
     fixture.advance_clock(LEASE_SECS + 1);
@@ -172,14 +175,14 @@ pub async fn workers_can_pull_steps(harness: &dyn Harness) {
         "its lease ran out"
     );
     fixture.succeed(&fixture.fetch_one_as_worker("first").await).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &dyn Harness) {
     let mut fixture = fixture_with_orders(harness, registration(), 1).await;
     let whole = fixture.registration.clone();
-    let id = fixture.order_task_id("/x/y,1").await;
-    assert_eq!(fixture.undefine_handler("first").await, 1);
+    let id = fixture.read_order_task_id("/x/y,1").await;
+    assert_eq!(fixture.undefine_handler_and_rescue("first").await, 1);
     assert_eq!(
         fixture.read_order("/x/y,1").await.task.map(|(id, status, _)| (id, status)),
         Some((id.clone(), TaskStatus::Missing))

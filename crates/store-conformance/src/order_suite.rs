@@ -84,7 +84,7 @@ macro_rules! order_suite {
                 task_events_name_the_task_and_its_handler
                 order_events_are_published_whatever_the_handlers_observe
                 published_task_events_follow_the_registration
-                a_stale_ending_is_not_published
+                finishing_with_a_stale_fence_publishes_nothing
             }
             order_lists {
                 orders_are_listed_by_tenant
@@ -106,16 +106,16 @@ macro_rules! order_suite {
                 an_event_creates_an_order
                 an_event_can_create_tasks_and_an_order
                 parent_routes_create_orders
-                a_repeated_emission_creates_no_second_order
+                a_repeated_emit_creates_no_second_order
                 events_emitted_by_tasks_create_orders
                 an_append_can_claim_the_first_step
                 an_order_outlives_its_event
                 routes_to_chains_follow_their_registration
-                a_firing_creates_its_order
-                a_firing_without_an_order_id_gets_a_generated_one
-                a_resolved_time_creates_no_second_order
-                a_firing_for_an_unknown_chain_is_skipped
-                an_unfinished_order_causes_a_skip
+                a_fire_creates_its_order
+                a_fire_without_an_order_id_gets_a_generated_one
+                a_recorded_fire_creates_no_second_order
+                a_fire_for_an_unknown_chain_is_skipped
+                an_unfinished_order_of_the_last_fire_causes_a_skip
                 a_paused_schedule_creates_no_order
                 a_delayed_event_creates_a_planned_order
             }
@@ -204,7 +204,7 @@ macro_rules! order_suite {
                 a_halting_handler_does_not_block_other_orders
                 released_snoozed_and_crashed_steps_stay_at_their_chain_node
                 a_step_fails_after_three_crashes
-                an_ending_with_a_stale_fence_changes_no_order
+                finishing_with_a_stale_fence_changes_no_order
             }
             order_steps {
                 a_step_logs_and_emits_like_any_other_task

@@ -1,7 +1,7 @@
 //! Order ids are scoped to a tenant: one tenant's calls never affect the orders of another.
 
 use pointsman_core::fire::{FireOutcome, OverlapPolicy};
-use pointsman_core::store::{NewOrder, OrderCommand, OrderRefusal};
+use pointsman_core::store::{NewOrder, OrderCommand, OrderError};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -15,7 +15,7 @@ fn tenant_order(tenant: &str) -> NewOrder {
     new_order("/x/y,1").for_tenant(tenant).with_value(&format!("{tenant:?}"))
 }
 
-async fn tenant_order_value(fixture: &StoreFixture<'_>, tenant: &str) -> Option<String> {
+async fn read_tenant_order_value(fixture: &StoreFixture<'_>, tenant: &str) -> Option<String> {
     fixture.find_tenant_order(tenant, "/x/y,1").await.map(|view| view.order.value.as_str().to_owned())
 }
 
@@ -24,15 +24,15 @@ pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) 
     for tenant in ["shop", "default", "depot"] {
         fixture.add_order(tenant_order(tenant)).await;
     }
-    let exists = OrderRefusal::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
+    let exists = OrderError::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
     assert_eq!(fixture.try_add_order(tenant_order("shop")).await, Err(exists));
     let fixture = fixture.reopen().await;
     for tenant in ["shop", "default", "depot"] {
-        assert_eq!(tenant_order_value(&fixture, tenant).await, Some(format!("{tenant:?}")));
+        assert_eq!(read_tenant_order_value(&fixture, tenant).await, Some(format!("{tenant:?}")));
     }
-    assert_eq!(tenant_order_value(&fixture, "stranger").await, None);
+    assert_eq!(read_tenant_order_value(&fixture, "stranger").await, None);
     let mut ran: Vec<_> =
-        fixture.claim(10).await.iter().map(|task| task.step().value.as_str().to_owned()).collect();
+        fixture.claim(10).await.iter().map(|task| task.step_run().value.as_str().to_owned()).collect();
     ran.sort();
     assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each order has its own task");
 }
@@ -45,18 +45,18 @@ pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harnes
     assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Suspend).await, Ok(()));
     assert!(!fixture.read_order("/x/y,1").await.order.suspended);
     assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
-    assert_eq!(tenant_order_value(&fixture, "shop").await, None);
-    assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
-    let gone = Err(OrderRefusal::NoSuchOrder(order_key("/x/y,1")));
+    assert_eq!(read_tenant_order_value(&fixture, "shop").await, None);
+    assert_eq!(read_tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
+    let gone = Err(OrderError::NoSuchOrder(order_key("/x/y,1")));
     for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")] {
         assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", command).await, gone);
     }
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
 pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let exists = OrderRefusal::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
+    let exists = OrderError::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
     let twice = vec![tenant_order("shop"), tenant_order("default"), tenant_order("shop")];
     assert_eq!(fixture.try_add_orders(twice).await, Err((2, exists)));
     assert!(fixture.list_orders("/").await.is_empty());
@@ -87,13 +87,13 @@ pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness)
 
 pub async fn another_tenants_order_does_not_block_a_schedule(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     fixture.add_order(tenant_order("shop")).await;
-    let firing = FiringBuilder::adding_order(tenant_order("default"))
+    let firing = FireRequestBuilder::adding_order(tenant_order("default"))
         .with_overlap(OverlapPolicy::Skip)
         .build("nightly", fixture.now);
     assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
-    assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
-    assert_eq!(tenant_order_value(&fixture, "shop").await.as_deref(), Some("\"shop\""));
+    assert_eq!(read_tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
+    assert_eq!(read_tenant_order_value(&fixture, "shop").await.as_deref(), Some("\"shop\""));
 }

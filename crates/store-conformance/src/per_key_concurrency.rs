@@ -22,7 +22,7 @@ pub async fn running_tasks_of_an_object_never_exceed_the_per_key_limit(harness: 
         fixture.emit_many(5, new_event("record").with_key(key)).await;
     }
     fixture.emit_many(3, new_event("record")).await;
-    let claims = fixture.claim_outcome(100).await;
+    let claims = fixture.claim_with_result(100).await;
     let held = claims.tasks;
     assert_eq!(
         (count_tasks_of_object(&held, "a"), count_tasks_of_object(&held, "b"), held.len(), claims.has_more),
@@ -54,7 +54,7 @@ pub async fn all_tasks_of_limited_keys_run_eventually(harness: &dyn Harness) {
         }
     }
     ran.sort();
-    assert_eq!(ran, sequenced_ids(&events));
+    assert_eq!(ran, sequenced_event_ids(&events));
 }
 
 pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harness) {
@@ -62,7 +62,7 @@ pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harnes
     fixture.emit_many(500, new_event("record").with_key("a")).await;
     fixture.claim(1).await;
     fixture.emit_many(1, new_event("record").with_key("b")).await;
-    let claims = fixture.claim_outcome(1).await;
+    let claims = fixture.claim_with_result(1).await;
     assert_eq!((count_tasks_of_object(&claims.tasks, "b"), claims.has_more), (1, false));
 }
 
@@ -84,7 +84,7 @@ pub async fn delayed_tasks_use_no_per_key_slot(harness: &dyn Harness) {
             .await;
         for task in fixture.claim(10).await {
             match snooze {
-                true => drop(fixture.snooze(&task, RETRY_DELAY_SECS).await),
+                true => drop(fixture.snooze_task(&task, RETRY_DELAY_SECS).await),
                 false => drop(fixture.fail(&task).await),
             }
         }
@@ -164,9 +164,9 @@ pub async fn rules_and_the_per_key_limit_both_apply(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration(1)).await;
     fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.schedule_ahead(3).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     assert!(fixture.claim(10).await.is_empty());
-    fixture.resume("index").await;
+    fixture.lift_pause_rule("index").await;
     assert_eq!(fixture.claim(10).await.len(), 1);
     assert!(fixture.claim(10).await.is_empty());
 }
@@ -176,7 +176,7 @@ pub async fn adopted_tasks_respect_the_per_key_limit(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit_many(3, new_event("record").with_key("a")).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.register(registration(1)).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
     assert_eq!(fixture.claim(10).await.len(), 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_core::store::{ClaimRequest, Claimant, ClaimedTask, NewLogLine};
-use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{TaskStatus, Tenant};
 
 use crate::Harness;
@@ -32,9 +32,9 @@ fn handler_names_of(tasks: &[ClaimedTask]) -> Vec<&str> {
 pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record")).await;
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["index"], false));
-    let emissions = vec![emission([new_event("record")])];
+    let emissions = vec![emit_batch([new_event("record")])];
     let (_, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(
@@ -42,7 +42,7 @@ pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
         (vec!["index"], false),
         "nor by the claim of an append"
     );
-    let endings = vec![attempt_ending(&claims.tasks[0], success())];
+    let endings = vec![finished_attempt(&claims.tasks[0], success())];
     let (_, claims) =
         expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
     assert!(claims.tasks.is_empty() && !claims.has_more, "nor by the claim of a finish");
@@ -63,7 +63,7 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
         (vec!["remote"], false),
         "index is not pulled"
     );
-    let emissions = vec![emission([new_event("record")])];
+    let emissions = vec![emit_batch([new_event("record")])];
     let (_, claims) = expect_ok(fixture.store.append(emissions, Some(asked), fixture.now).await);
     assert_eq!(handler_names_of(&claims.tasks), ["remote"]);
     assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
@@ -84,10 +84,11 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         fixture.fetch_as_worker(&["remote"], 10).await.is_empty(),
         "the claimed task is not claimed again"
     );
-    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: info_line(fixture.now, "at it") }];
+    let lines =
+        vec![NewLogLine { task: task.seq, fence: task.fence, line: info_log_line(fixture.now, "at it") }];
     assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 1);
     assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
-    assert_eq!(fixture.log_messages(&task.id).await, ["at it"]);
+    assert_eq!(fixture.read_log_messages(&task.id).await, ["at it"]);
 }
 
 pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
@@ -146,28 +147,28 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
     let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    let gone = Err(TaskRejection::WrongState(TaskStatus::New));
+    let gone = Err(TaskCommandError::WrongState(TaskStatus::New));
     assert_eq!(fixture.renew_lease(&zombie, LEASE_SECS).await, gone);
-    assert_eq!(fixture.finish_attempt(attempt_ending(&zombie, success())).await.map(drop), gone);
+    assert_eq!(fixture.finish_attempt(finished_attempt(&zombie, success())).await.map(drop), gone);
     let owner = fixture.fetch_one_as_worker("remote").await;
     assert!(owner.fence > zombie.fence);
     let before = fixture.read_task(&owner.id).await;
-    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(TaskRejection::StaleFence));
+    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(TaskCommandError::StaleFence));
     assert_eq!(
-        fixture.finish_attempt(attempt_ending(&zombie, permanent_failure())).await.map(drop),
-        Err(TaskRejection::StaleFence)
+        fixture.finish_attempt(finished_attempt(&zombie, permanent_failure())).await.map(drop),
+        Err(TaskCommandError::StaleFence)
     );
     let lines = vec![NewLogLine {
         task: zombie.seq,
         fence: zombie.fence,
-        line: info_line(fixture.now, "still here"),
+        line: info_log_line(fixture.now, "still here"),
     }];
     assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 0);
     assert_eq!(fixture.read_task(&owner.id).await, before);
     assert_eq!(fixture.succeed(&owner).await.status, TaskStatus::Done);
     assert_eq!(
         fixture.renew_lease(&owner, LEASE_SECS).await,
-        Err(TaskRejection::WrongState(TaskStatus::Done))
+        Err(TaskCommandError::WrongState(TaskStatus::Done))
     );
 }
 
@@ -177,12 +178,12 @@ pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Har
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     assert_eq!(
         fixture.renew_lease(&task, LEASE_SECS).await,
-        Err(TaskRejection::WrongState(TaskStatus::Error))
+        Err(TaskCommandError::WrongState(TaskStatus::Error))
     );
     let never = expect_ok(
         fixture.store.renew_lease(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS)).await,
     );
-    assert_eq!(never, Err(TaskRejection::NoSuchTask));
+    assert_eq!(never, Err(TaskCommandError::NoSuchTask));
 }
 
 pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
@@ -257,14 +258,14 @@ pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     let (_, next) = expect_ok(
         fixture
             .store
-            .finish_attempts(vec![attempt_ending(&head[0], success())], Some(asked), fixture.now)
+            .finish_attempts(vec![finished_attempt(&head[0], success())], Some(asked), fixture.now)
             .await,
     );
     assert_eq!(event_ids_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
     fixture.succeed(&next.tasks[0]).await;
-    fixture.pause("remote").await;
+    fixture.set_pause_rule("remote").await;
     assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
-    fixture.resume("remote").await;
+    fixture.lift_pause_rule("remote").await;
     assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [events[2].id]);
 }
 
@@ -286,7 +287,7 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
     assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
     let again = fixture.fetch_as_worker(&["shop", "crm"], 1).await;
-    assert_eq!(pair_names_of(&again), ["crm/people"], "the more urgent one first");
+    assert_eq!(source_collection_names_of(&again), ["crm/people"], "the more urgent one first");
 }
 
 /// A handler can switch between workers and nodes; its waiting tasks switch with it.
@@ -318,7 +319,7 @@ pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     }
     assert_eq!(seen.len(), 100);
     seen.sort();
-    assert_ascending(&seen);
+    assert_strictly_ascending(&seen);
 }
 
 /// Each handler that a worker names is served, whatever other workers ask for.
@@ -359,7 +360,7 @@ pub async fn handler_weights_apply_to_worker_claims(harness: &dyn Harness) {
 }
 
 /// Tasks served to workers are not charged to the handler when nodes run it.
-pub async fn a_handler_switched_from_pull_keeps_no_fairness_debt(harness: &dyn Harness) {
+pub async fn worker_claims_do_not_count_against_a_handler_switched_to_push(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default().route("a", &["was-pulled"]).route("b", &["other"]);
     let mut fixture = StoreFixture::new(harness, registration.clone().pulled_by_workers("was-pulled")).await;
     for _ in 0..50 {

@@ -33,7 +33,7 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
     assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0], "the next one is the head now");
     let mut fixture = fixture.reopen().await;
     assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0], "also after a restart");
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     assert_eq!(at(&fixture).await, [0, 0, 0, 0, 0, 1]);
     fixture.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
     fixture.adopt_missing_tasks("index").await;
@@ -42,7 +42,7 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
     assert_eq!(at(&fixture).await, [0; 6]);
 }
 
-pub async fn gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
+pub async fn sync_gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
             .await;

@@ -9,7 +9,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// Sixty a minute: one a second, and a burst of six after a pause.
-const BURST: usize = 6;
+const BURST_SIZE: usize = 6;
 
 fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
@@ -21,17 +21,17 @@ fn registration() -> RegistrationBuilder {
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(20, new_event("record")).await;
-    let claims = fixture.claim_outcome(20).await;
+    let claims = fixture.claim_with_result(20).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_due),
-        (BURST, false, Some(fixture.seconds_from_now(1)))
+        (BURST_SIZE, false, Some(fixture.seconds_from_now(1)))
     );
     for task in &claims.tasks {
         fixture.succeed(task).await;
     }
     assert!(fixture.claim(20).await.is_empty(), "finishing does not count as a start");
     fixture.advance_clock(1);
-    let claims = fixture.claim_outcome(20).await;
+    let claims = fixture.claim_with_result(20).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(3);
     assert_eq!(fixture.claim(20).await.len(), 3);
@@ -45,7 +45,7 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let (mut pace, mut starts, beginning) = (LimiterState::default(), 0u64, fixture.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
-        let claims = fixture.claim_outcome(max).await;
+        let claims = fixture.claim_with_result(max).await;
         let allowed = match pace.admission(&limits, 0, fixture.now) {
             Admission::Admitted(left) => max.min(left as usize),
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
@@ -95,19 +95,19 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
     }
     assert_eq!(fixture.claim(4).await.len(), 4);
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
-    assert_eq!(fixture.claim(10).await.len(), BURST - 4);
+    assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
 }
 
 pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let emissions = vec![emission(vec![new_event("record"); 4])];
+    let emissions = vec![emit_batch(vec![new_event("record"); 4])];
     let (_, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 4);
     fixture.emit_many(10, new_event("record")).await;
     fixture.schedule_ahead(10).await;
-    assert_eq!(fixture.claim(10).await.len(), BURST - 4);
-    let endings = vec![attempt_ending(&claims.tasks[0], success())];
+    assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
+    let endings = vec![finished_attempt(&claims.tasks[0], success())];
     let (_, claims) =
         expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
@@ -119,12 +119,12 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
 pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(2, new_event("record")).await;
-    for _ in 0..BURST / 2 {
+    for _ in 0..BURST_SIZE / 2 {
         for task in fixture.claim(2).await {
             fixture.release_task(&task).await;
         }
     }
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -133,10 +133,10 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("note").due_at(fixture.seconds_from_now(60))).await;
-    assert_eq!(fixture.claim_outcome(20).await.next_due, Some(fixture.seconds_from_now(60)));
+    assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(60)));
     fixture.emit_many(20, new_event("record")).await;
     fixture.claim(20).await;
-    assert_eq!(fixture.claim_outcome(20).await.next_due, Some(fixture.seconds_from_now(1)));
+    assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(1)));
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
@@ -155,7 +155,7 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
     fixture.emit_many(20, new_event("record")).await;
     fixture.claim(20).await;
     let mut fixture = fixture.reopen().await;
-    let claims = fixture.claim_outcome(20).await;
+    let claims = fixture.claim_with_result(20).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(1);
     assert_eq!(fixture.claim(20).await.len(), 1);
@@ -167,7 +167,7 @@ pub async fn rate_limit_changes_with_the_registration(harness: &dyn Harness) {
     fixture.emit_many(100, new_event("record")).await;
     assert_eq!(fixture.claim(10).await.len(), 10);
     fixture.register(free.clone().rate_limit("index", "60/m")).await;
-    assert_eq!(fixture.claim(100).await.len(), BURST);
+    assert_eq!(fixture.claim(100).await.len(), BURST_SIZE);
     fixture.register(free.clone().limits("index", Limits::default())).await;
     assert_eq!(fixture.claim(100).await.len(), 84);
 }
@@ -190,7 +190,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
             fixture.succeed(task).await;
         }
     }
-    assert_eq!(starts, BURST);
+    assert_eq!(starts, BURST_SIZE);
     fixture.advance_clock(60);
     assert_eq!(fixture.claim(20).await.len(), 2);
 }

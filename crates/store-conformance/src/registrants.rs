@@ -6,7 +6,7 @@ use pointsman_core::store::{NodeCapabilities, NodeId, SequencedEvent};
 use crate::Harness;
 use crate::fixture::*;
 
-const HOUR: u64 = 3600;
+const HOUR_SECS: u64 = 3600;
 
 fn server_registration() -> RegistrationBuilder {
     RegistrationBuilder::single_handler().registrant("server")
@@ -20,12 +20,12 @@ fn app_registration() -> RegistrationBuilder {
 async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, server_registration()).await;
     announce_registrant(&fixture, fixture.node, "server").await;
-    register_additionally(&fixture, app_registration()).await;
+    register_second_registrant(&fixture, app_registration()).await;
     fixture
 }
 
 /// Registers another registration, beside the fixture's own.
-async fn register_additionally(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
+async fn register_second_registrant(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
     expect_ok(fixture.store.register(registration.build(), fixture.now).await);
 }
 
@@ -40,7 +40,7 @@ async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
     found
 }
 
-async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -> Vec<TaskStatus> {
+async fn read_task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -> Vec<TaskStatus> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
         found.push(fixture.task_status(task).await);
@@ -49,11 +49,11 @@ async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -
 }
 
 /// Lets hours pass; in each, these nodes send heartbeats and dead ones are rescued.
-async fn pass_hours(fixture: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
+async fn advance_hours_with_heartbeats(fixture: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
-        fixture.advance_clock(HOUR);
+        fixture.advance_clock(HOUR_SECS);
         for node in living {
-            expect_ok(fixture.store.heartbeat(*node, fixture.now).await);
+            expect_ok(fixture.store.record_heartbeat(*node, fixture.now).await);
         }
         fixture.rescue_tasks().await;
     }
@@ -74,16 +74,16 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
 pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let sequenced = fixture.emit(new_event("record")).await;
-    register_additionally(
+    register_second_registrant(
         &fixture,
         RegistrationBuilder::default().route("record", &["print"]).registrant("app"),
     )
     .await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     fixture.register(RegistrationBuilder::default().registrant("server")).await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::Missing, TaskStatus::Missing]);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::Missing, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
 
@@ -100,14 +100,14 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
     };
     let wide = limit(&fixture).await;
     let narrow = RegistrationBuilder::default().concurrency_limit("mail", 3).registrant("server");
-    register_additionally(&fixture, narrow.clone()).await;
+    register_second_registrant(&fixture, narrow.clone()).await;
     let limited = limit(&fixture).await;
     assert_ne!(limited, wide);
-    register_additionally(&fixture, app_registration()).await;
+    register_second_registrant(&fixture, app_registration()).await;
     assert_eq!(limit(&fixture).await, limited, "the same again is no change");
-    register_additionally(&fixture, app_registration().concurrency_limit("mail", 5)).await;
+    register_second_registrant(&fixture, app_registration().concurrency_limit("mail", 5)).await;
     assert!(![limited, wide].contains(&limit(&fixture).await));
-    register_additionally(&fixture, RegistrationBuilder::default().registrant("app")).await;
+    register_second_registrant(&fixture, RegistrationBuilder::default().registrant("app")).await;
     assert_eq!(limit(&fixture).await, limited, "the other one still has it");
 }
 
@@ -115,12 +115,12 @@ pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn 
     let mut fixture = fixture_with_two_registrants(harness).await;
     let server = fixture.node;
     let sequenced = fixture.emit(new_event("record")).await;
-    pass_hours(&mut fixture, 22, &[server]).await;
+    advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::New]);
-    pass_hours(&mut fixture, 5, &[server]).await;
+    assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::New]);
+    advance_hours_with_heartbeats(&mut fixture, 5, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["server"]);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
+    assert_eq!(read_task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1);
 }
 
@@ -128,15 +128,15 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
     let mut fixture = fixture_with_two_registrants(harness).await;
     let (server, node) = (fixture.node, expect_ok(fixture.store.join_node("app", fixture.now).await));
     announce_registrant(&fixture, node, "app").await;
-    pass_hours(&mut fixture, 40, &[server, node]).await;
+    advance_hours_with_heartbeats(&mut fixture, 40, &[server, node]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
-    pass_hours(&mut fixture, 22, &[server]).await;
+    advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
     assert_eq!(
         list_registrants(&fixture).await,
         ["app", "server"],
         "the day begins with its last sign of life"
     );
-    pass_hours(&mut fixture, 5, &[server]).await;
+    advance_hours_with_heartbeats(&mut fixture, 5, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["server"]);
 }
 
@@ -144,15 +144,15 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
 pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let server = fixture.node;
-    pass_hours(&mut fixture, 2, &[server]).await;
-    fixture.advance_clock(72 * HOUR);
+    advance_hours_with_heartbeats(&mut fixture, 2, &[server]).await;
+    fixture.advance_clock(72 * HOUR_SECS);
     let mut fixture = fixture.reopen().await;
     let server = fixture.node;
     announce_registrant(&fixture, server, "server").await;
     fixture.rescue_tasks().await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
-    pass_hours(&mut fixture, 20, &[server]).await;
+    advance_hours_with_heartbeats(&mut fixture, 20, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
-    pass_hours(&mut fixture, 6, &[server]).await;
+    advance_hours_with_heartbeats(&mut fixture, 6, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["server"]);
 }

@@ -9,11 +9,11 @@ use pointsman_core::{EventId, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration_without_newcomer() -> RegistrationBuilder {
+fn registration_without_new_handler() -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
 }
 
-fn registration_with_newcomer() -> RegistrationBuilder {
+fn registration_with_new_handler() -> RegistrationBuilder {
     RegistrationBuilder::single_handler().route("record", &["newcomer"])
 }
 
@@ -24,10 +24,10 @@ async fn list_handler_tasks(fixture: &StoreFixture<'_>, name: &str) -> Vec<point
     fixture.list_tasks(&filter).await
 }
 
-async fn run_newcomer_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
+async fn run_new_handler_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
     while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 1).await.pop() {
-        assert!(task.late, "{} is late", task.id);
+        assert!(task.out_of_order, "{} is late", task.id);
         fixture.succeed(&task).await;
         ran.push(task.event().id);
     }
@@ -35,7 +35,7 @@ async fn run_newcomer_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
 }
 
 pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut want = Vec::new();
     for (kind, of) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
@@ -48,12 +48,12 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
         }
     }
     fixture.run_all_ready().await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.advance_clock(100);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler is not enough");
-    let head = fixture.journal_extent().await;
+    let head = fixture.read_journal_range().await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(fixture.journal_extent().await, head, "no event is journaled again");
+    assert_eq!(fixture.read_journal_range().await, head, "no event is journaled again");
     let mut made = list_handler_tasks(&fixture, "newcomer").await;
     made.reverse();
     for (task, (event, kind, tenant)) in made.iter().zip(&want) {
@@ -63,60 +63,60 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     }
     assert_eq!(made.len(), 2);
     assert_eq!(list_handler_tasks(&fixture, "index").await.len(), 2, "nobody else gets anything");
-    let mut ran = run_newcomer_tasks(&fixture).await;
+    let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
     assert_eq!(ran, want.iter().map(|(event, ..)| *event).collect::<Vec<_>>());
 }
 
 pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit_many(5, new_event("record")).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 5);
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "while they wait");
-    run_newcomer_tasks(&fixture).await;
+    run_new_handler_tasks(&fixture).await;
     let mut fixture = fixture.reopen().await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when they have run");
     assert_eq!(list_handler_tasks(&fixture, "newcomer").await.len(), 5);
-    fixture.register(registration_without_newcomer()).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_without_new_handler()).await;
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
 }
 
 pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let missed = fixture.emit_many(3, new_event("record")).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     let sent = fixture.emit_many(3, new_event("record")).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
         list_handler_tasks(&fixture, "newcomer").await.iter().filter_map(|task| task.event).collect();
     events.sort();
-    assert_eq!(events, sequenced_ids(&[missed, sent].concat()), "each once");
+    assert_eq!(events, sequenced_event_ids(&[missed, sent].concat()), "each once");
 }
 
 pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_with_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_with_new_handler()).await;
     fixture.emit_many(2, new_event("record")).await;
     fixture.run_all_ready().await;
-    fixture.register(registration_without_newcomer()).await;
+    fixture.register(registration_without_new_handler()).await;
     let missed = fixture.emit_many(2, new_event("record")).await;
     fixture.run_all_ready().await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.emit_many(2, new_event("record")).await;
     fixture.run_all_ready().await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&missed));
+    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&missed));
 }
 
 /// Long replays run in batches. Events emitted in between are sent as usual.
 pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
-        events.extend(sequenced_ids(&fixture.emit_many(500, new_event("record")).await));
+        events.extend(sequenced_event_ids(&fixture.emit_many(500, new_event("record")).await));
     }
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     let mut made = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
@@ -140,28 +140,28 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
 }
 
 pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let events = fixture.emit_many(6, new_event("record")).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("newcomer", events[4].id).await, 2);
-    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&events[4..]));
-    assert_eq!(fixture.replay_events("newcomer", fixture.journal_extent().await.head).await, 0);
+    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[4..]));
+    assert_eq!(fixture.replay_events("newcomer", fixture.read_journal_range().await.head).await, 0);
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
-    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&events[..4]));
+    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[..4]));
 }
 
 pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut events = Vec::new();
     for n in 0..9 {
         events.push(fixture.emit(new_event("record").with_key(["a", "b", "c"][n % 3])).await);
     }
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.replay_events("newcomer", EventId::ZERO).await;
     for round in events.chunks(3) {
         let mut heads = fixture.claim_for_handlers(&["newcomer"], 100).await;
         heads.sort_by_key(|task| task.event().id);
-        assert_eq!(event_ids_of(&heads), sequenced_ids(round), "one of each object at a time");
+        assert_eq!(event_ids_of(&heads), sequenced_event_ids(round), "one of each object at a time");
         for task in &heads {
             fixture.succeed(task).await;
         }
@@ -169,47 +169,47 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
 }
 
 pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let old = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     let new = fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.replay_events("newcomer", EventId::ZERO).await;
     let mut ran = Vec::new();
     while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 10).await.pop() {
-        ran.push((task.event().id, task.late));
+        ran.push((task.event().id, task.out_of_order));
         fixture.succeed(&task).await;
     }
     assert_eq!(ran, [(new[0].id, false), (new[1].id, false), (old[0].id, true), (old[1].id, true)]);
 }
 
 pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit_many(3, new_event("record").with_priority(9000)).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.replay_events("newcomer", EventId::ZERO).await;
     fixture.advance_clock(1);
     let prompt = fixture.emit(new_event("record").with_priority(2)).await;
     let first = fixture.claim_one_for_handler("newcomer").await;
-    assert_eq!((first.event().id, first.late), (prompt.id, false));
+    assert_eq!((first.event().id, first.out_of_order), (prompt.id, false));
 }
 
 pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit_many(5, new_event("record")).await;
     fixture.run_all_ready().await;
     fixture.advance_clock(1000);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
     let young = fixture.emit_many(2, new_event("record")).await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&young));
+    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&young));
 }
 
 pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit(new_event("record").with_value("\"kept\"")).await;
     fixture.run_all_ready().await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.replay_events("newcomer", EventId::ZERO).await;
     fixture.advance_clock(1000);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
@@ -220,18 +220,18 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
 }
 
 pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.run_all_ready().await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     fixture.replay_events("newcomer", EventId::ZERO).await;
     let task = fixture.claim_one().await;
     fixture.fail(&task).await;
     assert!(fixture.claim(10).await.is_empty(), "its lane waits for it");
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert_eq!(fixture.claim_one().await.id, task.id);
-    assert_eq!(fixture.undefine_handler("newcomer").await, 1);
-    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.undefine_handler_and_rescue("newcomer").await, 1);
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("newcomer").await, 1);
 }
 
@@ -239,7 +239,7 @@ pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
 pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(
         harness,
-        registration_without_newcomer().route("note", &["notify"]).collection("shop/orders", 1),
+        registration_without_new_handler().route("note", &["notify"]).collection("shop/orders", 1),
     )
     .await;
     fixture.emit_many(3, new_event("record")).await;
@@ -251,23 +251,23 @@ pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harn
 
 /// A synchronous handler's replay blocks no task: the other tasks of the event do not wait for it.
 pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let events = fixture.emit_many(2, new_event("record")).await;
-    fixture.register(registration_without_newcomer().route("record", &["newcomer!"])).await;
+    fixture.register(registration_without_new_handler().route("record", &["newcomer!"])).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
     let mut waiting = fixture.claim_for_handlers(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
-    assert_eq!(event_ids_of(&waiting), sequenced_ids(&events), "what waited does not wait for it");
-    let mut ran = run_newcomer_tasks(&fixture).await;
+    assert_eq!(event_ids_of(&waiting), sequenced_event_ids(&events), "what waited does not wait for it");
+    let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
-    assert_eq!(ran, sequenced_ids(&events));
+    assert_eq!(ran, sequenced_event_ids(&events));
 }
 
 pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let old = fixture.emit(new_event("record")).await;
     fixture.run_all_ready().await;
-    fixture.register(registration_with_newcomer()).await;
+    fixture.register(registration_with_new_handler()).await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 1);
     let filter =
         TaskFilter { event: Some(old.id), handler: Some(handler_name("newcomer")), ..TaskFilter::default() };

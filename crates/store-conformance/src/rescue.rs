@@ -2,7 +2,7 @@
 
 use pointsman_core::TaskStatus;
 use pointsman_core::store::{AttemptResult, ClaimRequest, Claimant};
-use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskCommandError};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -12,7 +12,7 @@ async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
     fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
 }
 
-pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
+pub async fn every_process_start_joins_a_new_node(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut nodes = vec![fixture.node];
     for _ in 0..3 {
@@ -21,7 +21,7 @@ pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
     let fixture = fixture.reopen().await;
     nodes.push(fixture.node);
     nodes.sort();
-    assert_ascending(&nodes);
+    assert_strictly_ascending(&nodes);
 }
 
 pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
@@ -35,18 +35,18 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(zombie.id.clone(), TaskStatus::New)]);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
     assert_eq!(
-        fixture.finish_attempt(attempt_ending(&zombie, success())).await,
-        Err(TaskRejection::WrongState(TaskStatus::New))
+        fixture.finish_attempt(finished_attempt(&zombie, success())).await,
+        Err(TaskCommandError::WrongState(TaskStatus::New))
     );
     let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.attempt, again.retries), (&zombie.id, 2, 0), "a crash is no retry");
     assert!(again.fence > zombie.fence);
     assert_eq!(
-        fixture.finish_attempt(attempt_ending(&zombie, success())).await,
-        Err(TaskRejection::StaleFence)
+        fixture.finish_attempt(finished_attempt(&zombie, success())).await,
+        Err(TaskCommandError::StaleFence)
     );
     fixture.succeed(&again).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
     let ends: Vec<_> =
         fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
@@ -116,7 +116,7 @@ pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     fixture.advance_clock(LEASE_SECS + 1);
     join_replacement_node(&mut fixture).await;
     fixture.rescue_tasks().await;
-    assert!(!expect_ok(fixture.store.heartbeat(dead, fixture.now).await));
+    assert!(!expect_ok(fixture.store.record_heartbeat(dead, fixture.now).await));
     // No rescue would free its tasks any more, so it gets none.
     fixture.emit(new_event("record")).await;
     let asked = ClaimRequest { claimant: Claimant::Node(dead), ..fixture.claim_request(8) };
@@ -124,7 +124,7 @@ pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     assert_eq!(fixture.claim(8).await.len(), 1);
     assert!(fixture.heartbeat().await);
     assert!(
-        !expect_ok(fixture.store.heartbeat(fixture.node + 1000, fixture.now).await),
+        !expect_ok(fixture.store.record_heartbeat(fixture.node + 1000, fixture.now).await),
         "nor does one live that never was"
     );
 }
@@ -151,10 +151,10 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record")).await;
     let tasks = fixture.claim(2).await;
-    fixture.finish_as(&tasks[0], AttemptResult::Released).await;
+    fixture.finish_with_result(&tasks[0], AttemptResult::Released).await;
     let left = fixture.node;
-    expect_ok(fixture.store.leave_node(left, fixture.now).await);
-    assert!(!expect_ok(fixture.store.heartbeat(left, fixture.now).await));
+    expect_ok(fixture.store.remove_node(left, fixture.now).await);
+    assert!(!expect_ok(fixture.store.record_heartbeat(left, fixture.now).await));
     join_replacement_node(&mut fixture).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.heartbeat().await;
@@ -168,14 +168,14 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
 pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (evicted, left) = (fixture.node, expect_ok(fixture.store.join_node("left", fixture.now).await));
-    expect_ok(fixture.store.leave_node(left, fixture.now).await);
+    expect_ok(fixture.store.remove_node(left, fixture.now).await);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let events = fixture.emit_many(2, new_event("record")).await;
     for node in [evicted, left] {
         fixture.node = node;
         fixture.claim(1).await;
-        let emissions = vec![emission([new_event("note")])];
+        let emissions = vec![emit_batch([new_event("note")])];
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(1)), fixture.now).await);
     }
     join_replacement_node(&mut fixture).await;
@@ -184,7 +184,7 @@ pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harne
     fixture.rescue_tasks().await;
     let mut claimed = event_ids_of(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, sequenced_ids(&events));
+    assert_eq!(claimed, sequenced_event_ids(&events));
 }
 
 /// Scheduled tasks belong to no node: when one dies, others claim them.
@@ -198,7 +198,7 @@ pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-pub async fn repeated_crashes_halt_a_halting_lane(harness: &dyn Harness) {
+pub async fn repeated_crashes_halt_the_lane_of_a_halting_handler(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;

@@ -20,19 +20,19 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
         let before = (
             fixture.read_all_events().await,
             fixture.list_tasks(&TaskFilter::default()).await,
-            fixture.journal_extent().await,
+            fixture.read_journal_range().await,
         );
         fixture = fixture.reopen().await;
         let after = (
             fixture.read_all_events().await,
             fixture.list_tasks(&TaskFilter::default()).await,
-            fixture.journal_extent().await,
+            fixture.read_journal_range().await,
         );
         assert_eq!(before, after);
         fixture.advance_clock(1);
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, sequenced_ids(&acknowledged));
+    assert_eq!(read, sequenced_event_ids(&acknowledged));
     assert_eq!(fixture.run_all_ready().await.len(), 100);
 }
 
@@ -79,7 +79,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
             .await;
     }
     fixture.advance_clock(20);
-    fixture.undefine_handler("gone").await;
+    fixture.undefine_handler_and_rescue("gone").await;
     for (n, task) in fixture.claim(6).await.iter().enumerate() {
         match n % 3 {
             0 => drop(fixture.succeed(task).await),

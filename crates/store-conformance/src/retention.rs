@@ -2,17 +2,17 @@
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{FinishedAttempt, TaskFilter, TaskPage};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
 
-const DAY: u64 = 86_400;
+const DAY_SECS: u64 = 86_400;
 
 /// Keeps data younger than a day.
 const KEEP_ONE_DAY: Retention =
-    Retention { max_count: 1_000_000_000, max_age: std::time::Duration::from_secs(DAY) };
+    Retention { max_count: 1_000_000_000, max_age: std::time::Duration::from_secs(DAY_SECS) };
 
 /// Keeps nothing older than a second.
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
@@ -22,14 +22,14 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(har
     let count = Retention::MIN_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
-        ids.extend(sequenced_ids(&fixture.emit_many(1000, new_event("note").with_key("a")).await));
+        ids.extend(sequenced_event_ids(&fixture.emit_many(1000, new_event("note").with_key("a")).await));
     }
     let pruned = fixture.prune(Retention { max_count: count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let kept: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
     assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
     assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
-    let extent = fixture.journal_extent().await;
+    let extent = fixture.read_journal_range().await;
     assert_eq!(extent.expired_up_to, ids[ids.len() - kept.len() - 1]);
     assert_eq!(extent.head, ids[ids.len() - 1]);
     assert!(extent.is_torn(EventId::ZERO));
@@ -39,7 +39,7 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(har
 pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let old = fixture.emit_many(100, new_event("note")).await;
-    fixture.advance_clock(DAY - 60);
+    fixture.advance_clock(DAY_SECS - 60);
     assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 0);
     for _ in 0..30 {
         fixture.rescue_tasks().await;
@@ -48,8 +48,8 @@ pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     fixture.advance_clock(120);
     assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 100);
     let kept: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(kept, sequenced_ids(&young));
-    let extent = fixture.journal_extent().await;
+    assert_eq!(kept, sequenced_event_ids(&young));
+    let extent = fixture.read_journal_range().await;
     assert_eq!(extent.expired_up_to, old[99].id);
     assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
     assert!(expect_ok(fixture.store.read_event(old[0].id).await).is_none());
@@ -59,10 +59,10 @@ pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(20, new_event("record")).await;
     fixture.run_all_ready().await;
-    let before = fixture.journal_extent().await;
+    let before = fixture.read_journal_range().await;
     let pruned = fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert_eq!((pruned.events, pruned.tasks), (0, 0));
-    assert_eq!(fixture.journal_extent().await, before);
+    assert_eq!(fixture.read_journal_range().await, before);
 }
 
 /// Observers no longer see the event; its handler still gets it completely.
@@ -70,24 +70,24 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
     let delayed =
-        new_event("record").with_key("a").with_value(value).due_at(fixture.seconds_from_now(10 * DAY));
+        new_event("record").with_key("a").with_value(value).due_at(fixture.seconds_from_now(10 * DAY_SECS));
     let delayed = fixture.emit(delayed).await;
     fixture.emit(new_event("record").with_key("b").with_value(value)).await;
     let running = fixture.claim_one().await;
-    fixture.advance_clock(9 * DAY);
+    fixture.advance_clock(9 * DAY_SECS);
     fixture.heartbeat().await;
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
-    assert_eq!(fixture.journal_extent().await.expired_up_to, running.event().id);
+    assert_eq!(fixture.read_journal_range().await.expired_up_to, running.event().id);
     assert!(fixture.read_all_events().await.is_empty());
     let mut fixture = fixture.reopen().await;
     assert_eq!(
         fixture
-            .finish_attempt(attempt_ending(&running, retryable_failure()))
+            .finish_attempt(finished_attempt(&running, retryable_failure()))
             .await
             .map(|finished| finished.status),
         Ok(TaskStatus::New)
     );
-    fixture.advance_clock(DAY);
+    fixture.advance_clock(DAY_SECS);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     let claimed = fixture.claim(10).await;
     assert_eq!(claimed.len(), 2);
@@ -96,7 +96,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
         fixture.succeed(task).await;
     }
     assert_eq!(fixture.task_status(&delayed.tasks[0]).await, TaskStatus::Done);
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then the task expires, too");
 }
@@ -104,7 +104,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = fixture.emit_many(3, new_event("note").with_key("a")).await[2].id;
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
     let view = expect_ok(fixture.store.read_object(&tenant("default"), &object_key("a"), 10).await)
@@ -116,11 +116,11 @@ pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
 pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = fixture.emit_many(3, new_event("note")).await[2].id;
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     fixture.now = START_TIME;
     let fixture = fixture.reopen().await;
-    let extent = fixture.journal_extent().await;
+    let extent = fixture.read_journal_range().await;
     assert_eq!((extent.expired_up_to, extent.head), (last, last));
     assert!(!extent.is_torn(last), "a reader at the head has missed nothing");
     assert!(fixture.emit(new_event("note")).await.id > last);
@@ -132,7 +132,7 @@ pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
     let sequenced = fixture.emit(new_event("record.published").with_key("a").with_priority(5)).await;
     fixture.run_all_ready().await;
     let before = fixture.read_task(&sequenced.tasks[0]).await;
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
     assert_eq!(fixture.read_task(&sequenced.tasks[0]).await, before);
     let filter = TaskFilter { key: Some(object_key("a")), ..TaskFilter::default() };
@@ -161,12 +161,12 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit(new_event("record")).await.tasks.remove(0);
     let task = fixture.claim_one().await;
-    let logs = vec![info_line(fixture.now, "said once")];
+    let logs = vec![info_log_line(fixture.now, "said once")];
     fixture
-        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, success()) })
         .await
         .expect("the fence is current");
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     let young = fixture.emit(new_event("record")).await.tasks.remove(0);
     fixture.run_all_ready().await;
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 1);
@@ -179,13 +179,13 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
 pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let right = fixture.now;
-    fixture.advance_clock(3650 * DAY);
+    fixture.advance_clock(3650 * DAY_SECS);
     fixture.emit(new_event("record")).await;
     fixture.run_all_ready().await;
     fixture.now = right;
     fixture.emit_many(10, new_event("record")).await;
     fixture.run_all_ready().await;
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
 }
 
@@ -193,13 +193,13 @@ pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Har
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let tasks = fixture.emit_many(10, new_event("record")).await;
     for task in fixture.claim(10).await {
-        let logs = vec![info_line(fixture.now, "said often"); 10_000];
+        let logs = vec![info_log_line(fixture.now, "said often"); 10_000];
         fixture
-            .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, success()) })
+            .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, success()) })
             .await
             .expect("the fence is current");
     }
-    fixture.advance_clock(2 * DAY);
+    fixture.advance_clock(2 * DAY_SECS);
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
     for sequenced in tasks {
         assert!(expect_ok(fixture.store.read_logs(&sequenced.tasks[0], 0, 1).await).is_none());
@@ -218,7 +218,7 @@ pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
     let running = fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     let waiting = fixture.emit(new_event("record")).await;
-    fixture.advance_clock(100 * DAY);
+    fixture.advance_clock(100 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let want = [TaskStatus::Error, TaskStatus::New, TaskStatus::Locked, TaskStatus::New];
     for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
@@ -249,7 +249,7 @@ pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Har
     let before = fixture.read_task(&parked.tasks[0]).await;
     fixture.advance_clock(100);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
-    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(TaskRejection::EventExpired));
+    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(TaskCommandError::EventExpired));
     assert_eq!(fixture.read_task(&parked.tasks[0]).await, before);
     assert!(fixture.claim(10).await.is_empty());
 }

@@ -7,7 +7,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// The handlers of an event's tasks, in the order of the receipt.
-async fn task_handlers(fixture: &StoreFixture<'_>, event: &SequencedEvent) -> Vec<String> {
+async fn read_task_handlers(fixture: &StoreFixture<'_>, event: &SequencedEvent) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
         let task = fixture.read_task(id).await;
@@ -33,7 +33,7 @@ pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: 
         ("records.published", vec![]),
     ] {
         let sequenced = fixture.emit(new_event(kind)).await;
-        assert_eq!(task_handlers(&fixture, &sequenced).await, want, "{kind}");
+        assert_eq!(read_task_handlers(&fixture, &sequenced).await, want, "{kind}");
     }
 }
 
@@ -42,17 +42,17 @@ pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
         RegistrationBuilder::default().route("a", &["one"]).route("a.b", &["two!", "three", "four!"]);
     let fixture = StoreFixture::new(harness, registration).await;
     let sequenced = fixture.emit(new_event("a.b")).await;
-    assert_eq!(task_handlers(&fixture, &sequenced).await, ["two", "four", "one", "three"]);
+    assert_eq!(read_task_handlers(&fixture, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
 pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default().route("a", &["x", "y"]).route("a.b", &["x", "z", "x"]);
     let fixture = StoreFixture::new(harness, registration).await;
     let sequenced = fixture.emit(new_event("a.b")).await;
-    assert_eq!(task_handlers(&fixture, &sequenced).await, ["x", "y", "z"]);
+    assert_eq!(read_task_handlers(&fixture, &sequenced).await, ["x", "y", "z"]);
 }
 
-pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
+pub async fn a_task_id_contains_its_handler_and_event_type(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let sequenced =
         fixture.emit(new_event("record.published").with_key("a").for_tenant("shop").with_priority(7)).await;
@@ -69,7 +69,7 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
         assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
         seen.push(task.seq);
     }
-    assert_ascending(&seen);
+    assert_strictly_ascending(&seen);
 }
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
@@ -77,8 +77,11 @@ pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) 
     let before = fixture.emit(new_event("record.published").with_key("a")).await;
     fixture.register(registration().route("record.published", &["late-comer"])).await;
     let after = fixture.emit(new_event("record.published").with_key("a")).await;
-    assert_eq!(task_handlers(&fixture, &before).await, ["audit", "count", "index", "notify"]);
-    assert_eq!(task_handlers(&fixture, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
+    assert_eq!(read_task_handlers(&fixture, &before).await, ["audit", "count", "index", "notify"]);
+    assert_eq!(
+        read_task_handlers(&fixture, &after).await,
+        ["audit", "count", "index", "notify", "late-comer"]
+    );
     let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 9);
     assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
@@ -91,7 +94,7 @@ pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     let old = fixture.emit(new_event("record").with_key("a")).await;
     fixture.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
     assert!(fixture.emit(new_event("record").with_key("a")).await.tasks.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [old.id]);
     assert_eq!(fixture.task_status(&old.tasks[0]).await, TaskStatus::Done);
 }
@@ -119,7 +122,7 @@ pub async fn routes_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let fixture = fixture.reopen().await;
     let sequenced = fixture.emit(new_event("record.published")).await;
-    assert_eq!(task_handlers(&fixture, &sequenced).await, ["audit", "count", "index", "notify"]);
+    assert_eq!(read_task_handlers(&fixture, &sequenced).await, ["audit", "count", "index", "notify"]);
 }
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {

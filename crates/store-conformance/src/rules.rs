@@ -14,7 +14,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         fixture.emit_many(2, new_event("record")).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
         fixture.emit(new_event("record")).await;
-        let claims = fixture.claim_outcome(10).await;
+        let claims = fixture.claim_with_result(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.has_more, "blocked tasks are not ready");
@@ -23,7 +23,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         let (_, claims) = expect_ok(
             fixture
                 .store
-                .append(vec![emission([new_event("record")])], Some(fixture.claim_request(10)), fixture.now)
+                .append(vec![emit_batch([new_event("record")])], Some(fixture.claim_request(10)), fixture.now)
                 .await,
         );
         assert_eq!(claims.tasks.len(), 1, "nor by the claim of an append");
@@ -36,7 +36,7 @@ pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
             .await;
     fixture.emit_many(3, new_event("record")).await;
     assert_eq!(fixture.schedule_ahead(6).await, 6);
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     let found = fixture.list_tasks(&TaskFilter::default()).await;
     for task in found {
         let held = task.handler == handler_name("index");
@@ -51,30 +51,30 @@ pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness)
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     assert_eq!(fixture.fail(&head).await.status, TaskStatus::New);
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert!(fixture.claim(10).await.is_empty());
-    assert!(fixture.resume("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
+    assert!(fixture.lift_pause_rule("index").await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
 }
 
 pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.schedule_ahead(5).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     fixture.advance_clock(60);
     events.extend(fixture.emit_many(3, new_event("record").with_key("a")).await);
     assert!(fixture.claim(10).await.is_empty());
-    assert!(fixture.resume("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
+    assert!(fixture.lift_pause_rule("index").await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
-    let index = rule_target("index");
+    let index = rule_scope("index");
     for kind in RuleKind::ALL {
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
     }
@@ -95,10 +95,10 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
     let claimed = fixture.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
     // A rule for all tenants is independent: lifting it keeps the tenant's rule.
-    fixture.pause("index").await;
-    assert!(fixture.resume("index").await);
+    fixture.set_pause_rule("index").await;
+    assert!(fixture.lift_pause_rule("index").await);
     assert!(fixture.claim(10).await.is_empty());
-    let (index, shop) = (rule_target("index"), tenant("shop"));
+    let (index, shop) = (rule_scope("index"), tenant("shop"));
     assert!(!expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
     assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, Some(&shop)).await));
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -106,13 +106,13 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
 
 pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     for name in ["default", "shop"] {
         fixture.emit(new_event("record").for_tenant(name)).await;
     }
     assert!(fixture.claim(10).await.is_empty());
     assert!(expect_ok(fixture.store.list_queues(None).await).iter().all(|queue| queue.paused));
-    assert!(fixture.resume("index").await);
+    assert!(fixture.lift_pause_rule("index").await);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
@@ -126,13 +126,13 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
     fixture.emit(new_event("record")).await;
     assert!(fixture.claim(10).await.is_empty());
     assert!(expect_ok(
-        fixture.store.lift_rule(RuleKind::Block, &rule_target("index"), Some(&tenant("default"))).await
+        fixture.store.lift_rule(RuleKind::Block, &rule_scope("index"), Some(&tenant("default"))).await
     ));
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
 /// A handler, a collection and a schedule may share a name; each rule applies to its own target only.
-pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
+pub async fn rules_of_every_scope_kind_are_listed(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
     let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
@@ -146,20 +146,20 @@ pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
     assert_eq!(standing.len(), 4);
     assert!(rules.iter().all(|rule| standing.contains(rule)));
     for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
-        assert!(fixture.resume(name).await && !fixture.resume(name).await);
+        assert!(fixture.lift_pause_rule(name).await && !fixture.lift_pause_rule(name).await);
         assert_eq!(expect_ok(fixture.store.list_rules().await).len(), left);
     }
 }
 
 pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     fixture.advance_clock(10);
     let mut again = fixture.new_rule(RuleKind::Pause, "index", None);
     again.reason = "still at it".into();
     expect_ok(fixture.store.set_rule(again.clone()).await);
     assert_eq!(expect_ok(fixture.store.list_rules().await), [again]);
-    assert!(fixture.resume("index").await);
+    assert!(fixture.lift_pause_rule("index").await);
     assert!(expect_ok(fixture.store.list_rules().await).is_empty());
 }
 
@@ -167,11 +167,11 @@ pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harnes
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     fixture.succeed(&head).await;
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty());
-    fixture.resume("index").await;
+    fixture.lift_pause_rule("index").await;
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[2].id]);
 }

@@ -2,7 +2,7 @@
 
 use pointsman_core::fire::{FireOutcome, OverlapPolicy, SkipReason};
 use pointsman_core::store::TaskFilter;
-use pointsman_core::task::{ErrorReason, TaskRejection};
+use pointsman_core::task::{ErrorReason, TaskCommandError};
 use pointsman_core::{TaskStatus, Timestamp};
 
 use crate::Harness;
@@ -13,12 +13,12 @@ const SKIPPED_BY_OVERLAP: FireOutcome = FireOutcome::Skipped(SkipReason::Overlap
 /// A fixture with one schedule that has fired once, and the next planned time.
 async fn fixture_with_one_fire<'h>(
     harness: &'h dyn Harness,
-    what: &FiringBuilder,
+    what: &FireRequestBuilder,
 ) -> (StoreFixture<'h>, Timestamp) {
     let registration =
         RegistrationBuilder::default().route("record", &["index", "notify"]).collection("shop/orders", 100);
     let mut fixture = StoreFixture::new(harness, registration).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", fixture.now)).await;
     assert_eq!(fire.outcome, FireOutcome::Fired, "nothing was in its way");
@@ -27,16 +27,16 @@ async fn fixture_with_one_fire<'h>(
     (fixture, next)
 }
 
-fn event_firing(overlap: OverlapPolicy) -> FiringBuilder {
-    FiringBuilder::emitting(new_event("record")).with_overlap(overlap)
+fn event_fire_builder(overlap: OverlapPolicy) -> FireRequestBuilder {
+    FireRequestBuilder::emitting_event(new_event("record")).with_overlap(overlap)
 }
 
-fn run_firing(overlap: OverlapPolicy) -> FiringBuilder {
-    FiringBuilder::starting_run("shop/orders").with_overlap(overlap)
+fn run_fire_builder(overlap: OverlapPolicy) -> FireRequestBuilder {
+    FireRequestBuilder::running_collection("shop/orders").with_overlap(overlap)
 }
 
 pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harness) {
-    let what = event_firing(OverlapPolicy::Skip);
+    let what = event_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun: Vec<_> =
         fixture.list_tasks(&TaskFilter::default()).await.into_iter().map(|task| task.id).collect();
@@ -68,7 +68,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
 }
 
 pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) {
-    let what = event_firing(OverlapPolicy::Queue);
+    let what = event_fire_builder(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
     assert_eq!((fire.outcome, written), (FireOutcome::Fired, true));
@@ -76,7 +76,7 @@ pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) 
 }
 
 pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
-    let what = event_firing(OverlapPolicy::Cancel);
+    let what = event_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let old = fixture.list_tasks(&TaskFilter::default()).await;
     let running = fixture.claim_one().await;
@@ -87,15 +87,15 @@ pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
         assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Canceled), "{}", task.id);
         assert_eq!(task.error.as_deref(), Some("the schedule nightly fired again"));
     }
-    let answer = fixture.finish_attempt(attempt_ending(&running, success())).await.map(drop);
-    assert_eq!(answer, Err(TaskRejection::WrongState(TaskStatus::Error)), "its attempt is fenced off");
+    let answer = fixture.finish_attempt(finished_attempt(&running, success())).await.map(drop);
+    assert_eq!(answer, Err(TaskCommandError::WrongState(TaskStatus::Error)), "its attempt is fenced off");
     let ran = fixture.run_all_ready().await;
     assert!(ran.iter().all(|task| Some(task.event().id) == fire.event));
     assert_eq!(ran.len(), 2);
 }
 
 pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
-    let what = event_firing(OverlapPolicy::Cancel);
+    let what = event_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let ran = fixture.run_all_ready().await;
     assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, FireOutcome::Fired);
@@ -107,12 +107,12 @@ pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
 /// Only tasks that this schedule created count.
 pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harness) {
     for overlap in [OverlapPolicy::Skip, OverlapPolicy::Cancel] {
-        let what = event_firing(overlap);
+        let what = event_fire_builder(overlap);
         let (fixture, next) = fixture_with_one_fire(harness, &what).await;
         fixture.run_all_ready().await;
         let foreign = fixture.emit(new_event("record")).await;
         let plans = ["nightly", "hourly"].map(|name| schedule_definition(name, "daily"));
-        fixture.plan_schedules(&plans).await;
+        fixture.register_schedules(&plans).await;
         fixture.resolve_firing(what.clone().build("hourly", next)).await;
         assert_eq!(
             fixture.resolve_firing(what.build("nightly", next)).await.0.outcome,
@@ -126,17 +126,17 @@ pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harn
 
 /// A skipped time creates nothing, so the fire before it still counts.
 pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness) {
-    let what = run_firing(OverlapPolicy::Skip);
+    let what = run_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
-    fixture.pause("@nightly").await;
+    fixture.set_pause_rule("@nightly").await;
     fixture.resolve_firing(what.clone().build("nightly", next)).await;
-    fixture.resume("@nightly").await;
+    fixture.lift_pause_rule("@nightly").await;
     let (fire, _) = fixture.resolve_firing(what.build("nightly", next.plus(secs(1)))).await;
     assert_eq!(fire.outcome, SKIPPED_BY_OVERLAP);
 }
 
 pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
-    let what = run_firing(OverlapPolicy::Skip);
+    let what = run_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun = fixture.request_run("shop/orders").await.task;
     let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", next)).await;
@@ -151,7 +151,7 @@ pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
 }
 
 pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
-    let what = run_firing(OverlapPolicy::Cancel);
+    let what = run_fire_builder(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let running = fixture.claim_one().await;
     let (fire, _) = fixture.resolve_firing(what.build("nightly", next)).await;
@@ -166,7 +166,7 @@ pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
 
 /// A pair never has two unfinished runs, whatever the policy: the fire names the existing one.
 pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
-    let what = run_firing(OverlapPolicy::Queue);
+    let what = run_fire_builder(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun = fixture.request_run("shop/orders").await.task;
     let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
@@ -177,8 +177,8 @@ pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
 
 /// A schedule with another expression is still the same one: the tasks of its last fire still count.
 pub async fn a_changed_expression_still_detects_the_overlap(harness: &dyn Harness) {
-    let what = event_firing(OverlapPolicy::Skip);
+    let what = event_fire_builder(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
-    fixture.plan_schedules(&[schedule_definition("nightly", "another")]).await;
+    fixture.register_schedules(&[schedule_definition("nightly", "another")]).await;
     assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, SKIPPED_BY_OVERLAP);
 }

@@ -16,33 +16,33 @@ fn registration() -> RegistrationBuilder {
 /// A fixture with the schedule `nightly`, and a planned time that is now due.
 async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.plan_daily_schedule("nightly").await;
+    fixture.register_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     let planned = fixture.now;
     (fixture, planned)
 }
 
-fn event_firing() -> FiringBuilder {
-    FiringBuilder::emitting(new_event("record").with_key("a").with_value("[1]"))
+fn event_fire_builder() -> FireRequestBuilder {
+    FireRequestBuilder::emitting_event(new_event("record").with_key("a").with_value("[1]"))
 }
 
-pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
+pub async fn a_new_schedule_starts_when_it_is_first_registered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let beginning =
         ScheduleProgress { processed_up_to: fixture.now, paused: false, first_skipped_while_paused: None };
-    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning);
+    assert_eq!(fixture.register_daily_schedule("nightly").await, beginning);
     fixture.advance_clock(1000);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning, "nothing has been settled since");
+    assert_eq!(fixture.register_daily_schedule("nightly").await, beginning, "nothing has been settled since");
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1000);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning, "also after a restart");
+    assert_eq!(fixture.register_daily_schedule("nightly").await, beginning, "also after a restart");
 }
 
-pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
+pub async fn a_fire_emits_its_event(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
     fixture.advance_clock(2);
     let before = fixture.emit(new_event("note").with_key("a")).await;
-    let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    let (fire, written) = fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await;
     assert!(written);
     assert_eq!((fire.planned_at, fire.recorded_at, fire.outcome), (planned, fixture.now, FireOutcome::Fired));
     let emitted = fixture.read_events_after(before.id, &Default::default()).await;
@@ -51,15 +51,16 @@ pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     assert_eq!((task.event().id, task.planned_at), (emitted[0].id, Some(planned)));
     assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned));
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, planned);
     fixture.succeed(&task).await;
     assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
 
-pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
+pub async fn a_fire_creates_its_run(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let (fire, written) =
-        fixture.resolve_firing(FiringBuilder::starting_run("shop/orders").build("nightly", planned)).await;
+    let (fire, written) = fixture
+        .resolve_firing(FireRequestBuilder::running_collection("shop/orders").build("nightly", planned))
+        .await;
     assert_eq!((written, fire.outcome, fire.event), (true, FireOutcome::Fired, None));
     let id = fire.task.expect("a run is a task");
     let run = fixture.request_run("shop/orders").await;
@@ -71,12 +72,12 @@ pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
     assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
 }
 
-pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
+pub async fn racing_requests_for_one_planned_time_fire_once(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now, firing) =
-                (Arc::clone(&fixture.store), fixture.now, event_firing().build("nightly", planned));
+                (Arc::clone(&fixture.store), fixture.now, event_fire_builder().build("nightly", planned));
             tokio::spawn(async move { expect_ok(store.record_fires(vec![firing], now).await).remove(0) })
         })
         .collect();
@@ -90,19 +91,20 @@ pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
+pub async fn a_recorded_fire_does_not_change(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
-    let twice = vec![event_firing().build("nightly", planned), event_firing().build("nightly", planned)];
-    let answers = fixture.resolve_firings(twice).await;
+    let twice =
+        vec![event_fire_builder().build("nightly", planned), event_fire_builder().build("nightly", planned)];
+    let answers = fixture.record_fires(twice).await;
     assert_eq!((answers[0].1, answers[1].1), (true, false), "within one call, too");
     let first = answers[0].0.clone();
     fixture.advance_clock(50);
     let fixture = fixture.reopen().await;
     for again in [
-        event_firing().build("nightly", planned),
-        event_firing().with_punctuality(Punctuality::Late).build("nightly", planned),
-        event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned),
-        skipped_firing("nightly", planned),
+        event_fire_builder().build("nightly", planned),
+        event_fire_builder().with_punctuality(Punctuality::Late).build("nightly", planned),
+        event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", planned),
+        skip_request("nightly", planned),
     ] {
         assert_eq!(fixture.resolve_firing(again).await, (first.clone(), false));
     }
@@ -110,30 +112,31 @@ pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
     assert_eq!(fixture.list_fires("nightly").await, [first]);
 }
 
-pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
+pub async fn planned_times_and_schedules_fire_independently(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let names = ["nightly", "hourly", "shop/orders"];
-    fixture.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
+    fixture.register_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let next = planned.plus(secs(1));
     let firings = vec![
-        event_firing().build("hourly", planned),
-        FiringBuilder::starting_run("shop/orders").build("shop/orders", planned),
-        event_firing().build("nightly", planned),
-        event_firing().build("hourly", next),
+        event_fire_builder().build("hourly", planned),
+        FireRequestBuilder::running_collection("shop/orders").build("shop/orders", planned),
+        event_fire_builder().build("nightly", planned),
+        event_fire_builder().build("hourly", next),
     ];
-    let answers = fixture.resolve_firings(firings).await;
+    let answers = fixture.record_fires(firings).await;
     assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == FireOutcome::Fired));
     let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned_at).collect();
     assert_eq!(times, [planned, planned, planned, next], "results are in the order of the firings");
     let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
     assert_eq!(events.len(), 3);
-    assert_ascending(&events);
-    let standings = fixture.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
+    assert_strictly_ascending(&events);
+    let standings =
+        fixture.register_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let settled: Vec<_> = standings.iter().map(|standing| standing.processed_up_to).collect();
     assert_eq!(settled, [planned, next, planned]);
 }
 
-pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
+pub async fn fires_are_recorded_as_on_time_late_or_caught_up(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let mut seconds = 0;
     for (when, outcome) in [
@@ -142,7 +145,8 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
         (Punctuality::CaughtUp, FireOutcome::CaughtUp),
     ] {
         seconds += 1;
-        let firing = event_firing().with_punctuality(when).build("nightly", planned.plus(secs(seconds)));
+        let firing =
+            event_fire_builder().with_punctuality(when).build("nightly", planned.plus(secs(seconds)));
         let (fire, written) = fixture.resolve_firing(firing).await;
         assert_eq!((fire.outcome, written, fire.event.is_some()), (outcome, true, true));
     }
@@ -151,22 +155,22 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
 
 pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let (fire, written) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
+    let (fire, written) = fixture.resolve_firing(skip_request("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Missed), true));
     assert_eq!((fire.event, &fire.task), (None, &None));
-    assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
+    assert_eq!(fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await, (fire, false));
     assert!(fixture.read_all_events().await.is_empty());
-    let standing = fixture.plan_daily_schedule("nightly").await;
+    let standing = fixture.register_daily_schedule("nightly").await;
     assert_eq!((standing.processed_up_to, standing.first_skipped_while_paused), (planned, None));
 }
 
-pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
+pub async fn processed_up_to_never_moves_back(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let earlier = planned.minus(secs(10));
     for time in [planned, earlier] {
-        assert!(fixture.resolve_firing(event_firing().build("nightly", time)).await.1);
+        assert!(fixture.resolve_firing(event_fire_builder().build("nightly", time)).await.1);
     }
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, planned);
 }
 
 pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
@@ -175,39 +179,44 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "@nightly", None)).await);
     }
-    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &rule_target("@nightly"), None).await));
-    assert!(fixture.plan_daily_schedule("nightly").await.paused, "the block rule is still set");
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &rule_scope("@nightly"), None).await));
+    assert!(fixture.register_daily_schedule("nightly").await.paused, "the block rule is still set");
     for time in [planned, later] {
-        let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", time)).await;
+        let (fire, written) = fixture.resolve_firing(event_fire_builder().build("nightly", time)).await;
         assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::PausedByRule), true));
         assert_eq!((fire.event, fire.task), (None, None));
     }
     let fixture = fixture.reopen().await;
-    let standing = fixture.plan_daily_schedule("nightly").await;
+    let standing = fixture.register_daily_schedule("nightly").await;
     assert_eq!(
         standing,
         ScheduleProgress { processed_up_to: later, paused: true, first_skipped_while_paused: Some(planned) }
     );
     assert!(fixture.read_all_events().await.is_empty());
     assert_eq!(expect_ok(fixture.store.list_rules().await).len(), 1);
-    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Block, &rule_target("@nightly"), None).await));
-    assert!(!fixture.plan_daily_schedule("nightly").await.paused);
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Block, &rule_scope("@nightly"), None).await));
+    assert!(!fixture.register_daily_schedule("nightly").await.paused);
     assert!(
-        fixture.resolve_firing(event_firing().build("nightly", later.plus(secs(60)))).await.0.event.is_some()
+        fixture
+            .resolve_firing(event_fire_builder().build("nightly", later.plus(secs(60))))
+            .await
+            .0
+            .event
+            .is_some()
     );
 }
 
 pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
-    fixture.pause("@nightly").await;
-    let (held, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
-    let catch_up = || event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
+    fixture.set_pause_rule("@nightly").await;
+    let (held, _) = fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await;
+    let catch_up = || event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
     let (still, _) = fixture.resolve_firing(catch_up()).await;
     assert_eq!((still.outcome, still.event), (held.outcome, None), "not while the schedule is paused");
-    fixture.resume("@nightly").await;
+    fixture.lift_pause_rule("@nightly").await;
     fixture.advance_clock(500);
     assert_eq!(
-        fixture.resolve_firing(event_firing().build("nightly", planned)).await,
+        fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await,
         (still, false),
         "nor by another firing"
     );
@@ -223,63 +232,65 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
 
 pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let (missed, _) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
-    let firing = event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
+    let (missed, _) = fixture.resolve_firing(skip_request("nightly", planned)).await;
+    let firing = event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
     assert_eq!(fixture.resolve_firing(firing).await, (missed, false));
 }
 
-pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
+pub async fn caught_up_times_no_longer_count_as_skipped(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    fixture.pause("@nightly").await;
-    fixture.resolve_firing(event_firing().build("nightly", planned)).await;
-    fixture.resume("@nightly").await;
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, Some(planned));
+    fixture.set_pause_rule("@nightly").await;
+    fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await;
+    fixture.lift_pause_rule("@nightly").await;
+    assert_eq!(fixture.register_daily_schedule("nightly").await.first_skipped_while_paused, Some(planned));
     expect_ok(fixture.store.mark_caught_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, None);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.first_skipped_while_paused, None);
     let fixture = fixture.reopen().await;
-    let standing = fixture.plan_daily_schedule("nightly").await;
+    let standing = fixture.register_daily_schedule("nightly").await;
     assert_eq!((standing.first_skipped_while_paused, standing.processed_up_to), (None, planned));
     expect_ok(fixture.store.mark_caught_up(&schedule_name("unheard-of"), planned).await);
 }
 
 /// Making up for one pause must not hide the times a later one skipped.
-pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
+pub async fn catching_up_keeps_later_skipped_times(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let later = planned.plus(secs(60));
-    fixture.pause("@nightly").await;
+    fixture.set_pause_rule("@nightly").await;
     for time in [planned, later] {
-        fixture.resolve_firing(event_firing().build("nightly", time)).await;
+        fixture.resolve_firing(event_fire_builder().build("nightly", time)).await;
     }
-    fixture.resume("@nightly").await;
+    fixture.lift_pause_rule("@nightly").await;
     expect_ok(fixture.store.mark_caught_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, Some(later));
+    assert_eq!(fixture.register_daily_schedule("nightly").await.first_skipped_while_paused, Some(later));
 }
 
 /// A schedule's rule blocks its firings and no task; a collection's rule blocks its tasks and no firing.
 pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    fixture.plan_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
-    fixture.pause("@shop/orders").await;
+    fixture.register_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
+    fixture.set_pause_rule("@shop/orders").await;
     let run = fixture.request_new_run("shop/orders").await;
     let task = fixture.claim_one().await;
     assert_eq!(task.id, run);
     fixture.succeed(&task).await;
-    fixture.resume("@shop/orders").await;
-    fixture.pause("shop/orders").await;
+    fixture.lift_pause_rule("@shop/orders").await;
+    fixture.set_pause_rule("shop/orders").await;
     let (fire, _) = fixture
-        .resolve_firing(FiringBuilder::starting_run("shop/orders").build("shop/orders", planned))
+        .resolve_firing(FireRequestBuilder::running_collection("shop/orders").build("shop/orders", planned))
         .await;
     assert_eq!(fire.outcome, FireOutcome::Fired);
     assert!(fixture.claim(10).await.is_empty());
-    fixture.resume("shop/orders").await;
+    fixture.lift_pause_rule("shop/orders").await;
     assert_eq!(Some(fixture.claim_one().await.id), fire.task);
 }
 
-pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
+pub async fn a_fire_for_an_unknown_collection_is_skipped(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
     for (n, name) in ["nobody/orders", "shop/nothing", "index/record"].into_iter().enumerate() {
         let (fire, written) = fixture
-            .resolve_firing(FiringBuilder::starting_run(name).build("nightly", planned.plus(secs(n as u64))))
+            .resolve_firing(
+                FireRequestBuilder::running_collection(name).build("nightly", planned.plus(secs(n as u64))),
+            )
             .await;
         assert_eq!(
             (fire.outcome, fire.task, written),
@@ -288,7 +299,8 @@ pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
         );
     }
     fixture.register(registration().without_collection("shop/orders")).await;
-    let firing = FiringBuilder::starting_run("shop/orders").build("nightly", planned.plus(secs(10)));
+    let firing =
+        FireRequestBuilder::running_collection("shop/orders").build("nightly", planned.plus(secs(10)));
     assert_eq!(
         fixture.resolve_firing(firing).await.0.outcome,
         FireOutcome::Skipped(SkipReason::TargetUndefined)
@@ -298,82 +310,85 @@ pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
 
 pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
-    fixture.resolve_firing(event_firing().build("nightly", planned)).await;
-    fixture.pause("@nightly").await;
-    fixture.resolve_firing(event_firing().build("nightly", planned.plus(secs(5)))).await;
-    fixture.resume("@nightly").await;
+    fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await;
+    fixture.set_pause_rule("@nightly").await;
+    fixture.resolve_firing(event_fire_builder().build("nightly", planned.plus(secs(5)))).await;
+    fixture.lift_pause_rule("@nightly").await;
     fixture.advance_clock(1000);
     let anew =
         ScheduleProgress { processed_up_to: fixture.now, paused: false, first_skipped_while_paused: None };
     let other = self::schedule_definition("nightly", "hourly");
-    assert_eq!(fixture.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
+    assert_eq!(fixture.register_schedules(std::slice::from_ref(&other)).await, [anew]);
     fixture.advance_clock(1000);
-    assert_eq!(fixture.plan_schedules(&[other]).await, [anew]);
+    assert_eq!(fixture.register_schedules(&[other]).await, [anew]);
 }
 
 /// A fixture with two schedules that are resolved up to the planned time.
-async fn fixture_with_two_resolved_schedules(
+async fn fixture_with_two_fired_schedules(
     harness: &dyn Harness,
 ) -> (StoreFixture<'_>, [ScheduleDef; 2], Timestamp) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let both = ["nightly", "hourly"].map(|name| self::schedule_definition(name, "daily"));
-    fixture.plan_schedules(&both).await;
+    fixture.register_schedules(&both).await;
     fixture
-        .resolve_firings(vec![
-            event_firing().build("nightly", planned),
-            event_firing().build("hourly", planned),
+        .record_fires(vec![
+            event_fire_builder().build("nightly", planned),
+            event_fire_builder().build("hourly", planned),
         ])
         .await;
     (fixture, both, planned)
 }
 
 /// Plans these schedules every half hour, as the clock service does.
-async fn plan_for_hours(fixture: &mut StoreFixture<'_>, plans: &[ScheduleDef], hours: u64) {
+async fn register_schedules_for_hours(fixture: &mut StoreFixture<'_>, plans: &[ScheduleDef], hours: u64) {
     for _ in 0..2 * hours {
         fixture.advance_clock(1800);
-        fixture.plan_schedules(plans).await;
+        fixture.register_schedules(plans).await;
     }
 }
 
-async fn resolved_times(fixture: &StoreFixture<'_>, plans: &[ScheduleDef]) -> Vec<Timestamp> {
-    fixture.plan_schedules(plans).await.iter().map(|standing| standing.processed_up_to).collect()
+async fn register_and_read_processed_up_to(
+    fixture: &StoreFixture<'_>,
+    plans: &[ScheduleDef],
+) -> Vec<Timestamp> {
+    fixture.register_schedules(plans).await.iter().map(|standing| standing.processed_up_to).collect()
 }
 
 /// Another node may plan schedules that this one does not.
-pub async fn a_schedule_planned_again_within_a_day_continues(harness: &dyn Harness) {
-    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
-    plan_for_hours(&mut fixture, &both[1..], 23).await;
-    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
-    plan_for_hours(&mut fixture, &both[..1], 23).await;
-    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
-    plan_for_hours(&mut fixture, &[], 23).await;
-    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
+pub async fn a_schedule_registered_again_within_a_day_continues(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_fired_schedules(harness).await;
+    register_schedules_for_hours(&mut fixture, &both[1..], 23).await;
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [planned, planned]);
+    register_schedules_for_hours(&mut fixture, &both[..1], 23).await;
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [planned, planned]);
+    register_schedules_for_hours(&mut fixture, &[], 23).await;
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [planned, planned]);
 }
 
-pub async fn a_schedule_not_planned_for_a_day_expires(harness: &dyn Harness) {
-    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
-    plan_for_hours(&mut fixture, &both[1..], 26).await;
-    assert_eq!(resolved_times(&fixture, &both).await, [fixture.now, planned]);
-    plan_for_hours(&mut fixture, &[], 26).await;
-    assert_eq!(resolved_times(&fixture, &both).await, [fixture.now, fixture.now]);
+pub async fn a_schedule_not_registered_for_a_day_expires(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_fired_schedules(harness).await;
+    register_schedules_for_hours(&mut fixture, &both[1..], 26).await;
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [fixture.now, planned]);
+    register_schedules_for_hours(&mut fixture, &[], 26).await;
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [fixture.now, fixture.now]);
 }
 
 /// After an outage the nodes start again one by one.
-pub async fn schedules_do_not_expire_while_no_node_plans(harness: &dyn Harness) {
-    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
+pub async fn schedules_do_not_expire_while_no_node_registers_any(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_fired_schedules(harness).await;
     fixture.advance_clock(3 * 24 * 3600);
-    assert_eq!(resolved_times(&fixture, &both[1..]).await, [planned]);
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both[1..]).await, [planned]);
     fixture.advance_clock(1000);
-    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
+    assert_eq!(register_and_read_processed_up_to(&fixture, &both).await, [planned, planned]);
 }
 
-pub async fn resolved_times_survive_a_restart(harness: &dyn Harness) {
+pub async fn processed_up_to_survives_a_restart(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
-    let (fire, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    let (fire, _) = fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await;
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1000);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
-    assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, planned);
+    assert_eq!(fixture.resolve_firing(event_fire_builder().build("nightly", planned)).await, (fire, false));
     let ran = fixture.run_all_ready().await;
     assert_eq!(ran.iter().map(|task| task.planned_at).collect::<Vec<_>>(), [Some(planned)]);
     assert_eq!(fixture.task_status(&ran[0].id).await, TaskStatus::Done);

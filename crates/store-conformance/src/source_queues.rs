@@ -26,10 +26,10 @@ pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harnes
         fixture.advance_clock(1);
     }
     let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), want);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), want);
 }
 
-pub async fn all_sources_of_a_tenant_share_one_queues_turns(harness: &dyn Harness) {
+pub async fn all_sources_of_a_tenant_share_one_round_robin_turn(harness: &dyn Harness) {
     let mut registration = RegistrationBuilder::single_handler();
     for n in 0..20 {
         registration = registration.collection(&format!("source-{n}/all"), 9000);
@@ -54,7 +54,7 @@ pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Har
     for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
         fixture.request_new_run(name).await;
     }
-    let served = pair_names_of(&fixture.claim(2).await);
+    let served = source_collection_names_of(&fixture.claim(2).await);
     assert!(served.contains(&"quiet/all".into()), "{served:?}");
 }
 
@@ -64,28 +64,31 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
         fixture.request_new_run(name).await;
     }
     assert_eq!(fixture.schedule_ahead(10).await, 2);
-    fixture.pause("shop").await;
+    fixture.set_pause_rule("shop").await;
     assert_eq!(fixture.schedule_ahead(10).await, 0, "scheduled tasks are new again");
     fixture.request_new_run("crm/people").await;
-    let claims = fixture.claim_outcome(10).await;
-    assert_eq!((pair_names_of(&claims.tasks), claims.has_more), (vec!["crm/people".to_string()], false));
+    let claims = fixture.claim_with_result(10).await;
+    assert_eq!(
+        (source_collection_names_of(&claims.tasks), claims.has_more),
+        (vec!["crm/people".to_string()], false)
+    );
     assert!(
         fixture.read_queue("shop/orders").await.paused && fixture.read_queue("shop/orders_x").await.paused
     );
     assert!(!fixture.request_run("shop/orders").await.created, "the pair keeps its task");
-    assert!(fixture.resume("shop").await);
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
+    assert!(fixture.lift_pause_rule("shop").await);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
 }
 
 pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.pause("shop/orders_x").await;
+    fixture.set_pause_rule("shop/orders_x").await;
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
         fixture.request_new_run(name).await;
     }
-    let claims = fixture.claim_outcome(10).await;
+    let claims = fixture.claim_with_result(10).await;
     assert_eq!(
-        (pair_names_of(&claims.tasks), claims.has_more),
+        (source_collection_names_of(&claims.tasks), claims.has_more),
         (vec!["shop/orders".into(), "crm/people".into()], false)
     );
     assert!(
@@ -97,8 +100,8 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     expect_ok(
         fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
     );
-    assert!(fixture.resume("shop/orders_x").await);
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
+    assert!(fixture.lift_pause_rule("shop/orders_x").await);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
 }
 
 pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {

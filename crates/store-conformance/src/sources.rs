@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{FinishedAttempt, NewCollectionRun, NoSuchCollection, TaskFilter};
-use pointsman_core::task::{AttemptOutcome, CollectionRun, TaskRejection};
+use pointsman_core::task::{AttemptOutcome, CollectionRun, TaskCommandError};
 use pointsman_core::{Priority, TaskId, TaskStatus, Tenant};
 
 use crate::Harness;
@@ -17,18 +17,18 @@ fn registration() -> RegistrationBuilder {
         .collection("crm/people", 100)
 }
 
-async fn assert_run_refused(fixture: &StoreFixture<'_>, name: &str) {
-    let run = NewCollectionRun { source_collection: pair(name), priority: None };
+async fn assert_unknown_collection_refused(fixture: &StoreFixture<'_>, name: &str) {
+    let run = NewCollectionRun { source_collection: source_collection(name), priority: None };
     assert_eq!(
         expect_ok(fixture.store.run_collection(run, None, fixture.now).await),
-        Err(NoSuchCollection(pair(name)).into()),
+        Err(NoSuchCollection(source_collection(name)).into()),
         "{name}"
     );
 }
 
 pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let head = fixture.journal_extent().await;
+    let head = fixture.read_journal_range().await;
     let id = fixture.request_new_run("shop/orders").await;
     let uuid = id.uuid().expect("the task id ends in a uuid");
     assert_eq!(id.as_str(), format!("shop_orders_{uuid}"));
@@ -37,21 +37,21 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     assert_eq!((task.event, &task.key, task.planned_at, task.priority.get()), (None, &None, None, 100));
     assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), fixture.now));
     assert_eq!(task.lifecycle.state.status(), TaskStatus::New);
-    assert_eq!(fixture.journal_extent().await, head, "nothing is journaled");
+    assert_eq!(fixture.read_journal_range().await, head, "nothing is journaled");
     fixture.advance_clock(5);
     let claimed = fixture.claim_one().await;
     assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler_name("shop"), 1));
-    assert_eq!((claimed.planned_at, claimed.prev_sent, claimed.late), (None, None, false));
+    assert_eq!((claimed.planned_at, claimed.prev_sent_event, claimed.out_of_order), (None, None, false));
     assert_eq!(
-        *claimed.run(),
-        CollectionRun { source_collection: pair("shop/orders"), tenant: Tenant::default() }
+        *claimed.collection_run(),
+        CollectionRun { source_collection: source_collection("shop/orders"), tenant: Tenant::default() }
     );
     fixture.succeed(&claimed).await;
     let task = fixture.read_task(&id).await;
     assert_eq!((task.lifecycle.state.status(), task.finished_at), (TaskStatus::Done, Some(fixture.now)));
 }
 
-pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
+pub async fn a_collection_has_at_most_one_unfinished_run(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     let same = async |fixture: &StoreFixture<'_>, when: &str| {
@@ -74,7 +74,7 @@ pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
     fixture.request_new_run("crm/people").await;
 }
 
-pub async fn a_pair_can_run_again_after_any_end(harness: &dyn Harness) {
+pub async fn a_collection_can_run_again_after_any_end(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     for end in ["success", "failure", "cancelled while it waits", "cancelled while it runs", "crash"] {
         let id = fixture.request_new_run("shop/orders").await;
@@ -107,7 +107,8 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
-            let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+            let run =
+                NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
             tokio::spawn(async move {
                 expect_ok(store.run_collection(run, None, now).await).expect("the pair is registered")
             })
@@ -123,10 +124,10 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
+pub async fn an_unknown_collection_is_refused(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     for name in ["shop/order", "shop/people", "nobody/orders", "index/record", "index/orders"] {
-        assert_run_refused(&fixture, name).await;
+        assert_unknown_collection_refused(&fixture, name).await;
     }
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
     assert!(fixture.claim(10).await.is_empty());
@@ -135,13 +136,13 @@ pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
 pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let own = Priority::try_from(7).expect("a priority");
-    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: Some(own) };
+    let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: Some(own) };
     let answer = expect_ok(fixture.store.run_collection(run, None, fixture.now).await)
         .expect("the pair is registered");
     assert_eq!(fixture.read_task(&answer.task).await.priority, own);
     let other = fixture.request_new_run("shop/orders_x").await;
     assert_eq!(fixture.read_task(&other).await.priority.get(), 500);
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
 }
 
 pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn Harness) {
@@ -153,19 +154,23 @@ pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn H
     }
     let active = fixture.request_new_run("shop/orders").await;
     let before = fixture.read_task(&failed[0]).await;
-    assert_eq!(fixture.retry_task(&failed[0]).await, Err(TaskRejection::CollectionBusy));
+    assert_eq!(fixture.retry_task(&failed[0]).await, Err(TaskCommandError::CollectionBusy));
     assert_eq!(fixture.read_task(&failed[0]).await, before);
     fixture.claim_one().await;
-    assert_eq!(fixture.retry_task(&failed[0]).await, Err(TaskRejection::CollectionBusy), "nor while it runs");
+    assert_eq!(
+        fixture.retry_task(&failed[0]).await,
+        Err(TaskCommandError::CollectionBusy),
+        "nor while it runs"
+    );
     assert_eq!(fixture.cancel_task(&active).await, Ok(()));
     let mut seqs = Vec::new();
     for id in &failed {
         seqs.push(fixture.read_task(id).await.seq);
     }
-    assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(TaskRejection::CollectionBusy)]);
+    assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(TaskCommandError::CollectionBusy)]);
     assert_eq!(fixture.request_run("shop/orders").await.task, failed[0], "it is the pair's task again");
     let again = fixture.claim_one().await;
-    assert_eq!((again.id, again.attempt, again.late), (failed[0].clone(), 2, true));
+    assert_eq!((again.id, again.attempt, again.out_of_order), (failed[0].clone(), 2, true));
 }
 
 async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
@@ -173,11 +178,11 @@ async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId
     assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
     assert!(fixture.claim(10).await.is_empty());
     fixture.register(registration()).await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.adopt_missing_tasks("shop").await, 1);
     let again = fixture.claim_one().await;
-    assert_eq!((&again.id, again.late), (id, true));
+    assert_eq!((&again.id, again.out_of_order), (id, true));
     assert_eq!(fixture.succeed(&again).await.status, TaskStatus::Done);
 }
 
@@ -185,9 +190,9 @@ pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("crm/people").await;
-    assert_eq!(fixture.undefine_handler("shop").await, 1);
-    assert_run_refused(&fixture, "shop/orders").await;
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["crm/people"]);
+    assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 1);
+    assert_unknown_collection_refused(&fixture, "shop/orders").await;
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["crm/people"]);
     assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
@@ -196,9 +201,9 @@ pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: 
     let id = fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("shop/orders_x").await;
     fixture.register(registration().without_collection("shop/orders")).await;
-    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
-    assert_run_refused(&fixture, "shop/orders").await;
-    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
+    assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
+    assert_unknown_collection_refused(&fixture, "shop/orders").await;
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
     let mut fixture = fixture.reopen().await;
     assert_missing_then_adopted(&mut fixture, &id).await;
 }
@@ -208,21 +213,21 @@ pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dy
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.request_new_run("shop/orders").await;
     let running = fixture.claim_one().await;
-    assert_eq!(fixture.undefine_handler("shop").await, 0);
+    assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 0);
     assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
 }
 
 /// Neither requests nor adoptions make a pair run twice at a time.
-pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
+pub async fn adoption_creates_no_second_run_of_a_collection(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.request_new_run("shop/orders").await;
-    assert_eq!(fixture.undefine_handler("shop").await, 1);
+    assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 1);
     fixture.register(registration()).await;
     fixture.request_run("shop/orders").await;
     fixture.adopt_missing_tasks("shop").await;
     for _ in 0..3 {
         let claimed = fixture.claim(10).await;
-        assert!(claimed.len() <= 1, "{:?}", pair_names_of(&claimed));
+        assert!(claimed.len() <= 1, "{:?}", source_collection_names_of(&claimed));
         for task in claimed {
             fixture.succeed(&task).await;
         }
@@ -232,7 +237,7 @@ pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
 }
 
 /// A source that moves to another tenant keeps its task.
-pub async fn a_pair_keeps_its_run_when_its_tenant_changes(harness: &dyn Harness) {
+pub async fn a_collection_keeps_its_run_when_its_tenant_changes(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().collection("shop/orders", 100)).await;
     let id = fixture.request_new_run("shop/orders").await;
@@ -254,7 +259,10 @@ pub async fn runs_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(fixture.request_run("shop/orders_x").await.task, running);
     assert_eq!(fixture.succeed(&claimed).await.status, TaskStatus::Done);
     let next = fixture.claim_one().await;
-    assert_eq!((next.id.clone(), next.run().source_collection.clone()), (queued, pair("shop/orders")));
+    assert_eq!(
+        (next.id.clone(), next.collection_run().source_collection.clone()),
+        (queued, source_collection("shop/orders"))
+    );
 }
 
 /// Collection names are compared whole, not by prefix.
@@ -288,19 +296,19 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     fixture.request_new_run("shop/orders").await;
     let task = fixture.claim_one().await;
     let (emits, logs) =
-        (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one order")]);
+        (vec![new_event("record").caused_by(&task)], vec![info_log_line(fixture.now, "one order")]);
     let finished = fixture
         .finish_attempt(FinishedAttempt {
             emitted_events: emits,
             log_lines: logs,
-            ..attempt_ending(&task, success())
+            ..finished_attempt(&task, success())
         })
         .await
         .expect("the fence is current");
     let emitted = &fixture.read_all_events().await[0];
     assert_eq!(emitted.id, finished.emitted[0].id);
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
-    assert_eq!(fixture.log_messages(&task.id).await, ["one order"]);
+    assert_eq!(fixture.read_log_messages(&task.id).await, ["one order"]);
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [emitted.id]);
 }
 

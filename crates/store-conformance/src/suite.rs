@@ -17,8 +17,8 @@ macro_rules! suite {
             claims {
                 a_claim_returns_only_tasks_of_the_handlers_it_names
                 a_claim_returns_at_most_the_requested_number
-                more_flag_counts_only_ready_tasks
-                more_flag_counts_scheduled_tasks
+                has_more_counts_only_ready_tasks
+                has_more_counts_scheduled_tasks
                 a_claimed_task_is_locked_by_its_node
                 claims_go_by_priority_then_age
                 no_task_is_claimed_before_it_is_due
@@ -52,7 +52,7 @@ macro_rules! suite {
                 lanes_and_concurrency_limits_both_apply
                 concurrency_limit_applies_to_sources_and_workers
                 rules_and_concurrency_limits_both_apply
-                cancelling_the_next_tenants_task_lets_the_following_tenant_run
+                cancelling_the_task_of_the_next_tenant_in_turn_lets_another_tenant_run
                 a_worker_of_one_tenant_does_not_wait_for_other_tenants
             }
             attempt_ends {
@@ -63,10 +63,10 @@ macro_rules! suite {
                 a_failed_attempt_can_request_its_retry_time
                 emitted_events_commit_with_the_end_of_the_attempt
                 emitted_events_commit_with_failures_and_snoozes
-                an_ending_with_a_stale_fence_changes_nothing
+                finishing_with_a_stale_fence_changes_nothing
                 an_attempt_can_end_only_once
                 an_unknown_task_cannot_be_finished
-                valid_and_stale_endings_in_one_call_are_answered_separately
+                valid_and_stale_attempts_in_one_call_get_separate_results
                 a_cancelled_attempt_cannot_finish
             }
             fairness {
@@ -86,7 +86,7 @@ macro_rules! suite {
                 idempotency_keys_apply_within_one_append
                 idempotency_keys_are_scoped_to_a_tenant
                 idempotency_keys_survive_a_restart
-                racing_duplicate_emissions_create_one_event
+                racing_emits_with_one_idempotency_key_create_one_event
                 old_idempotency_keys_expire_after_a_day
             }
             journal {
@@ -96,9 +96,9 @@ macro_rules! suite {
                 event_ids_follow_a_clock_jump_by_at_most_an_hour
                 prev_is_the_preceding_event_of_the_object
                 events_without_an_object_key_have_no_prev
-                prev_links_events_of_one_emission_and_of_one_append
+                prev_links_events_of_one_batch_and_of_one_append
                 prev_survives_a_restart
-                receipts_are_in_the_order_of_the_emissions
+                receipts_are_in_the_order_of_the_batches
                 an_empty_append_changes_nothing
                 an_event_is_stored_exactly_as_emitted
                 an_event_value_can_be_large
@@ -125,7 +125,7 @@ macro_rules! suite {
                 a_scheduled_head_blocks_its_lane
                 lane_order_survives_a_restart
                 prev_sent_is_tracked_per_handler
-                a_resend_carries_the_same_id_and_prev
+                a_repeated_attempt_carries_the_same_event_id_and_prev
             }
             late_tasks {
                 retrying_a_failed_task_marks_it_late
@@ -137,7 +137,7 @@ macro_rules! suite {
                 cancelling_a_late_task_does_not_unblock_the_lane
                 a_late_task_that_fails_again_follows_the_lane_failure_policy
                 late_tasks_of_different_lanes_run_concurrently
-                the_late_mark_survives_a_restart
+                the_late_flag_survives_a_restart
                 a_lane_with_late_tasks_continues_after_a_restart
             }
             fire_ledger {
@@ -152,7 +152,7 @@ macro_rules! suite {
                 every_command_on_a_new_task_follows_the_transition_table
                 every_command_on_a_scheduled_task_follows_the_transition_table
                 every_command_on_a_locked_task_follows_the_transition_table
-                every_command_on_a_fetched_task_follows_the_transition_table
+                every_command_on_a_worker_leased_task_follows_the_transition_table
                 every_command_on_a_done_task_follows_the_transition_table
                 every_command_on_a_task_in_error_follows_the_transition_table
                 every_command_on_a_missing_task_follows_the_transition_table
@@ -167,7 +167,7 @@ macro_rules! suite {
             }
             missing_tasks {
                 waiting_tasks_of_an_undefined_handler_become_missing
-                paused_and_gated_tasks_of_an_undefined_handler_become_missing
+                paused_and_sync_gated_tasks_of_an_undefined_handler_become_missing
                 tasks_of_a_handler_without_a_live_node_stay_new
                 a_running_task_finishes_after_its_handler_is_undefined
                 a_task_released_after_its_handler_is_undefined_becomes_missing
@@ -265,11 +265,11 @@ macro_rules! suite {
                 racing_workers_never_claim_the_same_task
                 a_worker_gets_tasks_of_all_handlers_it_names
                 handler_weights_apply_to_worker_claims
-                a_handler_switched_from_pull_keeps_no_fairness_debt
+                worker_claims_do_not_count_against_a_handler_switched_to_push
             }
             queue_counters {
                 queue_counters_follow_a_task_through_its_states
-                gated_and_delayed_tasks_count_as_waiting
+                sync_gated_and_delayed_tasks_count_as_waiting
                 each_tenant_has_its_own_queue
             }
             rate_limits {
@@ -323,7 +323,7 @@ macro_rules! suite {
                 a_finished_replayed_task_is_found_by_its_event
             }
             rescue {
-                every_start_is_a_new_node
+                every_process_start_joins_a_new_node
                 a_node_without_heartbeats_loses_its_tasks
                 a_node_with_heartbeats_keeps_its_tasks
                 a_rescue_frees_only_the_dead_nodes_tasks
@@ -333,7 +333,7 @@ macro_rules! suite {
                 tasks_of_a_node_that_left_are_rescued
                 no_task_gets_stuck_with_an_expired_or_left_node
                 scheduled_tasks_survive_a_nodes_death
-                repeated_crashes_halt_a_halting_lane
+                repeated_crashes_halt_the_lane_of_a_halting_handler
             }
             restart {
                 everything_acknowledged_survives_a_restart
@@ -362,7 +362,7 @@ macro_rules! suite {
                 parent_routes_come_first_and_route_lists_keep_their_order
                 synchronous_tasks_come_before_queued_ones
                 a_handler_gets_one_task_however_often_it_is_bound
-                a_task_is_named_after_its_handler_and_type
+                a_task_id_contains_its_handler_and_event_type
                 routes_are_fixed_when_an_event_is_journaled
                 removing_a_route_keeps_existing_tasks
                 the_registration_can_be_read_back
@@ -378,37 +378,37 @@ macro_rules! suite {
                 a_tenant_rule_blocks_only_that_tenant
                 a_rule_can_be_set_before_the_first_task
                 rules_survive_a_restart
-                rules_of_every_target_kind_are_listed
+                rules_of_every_scope_kind_are_listed
                 setting_a_rule_again_replaces_it
                 a_lane_that_advances_while_paused_stays_paused
             }
             schedules {
-                a_new_schedule_starts_at_the_time_it_was_planned
-                a_firing_emits_its_event
-                a_firing_creates_its_run
-                racing_firings_of_one_time_fire_once
-                a_resolved_time_does_not_change
-                times_and_schedules_fire_independently
-                firings_record_on_time_late_or_caught_up
+                a_new_schedule_starts_when_it_is_first_registered
+                a_fire_emits_its_event
+                a_fire_creates_its_run
+                racing_requests_for_one_planned_time_fire_once
+                a_recorded_fire_does_not_change
+                planned_times_and_schedules_fire_independently
+                fires_are_recorded_as_on_time_late_or_caught_up
                 a_planned_time_can_be_skipped
-                the_resolved_position_never_moves_back
+                processed_up_to_never_moves_back
                 a_paused_schedule_skips_its_times
                 times_skipped_by_a_pause_can_be_caught_up
                 missed_times_are_not_caught_up
-                made_up_times_are_no_longer_unmet
-                later_skipped_times_stay_unmet
+                caught_up_times_no_longer_count_as_skipped
+                catching_up_keeps_later_skipped_times
                 schedule_rules_and_collection_rules_are_independent
-                a_firing_for_an_unknown_pair_is_skipped
+                a_fire_for_an_unknown_collection_is_skipped
                 a_changed_expression_restarts_the_schedule
-                a_schedule_planned_again_within_a_day_continues
-                a_schedule_not_planned_for_a_day_expires
-                schedules_do_not_expire_while_no_node_plans
-                resolved_times_survive_a_restart
+                a_schedule_registered_again_within_a_day_continues
+                a_schedule_not_registered_for_a_day_expires
+                schedules_do_not_expire_while_no_node_registers_any
+                processed_up_to_survives_a_restart
             }
             notifications {
                 listeners_are_notified_of_new_events_and_ready_tasks
                 listeners_are_notified_when_waiting_tasks_become_ready
-                listeners_are_notified_of_runs_firings_adoptions_and_replays
+                listeners_are_notified_of_runs_fires_adoptions_and_replays
                 listeners_are_notified_when_a_limit_is_removed
                 listeners_are_notified_of_earlier_due_times
                 notified_events_are_already_readable
@@ -416,7 +416,7 @@ macro_rules! suite {
             }
             source_queues {
                 all_source_runs_of_a_tenant_are_ordered_by_priority_then_age
-                all_sources_of_a_tenant_share_one_queues_turns
+                all_sources_of_a_tenant_share_one_round_robin_turn
                 sources_of_different_tenants_have_separate_queues
                 a_paused_source_starts_nothing_and_delays_no_other
                 a_paused_collection_starts_nothing_and_delays_no_other
@@ -424,17 +424,17 @@ macro_rules! suite {
             }
             sources {
                 a_run_is_a_task_without_an_event
-                a_pair_has_at_most_one_unfinished_run
-                a_pair_can_run_again_after_any_end
+                a_collection_has_at_most_one_unfinished_run
+                a_collection_can_run_again_after_any_end
                 racing_run_requests_create_one_run
-                an_unknown_pair_is_refused
+                an_unknown_collection_is_refused
                 a_run_uses_its_own_priority_or_the_collections
                 a_run_cannot_be_retried_while_another_is_unfinished
                 runs_of_an_undefined_source_are_missing_until_adopted
                 runs_of_an_undefined_collection_are_missing_until_adopted
                 a_running_run_can_finish_after_its_source_is_undefined
-                adoption_creates_no_second_run_of_a_pair
-                a_pair_keeps_its_run_when_its_tenant_changes
+                adoption_creates_no_second_run_of_a_collection
+                a_collection_keeps_its_run_when_its_tenant_changes
                 runs_survive_a_restart
                 runs_are_found_by_source_and_collection
                 a_run_emits_and_logs_like_any_other_task
@@ -443,19 +443,19 @@ macro_rules! suite {
             }
             sync_handlers {
                 synchronous_tasks_run_in_route_order_before_queued_ones
-                any_end_of_the_first_attempt_opens_the_gate
-                a_released_attempt_does_not_open_the_gate
+                any_end_of_the_first_attempt_opens_the_sync_gate
+                a_released_attempt_does_not_open_the_sync_gate
                 a_failed_synchronous_task_is_retried_while_later_tasks_run
-                cancelling_a_synchronous_task_opens_the_gate
+                cancelling_a_synchronous_task_opens_the_sync_gate
                 cancelling_the_second_synchronous_task_does_not_bypass_the_first
-                undefining_a_synchronous_handler_opens_the_gate
-                a_crashed_synchronous_task_opens_the_gate
-                a_synchronous_task_opens_the_gate_only_once
-                a_late_task_waits_at_the_gate
-                a_late_synchronous_task_does_not_close_the_gate_again
-                gates_and_lanes_both_apply
-                a_gate_does_not_block_other_events
-                gate_state_survives_a_restart
+                undefining_a_synchronous_handler_opens_the_sync_gate
+                a_crashed_synchronous_task_opens_the_sync_gate
+                a_synchronous_task_opens_the_sync_gate_only_once
+                a_late_task_waits_at_the_sync_gate
+                a_late_synchronous_task_does_not_close_the_sync_gate_again
+                sync_gates_and_lanes_both_apply
+                a_sync_gate_does_not_block_other_events
+                sync_gate_state_survives_a_restart
             }
             circuit_breakers {
                 a_busy_target_gets_no_attempts_until_its_retry_time
@@ -473,7 +473,7 @@ macro_rules! suite {
                 a_clock_that_ran_ahead_does_not_block_the_handler
             }
             tasks {
-                a_task_is_found_by_its_id
+                a_task_is_read_by_its_id
                 tasks_are_listed_newest_first_in_pages
                 tasks_are_filtered_by_handler_tenant_key_status_and_time
                 tasks_are_filtered_by_event_type_and_event

@@ -33,7 +33,7 @@ pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &d
 }
 
 /// However the first attempt ends, the next tasks run; a failed one is retried like any other.
-pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) {
+pub async fn any_end_of_the_first_attempt_opens_the_sync_gate(harness: &dyn Harness) {
     for ended in [
         success(),
         retryable_failure(),
@@ -50,7 +50,7 @@ pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) 
         for name in ["check", "enrich"] {
             let claimed = fixture.claim(10).await;
             assert_eq!(sorted_handler_names(&claimed), [name], "{ended:?}");
-            fixture.finish_as(&claimed[0], ended.clone()).await;
+            fixture.finish_with_result(&claimed[0], ended.clone()).await;
         }
         assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "{ended:?}");
         let first = fixture.read_task(&sequenced.tasks[0]).await;
@@ -58,7 +58,7 @@ pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) 
     }
 }
 
-pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
+pub async fn a_released_attempt_does_not_open_the_sync_gate(harness: &dyn Harness) {
     let (fixture, _) = fixture_with_one_event(harness).await;
     let first = fixture.claim_one().await;
     fixture.release_task(&first).await;
@@ -80,7 +80,7 @@ pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness:
     );
 }
 
-pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness) {
+pub async fn cancelling_a_synchronous_task_opens_the_sync_gate(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
     fixture.cancel_task(&sequenced.tasks[0]).await.expect("it is ready");
@@ -97,13 +97,13 @@ pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(ha
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"]);
 }
 
-pub async fn undefining_a_synchronous_handler_opens_the_gate(harness: &dyn Harness) {
+pub async fn undefining_a_synchronous_handler_opens_the_sync_gate(harness: &dyn Harness) {
     let (mut fixture, _) = fixture_with_one_event(harness).await;
-    assert_eq!(fixture.undefine_handler("check").await, 1);
+    assert_eq!(fixture.undefine_handler_and_rescue("check").await, 1);
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["enrich"]);
 }
 
-pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
+pub async fn a_crashed_synchronous_task_opens_the_sync_gate(harness: &dyn Harness) {
     let (mut fixture, _) = fixture_with_one_event(harness).await;
     fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS + 1);
@@ -113,13 +113,13 @@ pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
 }
 
 /// A gate opens once: the second task is not bypassed when the first one ends a second time.
-pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) {
+pub async fn a_synchronous_task_opens_the_sync_gate_only_once(harness: &dyn Harness) {
     for how in ["cancel", "lose", "fail again", "crash"] {
         let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
         fixture.fail(&fixture.claim_one().await).await;
         match how {
             "cancel" => fixture.cancel_task(&sequenced.tasks[0]).await.expect("it waits to be retried"),
-            "lose" => assert_eq!(fixture.undefine_handler("check").await, 1),
+            "lose" => assert_eq!(fixture.undefine_handler_and_rescue("check").await, 1),
             _ => {
                 fixture.advance_clock(RETRY_DELAY_SECS);
                 let again = fixture.claim_one_for_handler("check").await;
@@ -144,9 +144,9 @@ pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) 
 }
 
 /// A late task is outside the lane's order, but still follows the order of its event's tasks.
-pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
+pub async fn a_late_task_waits_at_the_sync_gate(harness: &dyn Harness) {
     let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
-    fixture.undefine_handler("index").await;
+    fixture.undefine_handler_and_rescue("index").await;
     fixture.register(registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
     fixture.cancel_task(&sequenced.tasks[3]).await.expect("it waits");
@@ -158,11 +158,11 @@ pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
     }
     let late = fixture.claim(10).await;
     assert_eq!(sorted_handler_names(&late), ["index", "notify"]);
-    assert!(late.iter().all(|task| task.late));
+    assert!(late.iter().all(|task| task.out_of_order));
 }
 
 /// Cancelled before it ran and then retried, the task is late, and no task waits for it again.
-pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn Harness) {
+pub async fn a_late_synchronous_task_does_not_close_the_sync_gate_again(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
     fixture.retry_task(&sequenced.tasks[1]).await.expect("it was cancelled");
@@ -173,7 +173,7 @@ pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn
 }
 
 /// Two events of one object: the gate belongs to the event, the lane to the handler.
-pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
+pub async fn sync_gates_and_lanes_both_apply(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
             .await;
@@ -194,7 +194,7 @@ pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id]);
 }
 
-pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
+pub async fn a_sync_gate_does_not_block_other_events(harness: &dyn Harness) {
     let registration = registration().route("note", &["index"]);
     let fixture = StoreFixture::new(harness, registration).await;
     fixture.emit(new_event("record").with_key("a")).await;
@@ -202,7 +202,7 @@ pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.claim_for_handlers(&["index"], 10).await), [note.id]);
 }
 
-pub async fn gate_state_survives_a_restart(harness: &dyn Harness) {
+pub async fn sync_gate_state_survives_a_restart(harness: &dyn Harness) {
     let (fixture, _) = fixture_with_one_event(harness).await;
     fixture.succeed(&fixture.claim_one().await).await;
     let fixture = fixture.reopen().await;

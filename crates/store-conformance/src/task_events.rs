@@ -11,10 +11,10 @@ use pointsman_core::store::{AttemptResult, ClaimedTask};
 use crate::Harness;
 use crate::fixture::*;
 
-const STARTED: &str = "TaskStarted";
-const DONE: &str = "TaskEnded returnCode:0";
-const FAILED: &str = "TaskEnded returnCode:7";
-const CLOSED: &str = "TaskClosed";
+const TASK_STARTED_SUMMARY: &str = "TaskStarted";
+const TASK_SUCCEEDED_SUMMARY: &str = "TaskEnded returnCode:0";
+const TASK_FAILED_SUMMARY: &str = "TaskEnded returnCode:7";
+const TASK_CLOSED_SUMMARY: &str = "TaskClosed";
 
 fn registration(observe: ObservePolicy) -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
@@ -30,14 +30,14 @@ fn failure_with_code_7(last: bool) -> AttemptResult {
 }
 
 /// Returns the summaries of all published task events.
-async fn task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
+async fn read_task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
     let filter = EventFilter { kinds: vec![handling_key("TaskEvent")], ..EventFilter::default() };
-    let events = fixture.read_events_after(fixture.journal_extent().await.expired_up_to, &filter).await;
+    let events = fixture.read_events_after(fixture.read_journal_range().await.expired_up_to, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
 
 /// Creates a task of each kind, runs the same scenario with it, and asserts the published events.
-async fn check_every_task_kind(
+async fn assert_events_for_every_task_kind(
     harness: &dyn Harness,
     observe: ObservePolicy,
     want: &[&str],
@@ -52,17 +52,17 @@ async fn check_every_task_kind(
         }
         let task = fixture.claim_one().await;
         story(&mut fixture, task).await;
-        assert_eq!(task_event_summaries(&fixture).await, want, "{what}, {observe:?}");
+        assert_eq!(read_task_event_summaries(&fixture).await, want, "{what}, {observe:?}");
     }
 }
 
 pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
     for (observe, want) in [
-        (ObservePolicy::All, &[STARTED, DONE, CLOSED][..]),
+        (ObservePolicy::All, &[TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
         (ObservePolicy::Failures, &[][..]),
         (ObservePolicy::None, &[][..]),
     ] {
-        check_every_task_kind(harness, observe, want, async |fixture, task| {
+        assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             drop(fixture.succeed(&task).await)
         })
         .await;
@@ -71,14 +71,23 @@ pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn H
 
 pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) {
     for (observe, want) in [
-        (ObservePolicy::All, &[STARTED, FAILED, STARTED, FAILED, CLOSED][..]),
-        (ObservePolicy::Failures, &[FAILED, FAILED, CLOSED][..]),
+        (
+            ObservePolicy::All,
+            &[
+                TASK_STARTED_SUMMARY,
+                TASK_FAILED_SUMMARY,
+                TASK_STARTED_SUMMARY,
+                TASK_FAILED_SUMMARY,
+                TASK_CLOSED_SUMMARY,
+            ][..],
+        ),
+        (ObservePolicy::Failures, &[TASK_FAILED_SUMMARY, TASK_FAILED_SUMMARY, TASK_CLOSED_SUMMARY][..]),
         (ObservePolicy::None, &[][..]),
     ] {
-        check_every_task_kind(harness, observe, want, async |fixture, task| {
-            fixture.finish_as(&task, failure_with_code_7(false)).await;
+        assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
+            fixture.finish_with_result(&task, failure_with_code_7(false)).await;
             fixture.advance_clock(RETRY_DELAY_SECS);
-            fixture.finish_as(&fixture.claim_one().await, failure_with_code_7(true)).await;
+            fixture.finish_with_result(&fixture.claim_one().await, failure_with_code_7(true)).await;
         })
         .await;
     }
@@ -86,11 +95,20 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
 
 pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn Harness) {
     for (observe, want) in [
-        (ObservePolicy::All, &[STARTED, FAILED, STARTED, DONE, CLOSED][..]),
-        (ObservePolicy::Failures, &[FAILED][..]),
+        (
+            ObservePolicy::All,
+            &[
+                TASK_STARTED_SUMMARY,
+                TASK_FAILED_SUMMARY,
+                TASK_STARTED_SUMMARY,
+                TASK_SUCCEEDED_SUMMARY,
+                TASK_CLOSED_SUMMARY,
+            ][..],
+        ),
+        (ObservePolicy::Failures, &[TASK_FAILED_SUMMARY][..]),
     ] {
-        check_every_task_kind(harness, observe, want, async |fixture, task| {
-            fixture.finish_as(&task, failure_with_code_7(false)).await;
+        assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
+            fixture.finish_with_result(&task, failure_with_code_7(false)).await;
             fixture.advance_clock(RETRY_DELAY_SECS);
             fixture.succeed(&fixture.claim_one().await).await;
         })
@@ -100,12 +118,16 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
 
 /// A snoozed or released attempt has not failed.
 pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness: &dyn Harness) {
-    for (observe, want) in
-        [(ObservePolicy::All, &[STARTED, DONE, STARTED, DONE][..]), (ObservePolicy::Failures, &[][..])]
-    {
-        check_every_task_kind(harness, observe, want, async |fixture, task| {
+    for (observe, want) in [
+        (
+            ObservePolicy::All,
+            &[TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY][..],
+        ),
+        (ObservePolicy::Failures, &[][..]),
+    ] {
+        assert_events_for_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.release_task(&task).await;
-            fixture.snooze(&fixture.claim_one().await, 60).await;
+            fixture.snooze_task(&fixture.claim_one().await, 60).await;
         })
         .await;
     }
@@ -118,9 +140,9 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
         fixture.rescue_tasks().await;
-        let published = task_event_summaries(&fixture).await;
+        let published = read_task_event_summaries(&fixture).await;
         let last = published.last().expect("an event is published");
-        assert!(last.starts_with("TaskEnded") && last != DONE, "{published:?}");
+        assert!(last.starts_with("TaskEnded") && last != TASK_SUCCEEDED_SUMMARY, "{published:?}");
     }
 }
 
@@ -129,10 +151,10 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
-    let published = task_event_summaries(&fixture).await;
+    let published = read_task_event_summaries(&fixture).await;
     assert_eq!(
         (published.len(), published[0].as_str(), published[2].as_str()),
-        (3, STARTED, CLOSED),
+        (3, TASK_STARTED_SUMMARY, TASK_CLOSED_SUMMARY),
         "{published:?}"
     );
 }
@@ -142,10 +164,14 @@ pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
-    assert_eq!(task_event_summaries(&fixture).await, [STARTED]);
-    let emission = emission([new_event("record")]);
+    assert_eq!(read_task_event_summaries(&fixture).await, [TASK_STARTED_SUMMARY]);
+    let emission = emit_batch([new_event("record")]);
     expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
-    assert_eq!(task_event_summaries(&fixture).await, [STARTED; 2], "also of one that is born running");
+    assert_eq!(
+        read_task_event_summaries(&fixture).await,
+        [TASK_STARTED_SUMMARY; 2],
+        "also of one that is born running"
+    );
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
@@ -158,7 +184,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
         format!(r#"{{{key},"TYPE":"TaskEnded","returnCode":0}}"#),
         format!(r#"{{{key},"TYPE":"TaskClosed"}}"#),
     ];
-    assert_eq!(fixture.engine_event_json_after(since).await, want);
+    assert_eq!(fixture.read_engine_event_json_after(since).await, want);
 }
 
 /// Steps are published as order events and as task events; these are independent.
@@ -175,7 +201,7 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
             "OrderNodeChanged fromNodeId:a,nodeId:done",
             "OrderFinished nodeId:done",
         ];
-        assert_eq!(fixture.order_event_summaries_after("/x/y,1", since).await, want, "{observe:?}");
+        assert_eq!(fixture.summarize_order_events_after("/x/y,1", since).await, want, "{observe:?}");
     }
 }
 
@@ -186,16 +212,19 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
     fixture.register(registration(ObservePolicy::All)).await;
     let fixture = fixture.reopen().await;
     fixture.succeed(&fixture.claim_one().await).await;
-    assert_eq!(task_event_summaries(&fixture).await, [STARTED, DONE, CLOSED]);
+    assert_eq!(
+        read_task_event_summaries(&fixture).await,
+        [TASK_STARTED_SUMMARY, TASK_SUCCEEDED_SUMMARY, TASK_CLOSED_SUMMARY]
+    );
 }
 
 /// A stale ending is not an end of the attempt.
-pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
+pub async fn finishing_with_a_stale_fence_publishes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;
     let since = fixture.journal_head().await;
-    assert!(fixture.finish_attempt(attempt_ending(&task, failure_with_code_7(false))).await.is_err());
+    assert!(fixture.finish_attempt(finished_attempt(&task, failure_with_code_7(false))).await.is_err());
     assert_eq!(fixture.journal_head().await, since);
 }

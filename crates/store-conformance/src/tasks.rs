@@ -1,7 +1,7 @@
 //! Finding tasks, and commands to single tasks.
 
 use pointsman_core::store::{SequencedEvent, TaskFilter};
-use pointsman_core::task::{ErrorReason, Task, TaskRejection};
+use pointsman_core::task::{ErrorReason, Task, TaskCommandError};
 use pointsman_core::{TaskId, TaskStatus};
 
 use crate::Harness;
@@ -22,12 +22,12 @@ fn any_task_filter() -> TaskFilter {
     TaskFilter::default()
 }
 
-pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
+pub async fn a_task_is_read_by_its_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
     let (task, extent) = expect_ok(fixture.store.read_task(&sequenced.tasks[0]).await).expect("it exists");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
-    assert_eq!(extent, fixture.journal_extent().await);
+    assert_eq!(extent, fixture.read_journal_range().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
     for name in [
         String::from("nonsense"),
@@ -38,8 +38,8 @@ pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
     ] {
         let id = TaskId::from_text(&name);
         assert!(expect_ok(fixture.store.read_task(&id).await).is_none(), "{name:?} is the name of no task");
-        assert_eq!(fixture.retry_task(&id).await, Err(TaskRejection::NoSuchTask), "{name:?}");
-        assert_eq!(fixture.cancel_task(&id).await, Err(TaskRejection::NoSuchTask), "{name:?}");
+        assert_eq!(fixture.retry_task(&id).await, Err(TaskCommandError::NoSuchTask), "{name:?}");
+        assert_eq!(fixture.cancel_task(&id).await, Err(TaskCommandError::NoSuchTask), "{name:?}");
     }
 }
 
@@ -55,7 +55,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     loop {
         let page = expect_ok(fixture.store.list_tasks(any_task_filter(), before, 6).await);
         assert!(page.tasks.len() <= 6);
-        assert_eq!(page.journal_range, fixture.journal_extent().await);
+        assert_eq!(page.journal_range, fixture.read_journal_range().await);
         found.extend(task_ids(&page.tasks));
         match page.next {
             None => break,
@@ -284,7 +284,7 @@ pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn
 pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let forgotten = fixture.emit(new_event("record")).await;
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     fixture.advance_clock(3600);
     fixture.emit(new_event("other")).await;
     let young = pointsman_core::journal::Retention { max_age: secs(60), ..KEEP_EVERYTHING };

@@ -38,7 +38,7 @@ async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> G
 pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(4, new_event("record")).await;
-    assert_eq!(fixture.closed_gates(&events[0].tasks[0]).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [GateKind::Turn]);
     let details = [
         read_gate(&fixture, &events[0].tasks[0], GateKind::Turn).await.detail,
         read_gate(&fixture, &events[3].tasks[0], GateKind::Turn).await.detail,
@@ -47,7 +47,7 @@ pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     assert!(details[1].contains("3 tasks of its queue come before it"), "{details:?}");
     assert!(read_gate(&fixture, &events[0].tasks[0], GateKind::Worker).await.detail.contains("first"));
     fixture.schedule_ahead(1).await;
-    assert_eq!(fixture.closed_gates(&events[0].tasks[0]).await, [], "it has been chosen");
+    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [], "it has been chosen");
 }
 
 /// Tasks of higher priority come first, whenever they were created.
@@ -82,7 +82,7 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     let mut fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let due = fixture.seconds_from_now(60);
     let id = fixture.emit(new_event("record").due_at(due)).await.tasks.remove(0);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Due]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Due]);
     assert_eq!(read_gate(&fixture, &id, GateKind::Due).await.until, Some(due));
     fixture.advance_clock(60);
     assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
@@ -98,13 +98,21 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
         .into_iter()
         .map(|event| event.tasks[0].clone())
         .collect();
-    assert_eq!(fixture.closed_gates(&ids[0]).await, [GateKind::Turn], "the head waits for no other task");
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&ids[0]).await,
+        [GateKind::Turn],
+        "the head waits for no other task"
+    );
     assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()]);
     let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.tasks;
     assert!(holder.len() == 1 && ids[..2].contains(&holder[0]), "one of those before it");
     fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()], "it is halted");
-    assert_eq!(fixture.closed_gates(&ids[0]).await.first(), Some(&GateKind::Handler), "a person is needed");
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&ids[0]).await.first(),
+        Some(&GateKind::Handler),
+        "a person is needed"
+    );
     fixture.cancel_task(&ids[0]).await.expect("it is halted");
     assert!(read_gate(&fixture, &ids[1], GateKind::Lane).await.open);
 }
@@ -127,9 +135,9 @@ pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &d
     .await;
     let tasks = fixture.emit(new_event("record")).await.tasks;
     assert_eq!(read_gate(&fixture, &tasks[1], GateKind::Sync).await.tasks, [tasks[0].clone()]);
-    assert_eq!(fixture.closed_gates(&tasks[1]).await, [GateKind::Sync]);
+    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Sync]);
     fixture.succeed(&fixture.claim_one().await).await;
-    assert_eq!(fixture.closed_gates(&tasks[1]).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Turn]);
 }
 
 pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
@@ -155,7 +163,7 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
         for rule in rules {
             assert!(held.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
         }
-        assert_eq!(fixture.closed_gates(id).await, [GateKind::Rule; 2]);
+        assert_eq!(fixture.list_closed_gate_kinds(id).await, [GateKind::Rule; 2]);
     }
 }
 
@@ -172,7 +180,7 @@ pub async fn a_task_reports_the_concurrency_limit_as_its_closed_gate(harness: &d
     holders.sort();
     running.sort();
     assert_eq!((held.open, holders), (false, running));
-    assert_eq!(fixture.closed_gates(&events[2].tasks[0]).await, [GateKind::Concurrency]);
+    assert_eq!(fixture.list_closed_gate_kinds(&events[2].tasks[0]).await, [GateKind::Concurrency]);
 }
 
 pub async fn a_task_reports_the_per_key_limit_as_its_closed_gate(harness: &dyn Harness) {
@@ -213,7 +221,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
     let until = fixture.seconds_from_now(60);
     let task = fixture.claim_one().await;
     fixture
-        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     let held = read_gate(&fixture, &last, GateKind::Target).await;
     assert_eq!((held.open, held.until), (false, Some(until)));
@@ -221,7 +229,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
     for _ in 0..BREAKER_FAILURE_THRESHOLD {
         let task = fixture.claim_one().await;
         fixture
-            .finish_with_target_report(
+            .finish_with_target_health(
                 &task,
                 AttemptResult::Snoozed { until: fixture.seconds_from_now(3600) },
                 TargetHealth::Failing,
@@ -239,24 +247,28 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
 pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "no node has announced the handler");
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&id).await,
+        [GateKind::Worker],
+        "no node has announced the handler"
+    );
     let other = NodeCapabilities {
         handlers: [handler_name("notify")].into(),
         slots: 16,
         ..NodeCapabilities::default()
     };
     expect_ok(fixture.store.announce_capabilities(fixture.node, other).await);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker]);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
-    expect_ok(fixture.store.leave_node(fixture.node, fixture.now).await);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "it has left");
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
+    expect_ok(fixture.store.remove_node(fixture.node, fixture.now).await);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has left");
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "it was given up");
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it was given up");
 }
 
 pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
@@ -270,12 +282,16 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         .into_iter()
         .map(|event| event.tasks[0].clone())
         .collect();
-    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Worker], "a node cannot run a pulled task");
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&ids[1]).await,
+        [GateKind::Worker],
+        "a node cannot run a pulled task"
+    );
     fixture.fetch_as_worker(&["index"], 1).await;
-    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Turn]);
     fixture.advance_clock(3600);
     assert_eq!(
-        fixture.closed_gates(&ids[1]).await,
+        fixture.list_closed_gate_kinds(&ids[1]).await,
         [GateKind::Worker],
         "the worker has not polled for an hour"
     );
@@ -286,8 +302,8 @@ pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness)
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().route("note", &["notify"]))
             .await;
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
-    fixture.undefine_handler("index").await;
-    assert_eq!(fixture.closed_gates(&id).await.first(), Some(&GateKind::Handler));
+    fixture.undefine_handler_and_rescue("index").await;
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await.first(), Some(&GateKind::Handler));
     fixture.register(RegistrationBuilder::single_handler()).await;
     let held = read_gate(&fixture, &id, GateKind::Handler).await;
     assert!(!held.open && held.detail.contains("adopt"), "{held:?}");
@@ -303,7 +319,7 @@ pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, registration).await;
     let (orders, items) =
         (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/items").await);
-    assert_eq!(fixture.closed_gates(&orders).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::Turn]);
     let detail = read_gate(&fixture, &orders, GateKind::Turn).await.detail;
     assert!(detail.contains("one task of its queue comes before it"), "{detail}");
     assert_eq!(fixture.claim_one().await.id, items);
@@ -323,7 +339,7 @@ pub async fn closed_gates_are_listed_in_the_order_they_are_passed(harness: &dyn 
         .await
         .tasks
         .remove(1);
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     let want = [GateKind::Sync, GateKind::Lane, GateKind::Due, GateKind::Rule];
-    assert_eq!(fixture.closed_gates(&last).await, want);
+    assert_eq!(fixture.list_closed_gate_kinds(&last).await, want);
 }

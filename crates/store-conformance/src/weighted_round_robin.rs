@@ -240,7 +240,8 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
 /// Whatever the store keeps of the round robin, tasks of a key do not fall behind later tasks of that key.
 pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
-    let mut events = sequenced_ids(&fixture.emit_many(30, new_event("record").with_key("crowded")).await);
+    let mut events =
+        sequenced_event_ids(&fixture.emit_many(30, new_event("record").with_key("crowded")).await);
     claim_and_succeed(&fixture, 5).await;
     let fixture = fixture.reopen().await;
     events.push(fixture.emit(new_event("record").with_key("crowded")).await.id);

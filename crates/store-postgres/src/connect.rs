@@ -11,7 +11,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{ConnectError, OpenError, error_text};
+use crate::error::{ConnectError, OpenError, format_driver_error};
 use crate::session::Session;
 use crate::tls::{self, TlsMode};
 
@@ -20,7 +20,7 @@ const PASSWORD_VARIABLE: &str = "PGPASSWORD";
 /// Timeout of connecting, unless the URL sets one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that disappears without closing its connections is detected after about a minute.
-const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
+const DEAD_SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The driver's half of a connection: it transports bytes and receives notifications.
 pub(crate) type DriverConnection = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
@@ -30,13 +30,13 @@ pub(crate) type DriverConnection = Connection<Socket, <MakeRustlsConnect as Make
 pub struct Endpoint {
     config: Config,
     tls: MakeRustlsConnect,
-    pooled: bool,
+    is_pooled: bool,
     /// The URL names the user.
     has_url_user: bool,
     /// The URL contains a password.
     has_url_password: bool,
     /// A direct connection to the same database, for what a pooler cannot do.
-    direct: Option<Box<Endpoint>>,
+    direct_endpoint: Option<Box<Endpoint>>,
 }
 
 impl Endpoint {
@@ -53,14 +53,14 @@ impl Endpoint {
             None => false,
             Some("transaction") => true,
             Some(other) => {
-                return Err(bad_parameter(
+                return Err(bad_parameter_error(
                     "pooler",
                     format!("is `{other}`; the only valid value is `transaction`"),
                 ));
             }
         };
         let direct =
-            parameters.get("listen").map(|url| Self::parse(url).map_err(bad_listen_url)).transpose()?;
+            parameters.get("listen").map(|url| Self::parse(url).map_err(bad_listen_url_error)).transpose()?;
         let mut config: Config = url.parse().map_err(|error| explain_parse_error(&url, &error))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(OpenError::BadUrl(
@@ -77,10 +77,14 @@ impl Endpoint {
         {
             config.password(password.as_encoded_bytes());
         }
-        config.ssl_mode(if is_local(&config) { SslMode::Disable } else { tls_mode.ssl_mode() });
+        config.ssl_mode(if uses_unix_socket(&config) {
+            SslMode::Disable
+        } else {
+            tls_mode.driver_ssl_mode()
+        });
         apply_defaults(&mut config, &parameters, pooled);
         let (tls, direct) = (tls::build_connector(&tls_mode)?, direct.map(Box::new));
-        Ok(Self { config, tls, pooled, has_url_user, has_url_password, direct })
+        Ok(Self { config, tls, is_pooled: pooled, has_url_user, has_url_password, direct_endpoint: direct })
     }
 
     /// Opens a connection whose I/O the current runtime drives.
@@ -89,26 +93,28 @@ impl Endpoint {
         let io_handle = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(
-                    reason = error_text(&error),
+                    reason = format_driver_error(&error),
                     "connection to PostgreSQL closed with an error; the next statement opens another"
                 );
             }
         });
-        Ok(Session::new(client, io_handle, self.pooled))
+        Ok(Session::new(client, io_handle, self.is_pooled))
     }
 
     /// The same with a timeout. The driver's own timeout ends when the socket is open, and a server may be silent after
     /// that.
     pub(crate) async fn connect_with_timeout(&self) -> Result<Session, ConnectError> {
-        self.with_timeout(self.connect()).await
+        self.apply_connect_timeout(self.connect()).await
     }
 
     /// Opens a connection with a timeout; the caller drives its I/O.
-    pub(crate) async fn open_with_timeout(&self) -> Result<(Client, DriverConnection), ConnectError> {
-        self.with_timeout(self.open_connection()).await
+    pub(crate) async fn open_connection_with_timeout(
+        &self,
+    ) -> Result<(Client, DriverConnection), ConnectError> {
+        self.apply_connect_timeout(self.open_connection()).await
     }
 
-    async fn with_timeout<T>(
+    async fn apply_connect_timeout<T>(
         &self,
         connecting: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, ConnectError> {
@@ -126,24 +132,24 @@ impl Endpoint {
 
     /// The same endpoint with unprepared statements only, because the server may turn out to be a pooler.
     pub(crate) fn assume_pooled(&self) -> Self {
-        Self { pooled: true, ..self.clone() }
+        Self { is_pooled: true, ..self.clone() }
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
-        self.pooled
+        self.is_pooled
     }
 
     /// The endpoint to listen for notifications on: none behind a pooler, unless a direct one is given.
     pub(crate) fn listen_endpoint(&self) -> Option<&Self> {
-        match &self.direct {
+        match &self.direct_endpoint {
             Some(direct) => Some(direct),
-            None => Some(self).filter(|_| !self.pooled),
+            None => Some(self).filter(|_| !self.is_pooled),
         }
     }
 
     /// True if its URL contains a password, or that of the direct connection does.
-    pub fn has_password(&self) -> bool {
-        let direct = self.direct.as_ref().is_some_and(|direct| direct.has_password());
+    pub fn has_password_in_url(&self) -> bool {
+        let direct = self.direct_endpoint.as_ref().is_some_and(|direct| direct.has_password_in_url());
         self.has_url_password || direct
     }
 
@@ -152,11 +158,11 @@ impl Endpoint {
         self.config.get_user().unwrap_or("")
     }
 
-    pub(crate) fn has_user(&self) -> bool {
+    pub(crate) fn has_url_user(&self) -> bool {
         self.has_url_user
     }
 
-    pub(crate) fn has_database(&self) -> bool {
+    pub(crate) fn has_url_database(&self) -> bool {
         self.config.get_dbname().is_some()
     }
 
@@ -211,7 +217,7 @@ impl fmt::Debug for Endpoint {
 
 /// Sets the defaults of every connection, unless the URL overrides them.
 fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool) {
-    let is_given = |name: &str| parameters.names.iter().any(|known| known == name);
+    let is_given = |name: &str| parameters.all_names.iter().any(|known| known == name);
     if !is_given("application_name") {
         config.application_name("pointsman");
     }
@@ -219,10 +225,10 @@ fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool)
         config.connect_timeout(CONNECT_TIMEOUT);
     }
     if !is_given("tcp_user_timeout") {
-        config.tcp_user_timeout(DEAD_PEER_TIMEOUT);
+        config.tcp_user_timeout(DEAD_SERVER_TIMEOUT);
     }
     if !is_given("keepalives_idle") {
-        config.keepalives_idle(DEAD_PEER_TIMEOUT);
+        config.keepalives_idle(DEAD_SERVER_TIMEOUT);
     }
     if !is_given("keepalives_interval") {
         config.keepalives_interval(Duration::from_secs(10));
@@ -239,7 +245,7 @@ fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool)
 }
 
 /// True if the connection uses a Unix socket, where nothing is encrypted.
-fn is_local(config: &Config) -> bool {
+fn uses_unix_socket(config: &Config) -> bool {
     let hosts = config.get_hosts();
     !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
 }
@@ -247,11 +253,11 @@ fn is_local(config: &Config) -> bool {
 /// Parameters that the driver does not support, and the names of all given parameters.
 #[derive(Debug, Default)]
 struct UrlParameters {
-    own: Vec<(String, String)>,
-    names: Vec<String>,
+    non_driver: Vec<(String, String)>,
+    all_names: Vec<String>,
 }
 
-const OWN_PARAMETERS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
+const NON_DRIVER_PARAMETERS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
 /// The driver's parameters, for the message about an unknown one.
 const DRIVER_PARAMETERS: [&str; 18] = [
     "application_name",
@@ -298,11 +304,11 @@ impl UrlParameters {
         let mut driver_options = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            parameters.names.push(name.into());
-            if OWN_PARAMETERS.contains(&name) {
+            parameters.all_names.push(name.into());
+            if NON_DRIVER_PARAMETERS.contains(&name) {
                 let value = percent_decode_str(value).decode_utf8();
-                let value = value.map_err(|_| bad_parameter(name, "is not UTF-8".into()))?;
-                parameters.own.push((name.into(), value.into_owned()));
+                let value = value.map_err(|_| bad_parameter_error(name, "is not UTF-8".into()))?;
+                parameters.non_driver.push((name.into(), value.into_owned()));
             } else {
                 driver_options.push(pair);
             }
@@ -313,16 +319,16 @@ impl UrlParameters {
 
     /// The last one of several counts, as for libpq.
     fn get(&self, name: &str) -> Option<&str> {
-        self.own.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.non_driver.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-pub(crate) fn bad_parameter(name: &str, problem: String) -> OpenError {
+pub(crate) fn bad_parameter_error(name: &str, problem: String) -> OpenError {
     OpenError::BadParameter { name: name.into(), problem }
 }
 
-fn bad_listen_url(error: OpenError) -> OpenError {
-    bad_parameter("listen", format!("is not a valid URL: {error}"))
+fn bad_listen_url_error(error: OpenError) -> OpenError {
+    bad_parameter_error("listen", format!("is not a valid URL: {error}"))
 }
 
 /// Explains a parse error of the driver, which names a parameter but neither its value nor the valid names.
@@ -331,16 +337,16 @@ fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     let message = cause.unwrap_or_else(|| error.to_string());
     let quoted_name = |prefix: &str| message.strip_prefix(prefix)?.strip_suffix('`');
     if let Some(name) = quoted_name("unknown option `") {
-        return bad_parameter(
+        return bad_parameter_error(
             name,
             suggestion::describe_unknown_name(
                 name,
-                &[OWN_PARAMETERS.as_slice(), &DRIVER_PARAMETERS].concat(),
+                &[NON_DRIVER_PARAMETERS.as_slice(), &DRIVER_PARAMETERS].concat(),
             ),
         );
     }
     match quoted_name("invalid value for option `").map(|name| (name, find_parameter_value(url, name))) {
-        Some((name, Some(value))) => bad_parameter(name, format!("cannot be `{value}`")),
+        Some((name, Some(value))) => bad_parameter_error(name, format!("cannot be `{value}`")),
         Some((_, None)) | None => OpenError::BadUrl(message),
     }
 }

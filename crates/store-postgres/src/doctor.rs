@@ -3,10 +3,10 @@
 //! Every query runs in a read-only transaction, unprepared, because the server may be a pooler. A check that fails is
 //! reported, and the others run anyway.
 
-mod load;
 mod pooler;
 mod schema;
 mod server;
+mod server_activity;
 mod settings;
 mod tables;
 
@@ -17,12 +17,13 @@ use pointsman_store::finding::Finding;
 use tokio_postgres::{Error, Row};
 
 use crate::connect::Endpoint;
-use crate::error::{ConnectError, OpenError, error_text};
+use crate::error::{ConnectError, OpenError, format_driver_error};
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::session::{Query, QueryParams, Session};
 
 /// Short timeouts: a query takes long only if something is wrong.
-const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = '20s'; SET LOCAL lock_timeout = '5s'";
+const BEGIN_READ_ONLY: &str =
+    "BEGIN READ ONLY; SET LOCAL statement_timeout = '20s'; SET LOCAL lock_timeout = '5s'";
 /// Timeout of a check, for a dead connection or a pooler without free connections.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -33,7 +34,7 @@ struct Doctor {
     /// The migrations of this version.
     migrations: &'static [Migration],
     /// Transactions that are open for longer are reported.
-    long_transaction: Duration,
+    long_transaction_threshold: Duration,
 }
 
 /// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
@@ -54,7 +55,11 @@ pub async fn examine_with_migrations(
         Err(error) => return vec![open_error_finding("connection", &error)],
     };
     match endpoint.assume_pooled().connect_with_timeout().await {
-        Ok(session) => Doctor { endpoint, session, migrations, long_transaction }.examine().await,
+        Ok(session) => {
+            Doctor { endpoint, session, migrations, long_transaction_threshold: long_transaction }
+                .examine()
+                .await
+        }
         Err(error) => vec![connect_error_finding(&endpoint, &error)],
     }
 }
@@ -75,10 +80,10 @@ impl Doctor {
         if ours {
             nodes = run_check("nodes", &mut findings, self.check_nodes()).await;
             run_check("outbox", &mut findings, self.check_outbox(nodes)).await;
-            run_check("tables", &mut findings, self.check_tables()).await;
+            run_check("tables", &mut findings, self.check_dead_rows()).await;
         }
         run_check("connections", &mut findings, self.check_connections(nodes)).await;
-        run_check("transactions", &mut findings, self.check_transactions()).await;
+        run_check("transactions", &mut findings, self.check_long_transactions()).await;
         run_check("prepared transactions", &mut findings, self.check_prepared_transactions()).await;
         run_check("replication slots", &mut findings, self.check_replication_slots()).await;
         findings
@@ -99,7 +104,7 @@ async fn query_read_only(
     query: &'static Query,
     params: QueryParams<'_>,
 ) -> Result<Vec<Row>, Error> {
-    session.execute_batch(BEGIN).await?;
+    session.execute_batch(BEGIN_READ_ONLY).await?;
     let answer = session.query(query, params).await;
     session.execute_batch("ROLLBACK").await?;
     answer
@@ -120,7 +125,7 @@ async fn run_check<T>(
             Some(answer)
         }
         Ok(Err(error)) => {
-            findings.push(Finding::warning(name, format!("check failed: {}", error_text(&error))));
+            findings.push(Finding::warning(name, format!("check failed: {}", format_driver_error(&error))));
             None
         }
         Err(_) => {
@@ -158,13 +163,13 @@ fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
 }
 
 /// Limit of listed items.
-const MAX_LISTED: usize = 5;
+const MAX_LISTED_ITEMS: usize = 5;
 
 /// Formats a list: the first items, and the number of the others.
 fn format_list(items: &[String]) -> String {
-    let text = items.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let text = items.iter().take(MAX_LISTED_ITEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
     match items.len() {
-        n if n > MAX_LISTED => format!("{text}; and {} more", n - MAX_LISTED),
+        n if n > MAX_LISTED_ITEMS => format!("{text}; and {} more", n - MAX_LISTED_ITEMS),
         _ => text,
     }
 }

@@ -11,7 +11,7 @@ use crate::rows::{read_column, read_time};
 const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
 
 /// The uuid of a tenant; nil for all of them.
-pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
+pub(crate) fn canvas_id_of_tenant(tenant: Option<&Tenant>) -> Uuid {
     match tenant {
         Some(tenant) => Uuid::new_v5(&TENANT_UUID_NAMESPACE, tenant.as_str().as_bytes()),
         None => Uuid::nil(),
@@ -19,7 +19,7 @@ pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
 }
 
 /// The `event_space` of a rule's target.
-pub(crate) fn event_space(scope: &RuleScope) -> &'static str {
+pub(crate) fn event_space_of_rule(scope: &RuleScope) -> &'static str {
     match scope {
         RuleScope::Handler(_) => "WORKER",
         RuleScope::Collection(_) => "SYNC",
@@ -28,7 +28,7 @@ pub(crate) fn event_space(scope: &RuleScope) -> &'static str {
     }
 }
 
-fn decode_rule_target(space: &str, name: &str) -> Option<RuleScope> {
+fn decode_rule_scope(space: &str, name: &str) -> Option<RuleScope> {
     let space = match space {
         "WORKER" => "handler",
         "SYNC" => "collection",
@@ -40,18 +40,18 @@ fn decode_rule_target(space: &str, name: &str) -> Option<RuleScope> {
 }
 
 /// True if a row of `write/rules` is for a tenant that the store does not know yet.
-pub(crate) fn is_for_unknown_tenant(row: &Row) -> Result<bool> {
+pub(crate) fn is_rule_of_unknown_tenant(row: &Row) -> Result<bool> {
     Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
 }
 
 /// Reads rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with
 /// an invalid name applies to nothing and is skipped.
-pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
+pub(crate) fn decode_rules(rows: &[Row]) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {
-        let Some(scope) = decode_rule_target(read_column(row, 1)?, read_column(row, 2)?) else { continue };
+        let Some(scope) = decode_rule_scope(read_column(row, 1)?, read_column(row, 2)?) else { continue };
         let Ok(tenant) = read_column::<Option<&str>>(row, 3)?.map(Tenant::new).transpose() else { continue };
-        if is_for_unknown_tenant(row)? {
+        if is_rule_of_unknown_tenant(row)? {
             continue;
         }
         rules.push(Rule {

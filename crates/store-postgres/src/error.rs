@@ -33,13 +33,13 @@ pub enum OpenError {
     )]
     TlsFailed { address: String, reason: String },
     #[error("there is no database {database} at {address}; create it: CREATE DATABASE {}", quote_identifier(.database))]
-    NoDatabase { address: String, database: String },
+    DatabaseNotFound { address: String, database: String },
     #[error(
         "the URL names no database, and at {address} there is none that is named like the role, {role}; name one in the \
          URL, or create it: CREATE DATABASE {}",
         quote_identifier(.role)
     )]
-    NoDatabaseNamed { address: String, role: String },
+    DefaultDatabaseNotFound { address: String, role: String },
     #[error(
         "PostgreSQL at {address} has version {found}, and 15 or newer is required; upgrade it, or use another server"
     )]
@@ -96,16 +96,16 @@ impl OpenError {
         let ConnectError::Driver(driver) = error else {
             return Self::Unreachable { address, reason: error.to_string() };
         };
-        let reason = error_text(driver);
+        let reason = format_driver_error(driver);
         // PgBouncer rejects settings that it does not know.
         if reason.contains("unsupported startup parameter") {
             return Self::UndeclaredPooler { address };
         }
         let role = endpoint.role().to_string();
         match driver.code() {
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => match endpoint.has_database() {
-                true => Self::NoDatabase { address, database: endpoint.database().into() },
-                false => Self::NoDatabaseNamed { address, role },
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => match endpoint.has_url_database() {
+                true => Self::DatabaseNotFound { address, database: endpoint.database().into() },
+                false => Self::DefaultDatabaseNotFound { address, role },
             },
             Some(code) if code.code().starts_with("28") => {
                 Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
@@ -144,7 +144,7 @@ impl OpenError {
     }
 
     fn access_denied(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
-        let tried = match endpoint.has_user() {
+        let tried = match endpoint.has_url_user() {
             true => "",
             false => " (the URL names no user, so the operating system's user was tried)",
         };
@@ -156,7 +156,7 @@ impl OpenError {
 /// Advises which credentials to check.
 fn credentials_advice(endpoint: &Endpoint) -> String {
     let check = match endpoint.password_source() {
-        _ if !endpoint.has_user() => return "name one in the URL, as in postgres://user@host".into(),
+        _ if !endpoint.has_url_user() => return "name one in the URL, as in postgres://user@host".into(),
         None => "check the user in the URL",
         Some(PasswordSource::Url) => "check user and password in the URL",
         Some(PasswordSource::Environment) => "check the user in the URL, the password in PGPASSWORD",
@@ -188,7 +188,7 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 /// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    #[error("{}", error_text(.0))]
+    #[error("{}", format_driver_error(.0))]
     Driver(#[from] tokio_postgres::Error),
     #[error("no response within {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -205,7 +205,7 @@ impl ConnectError {
 }
 
 /// The message of a driver error with its causes, in a line: the driver's own text omits them.
-pub(crate) fn error_text(error: &tokio_postgres::Error) -> String {
+pub(crate) fn format_driver_error(error: &tokio_postgres::Error) -> String {
     if let Some(db_error) = error.as_db_error() {
         return db_error.message().to_string();
     }
@@ -264,10 +264,10 @@ fn sql_state(fault: &Fault) -> Option<&SqlState> {
 }
 
 /// The message of a fault, in a line.
-pub(crate) fn fault_text(fault: &Fault) -> String {
+pub(crate) fn format_fault(fault: &Fault) -> String {
     match fault {
         Fault::Damaged(what) => what.clone(),
-        Fault::Database(error) => describe_error(error),
+        Fault::Database(error) => format_any_error(error),
     }
 }
 
@@ -275,12 +275,12 @@ pub(crate) fn fault_text(fault: &Fault) -> String {
 pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        Fault::Database(error) if is_corruption(error) => StoreError::Damaged(describe_error(error)),
-        Fault::Database(error) => StoreError::Unavailable(describe_error(error)),
+        Fault::Database(error) if is_corruption(error) => StoreError::Damaged(format_any_error(error)),
+        Fault::Database(error) => StoreError::Unavailable(format_any_error(error)),
     }
 }
 
 /// The message of any error, in a line.
-pub(crate) fn describe_error(error: &BoxError) -> String {
-    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), error_text)
+pub(crate) fn format_any_error(error: &BoxError) -> String {
+    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), format_driver_error)
 }

@@ -54,8 +54,8 @@ use pointsman_store::notifier::PeerNotifier;
 use pointsman_store::{BackendStore, Fault, Writer};
 
 use backend::PgBackend;
-use outbox::RefusedRows;
-use pool::{MAX_READERS, Pool};
+use outbox::RefusedRowTracker;
+use pool::{MAX_CONCURRENT_READS, SessionPool};
 use tables::PgTables;
 use unit_of_work::UnitOfWorkPool;
 
@@ -66,7 +66,7 @@ pub use migrate::{MIGRATIONS, Migration};
 pub use store_copy::PgStoreCopy;
 
 /// The name of the first token's hash in `pointsman.meta`.
-const FIRST_TOKEN_NAME: &str = "first_token";
+const FIRST_TOKEN_HASH_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
 pub type PostgresStore = BackendStore<Postgres>;
@@ -74,14 +74,14 @@ pub type PostgresStore = BackendStore<Postgres>;
 /// The PostgreSQL side of a store: connections, writer and background jobs.
 #[derive(Clone, Debug)]
 pub struct Postgres {
-    pool: Pool,
-    units_of_work: UnitOfWorkPool,
+    session_pool: SessionPool,
+    unit_of_work_pool: UnitOfWorkPool,
     writer: Writer<PgTables>,
     caller_time: Arc<CallerTime>,
     notifier: Arc<PeerNotifier>,
     background_jobs: Arc<BackgroundJobs>,
     endpoint: Arc<Endpoint>,
-    refused_rows: Arc<RefusedRows>,
+    refused_rows: Arc<RefusedRowTracker>,
 }
 
 impl Postgres {
@@ -99,20 +99,20 @@ impl Postgres {
     ) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (pool, units_of_work) =
-            (Pool::new(endpoint.clone(), MAX_READERS), UnitOfWorkPool::new(endpoint.clone()));
+            (SessionPool::new(endpoint.clone(), MAX_CONCURRENT_READS), UnitOfWorkPool::new(endpoint.clone()));
         let session =
             pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint, migrations).await?;
         migrate::check_schema_complete(&session, &endpoint).await?;
-        pool.add_idle(session);
-        let caller_time = Arc::new(CallerTime::starting_at(now));
+        pool.add_idle_session(session);
+        let caller_time = Arc::new(CallerTime::from_start_time(now));
         let writer = start_writer(pool.clone(), endpoint.address(), caller_time.clone(), now).await?;
         let notifier = Arc::new(PeerNotifier::default());
         writer.set_commit_hook(notifier.clone());
         let background_jobs = Arc::new(BackgroundJobs::default());
         let postgres = Self {
-            pool,
-            units_of_work,
+            session_pool: pool,
+            unit_of_work_pool: units_of_work,
             writer: writer.clone(),
             caller_time,
             notifier,
@@ -152,7 +152,7 @@ impl Postgres {
     /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is
     /// stored if there is none.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.get_or_init_text(FIRST_TOKEN_NAME, sha256).await
+        self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_NAME, sha256).await
     }
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
@@ -167,7 +167,7 @@ impl Postgres {
     }
 
     fn start_background_jobs(&self) {
-        let Self { pool, writer, caller_time, notifier, endpoint, .. } = self;
+        let Self { session_pool: pool, writer, caller_time, notifier, endpoint, .. } = self;
         let mut jobs = vec![
             tokio::spawn(notifications::send_notifications(Arc::downgrade(notifier), pool.clone())),
             tokio::spawn(notifications::poll_for_changes(notifier.clone(), pool.clone(), writer.clone())),
@@ -193,7 +193,7 @@ impl Postgres {
 
 /// Starts the writer on a thread of its own, because it blocks on its connection.
 async fn start_writer(
-    pool: Pool,
+    pool: SessionPool,
     address: String,
     caller_time: Arc<CallerTime>,
     now: Timestamp,
@@ -207,6 +207,6 @@ async fn start_writer(
     let started = started.await.map_err(|error| to_open_error(error.to_string()))?;
     started.map_err(|fault| match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),
-        Fault::Database(error) => to_open_error(error::describe_error(&error)),
+        Fault::Database(error) => to_open_error(error::format_any_error(&error)),
     })
 }

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, error_text, quote_identifier};
+use crate::error::{OpenError, format_driver_error, quote_identifier};
 use crate::privileges::RolePrivileges;
-use crate::schema_objects::{SchemaObjects, list_never_empty_tables, object_names};
+use crate::schema_objects::{ExistingSchemaObjects, list_never_empty_tables, list_schema_object_names};
 use crate::session::{Session, query};
 
 /// The file name of a migration, and its SQL.
@@ -26,13 +26,13 @@ pub const MIGRATIONS: &[Migration] = &[(
     ),
 )];
 
-pub(crate) const OLDEST_SERVER: i32 = 15;
+pub(crate) const MIN_SERVER_VERSION: i32 = 15;
 
 /// The key of the advisory lock: "pointsma", as a number.
-const MIGRATION_LOCK: i64 = 0x706f_696e_7473_6d61;
+const MIGRATION_LOCK_KEY: i64 = 0x706f_696e_7473_6d61;
 
 /// Creates the table of applied migrations.
-const CREATE_MIGRATION_TABLE: &str = "CREATE TABLE pointsman.migration (
+const CREATE_MIGRATION_TABLE_SQL: &str = "CREATE TABLE pointsman.migration (
     version  integer PRIMARY KEY,
     name     text NOT NULL,
     checksum text NOT NULL, -- SHA-256 of the file
@@ -58,13 +58,14 @@ pub(crate) async fn read_schema_state(
 ) -> Result<SchemaState, OpenError> {
     let mut migrator = Migrator::new(session, endpoint, migrations);
     migrator.check_server().await?;
-    migrator.schema_state().await
+    migrator.verify_schema_state().await
 }
 
 /// Lists the missing objects of the newest layout, by kind and name.
 pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
     let missing =
-        SchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?.list_missing();
+        ExistingSchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?
+            .list_missing();
     if !missing.is_empty() {
         return Ok(missing);
     }
@@ -98,21 +99,21 @@ pub(crate) async fn migrate(
 ) -> Result<bool, OpenError> {
     let mut migrator = Migrator::new(session, endpoint, migrations);
     migrator.check_server().await?;
-    migrator.execute_batch(BEGIN).await?;
+    migrator.execute_batch(BEGIN_MIGRATION).await?;
     let changed = migrator.apply_migrations().await;
     match changed {
         Ok(_) => migrator.execute_batch("COMMIT").await?,
         Err(_) => migrator.execute_batch("ROLLBACK").await?,
     }
     match changed {
-        Err(OpenError::SchemaLocked { .. }) => Err(migrator.locked_error().await?),
+        Err(OpenError::SchemaLocked { .. }) => Err(migrator.schema_locked_error().await?),
         changed => changed,
     }
 }
 
 /// Read committed, so that a waiting node sees what the first one did; and a short lock timeout, because all later
 /// sessions would queue up behind a producer that does not end.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
+const BEGIN_MIGRATION: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 
 struct Migrator<'a> {
     session: &'a Session,
@@ -135,7 +136,7 @@ impl<'a> Migrator<'a> {
         let Some(row) = rows.first() else { return Ok(()) };
         let (number, encoding): (i32, String) = (row.get(0), row.get(1));
         let found = number / 10_000;
-        if found < OLDEST_SERVER {
+        if found < MIN_SERVER_VERSION {
             return Err(OpenError::ServerTooOld { address: self.endpoint.address(), found });
         }
         if encoding != "UTF8" {
@@ -144,7 +145,7 @@ impl<'a> Migrator<'a> {
         }
         let rows = self
             .session
-            .query(query!("open/privileges", TEXT_ARRAY), &[&object_names()])
+            .query(query!("open/privileges", TEXT_ARRAY), &[&list_schema_object_names()])
             .await
             .map_err(|e| self.to_open_error(&e))?;
         let privileges = rows.first().map(RolePrivileges::from_row).transpose();
@@ -167,8 +168,8 @@ impl<'a> Migrator<'a> {
     }
 
     /// Returns an error that names the sessions that lock the schema.
-    async fn locked_error(&self) -> Result<OpenError, OpenError> {
-        let (high, low) = (MIGRATION_LOCK >> 32, MIGRATION_LOCK & 0xffff_ffff);
+    async fn schema_locked_error(&self) -> Result<OpenError, OpenError> {
+        let (high, low) = (MIGRATION_LOCK_KEY >> 32, MIGRATION_LOCK_KEY & 0xffff_ffff);
         let found_rows = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
         let rows = found_rows.map_err(|error| self.to_open_error(&error))?;
         let descriptions = rows.iter().map(|row| {
@@ -188,11 +189,11 @@ impl<'a> Migrator<'a> {
     async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
         let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
         self.session
-            .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK])
+            .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK_KEY])
             .await
             .map_err(to_error)?;
         self.check_privileges()?;
-        let applied = self.create_or_count_applied().await?;
+        let applied = self.create_schema_or_count_migrations().await?;
         for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
             self.execute_batch(sql).await?;
@@ -201,23 +202,23 @@ impl<'a> Migrator<'a> {
             recorded.map_err(|error| self.to_open_error(&error))?;
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
-        let inserted = self.insert_store_numbers().await?;
+        let inserted = self.insert_random_store_numbers().await?;
         Ok(applied < self.migrations.len() || inserted)
     }
 
     /// Returns the number of applied migrations; creates the schema and the table of migrations if they do not exist.
-    async fn create_or_count_applied(&mut self) -> Result<usize, OpenError> {
-        match self.schema_state().await? {
+    async fn create_schema_or_count_migrations(&mut self) -> Result<usize, OpenError> {
+        match self.verify_schema_state().await? {
             SchemaState::Absent => self.execute_batch("CREATE SCHEMA pointsman").await?,
             SchemaState::Empty => {}
             SchemaState::Applied(layouts) => return Ok(layouts),
         }
-        self.execute_batch(CREATE_MIGRATION_TABLE).await?;
+        self.execute_batch(CREATE_MIGRATION_TABLE_SQL).await?;
         Ok(0)
     }
 
     /// Reads the state of the schema and verifies every applied migration.
-    async fn schema_state(&mut self) -> Result<SchemaState, OpenError> {
+    async fn verify_schema_state(&mut self) -> Result<SchemaState, OpenError> {
         let rows =
             self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
         let Some(row) = rows.first() else { return Ok(SchemaState::Absent) };
@@ -246,7 +247,7 @@ impl<'a> Migrator<'a> {
     }
 
     /// Inserts the random numbers of a store: the namespace of its task ids, and its salt.
-    async fn insert_store_numbers(&self) -> Result<bool, OpenError> {
+    async fn insert_random_store_numbers(&self) -> Result<bool, OpenError> {
         let random = || uuid::Uuid::new_v4().as_u64_pair();
         let (task_id_namespace, _) = random();
         let (_, salt) = random();
@@ -264,7 +265,7 @@ impl<'a> Migrator<'a> {
     }
 
     fn to_open_error(&self, error: &tokio_postgres::Error) -> OpenError {
-        let reason = error_text(error);
+        let reason = format_driver_error(error);
         match (error.code(), &self.privileges) {
             (Some(code), _) if *code == SqlState::LOCK_NOT_AVAILABLE => {
                 OpenError::SchemaLocked { holders: String::new(), pid: 0 }

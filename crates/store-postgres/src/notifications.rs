@@ -12,17 +12,17 @@ use pointsman_store::notifier::{COALESCE_WINDOW, POLL_INTERVAL, PeerNotifier, RE
 use tokio_postgres::AsyncMessage;
 
 use crate::connect::Endpoint;
-use crate::pool::Pool;
+use crate::pool::SessionPool;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::tables::PgTables;
 
 /// Sends notifications to the other nodes, as long as the store is open.
-pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Pool) {
+pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: SessionPool) {
     loop {
         let Some(notifier_handle) = notifier.upgrade() else { return };
-        let Some(payload) = notifier_handle.next_message().await else { continue };
-        let sent = pool.read_statement(payload, |session, payload| {
+        let Some(payload) = notifier_handle.wait_for_message().await else { continue };
+        let sent = pool.run_statement(payload, |session, payload| {
             Box::pin(
                 async move { Ok(session.query(query!("notifications/notify", TEXT), &[payload]).await?) },
             )
@@ -59,7 +59,7 @@ async fn listen_until_disconnected(
     endpoint: &Endpoint,
     writer: &Writer<PgTables>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let (client, mut connection) = endpoint.open_with_timeout().await?;
+    let (client, mut connection) = endpoint.open_connection_with_timeout().await?;
     let listening = client.batch_execute("LISTEN pointsman");
     tokio::pin!(listening);
     let mut is_listening = false;
@@ -68,7 +68,7 @@ async fn listen_until_disconnected(
             done = &mut listening, if !is_listening => {
                 done?;
                 is_listening = true;
-                notifier.assume_missed_messages(writer);
+                notifier.signal_possibly_missed_messages(writer);
             }
             message = poll_fn(|cx| connection.poll_message(cx)) => match message {
                 Some(Ok(AsyncMessage::Notification(notification))) => notifier.handle_message(notification.payload(), writer),
@@ -82,25 +82,29 @@ async fn listen_until_disconnected(
 
 /// The state that polling compares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ObservedState {
+struct PolledState {
     last_event: EventId,
-    version: i64,
+    commit_version: i64,
     live_nodes: i64,
     rules_digest: String,
 }
 
 /// Polls for changes, so that nothing waits longer than the interval if the listener is disconnected; also finds rules
 /// that were written in SQL.
-pub(crate) async fn poll_for_changes(notifier: Arc<PeerNotifier>, pool: Pool, writer: Writer<PgTables>) {
-    let mut previous = ObservedState::default();
+pub(crate) async fn poll_for_changes(
+    notifier: Arc<PeerNotifier>,
+    pool: SessionPool,
+    writer: Writer<PgTables>,
+) {
+    let mut previous = PolledState::default();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        let Ok(found) = read_observed_state(&pool).await else { continue };
+        let Ok(found) = read_polled_state(&pool).await else { continue };
         notifier.set_has_peers(found.live_nodes > 1);
         if found.last_event > previous.last_event {
             writer.notify_listeners(StoreSignal::JournalGrew(found.last_event));
         }
-        if found.version != previous.version && found.live_nodes > 1 {
+        if found.commit_version != previous.commit_version && found.live_nodes > 1 {
             writer.notify_listeners(StoreSignal::TasksReady);
         }
         let reloaded = match found.rules_digest == previous.rules_digest {
@@ -113,14 +117,14 @@ pub(crate) async fn poll_for_changes(notifier: Arc<PeerNotifier>, pool: Pool, wr
     }
 }
 
-async fn read_observed_state(pool: &Pool) -> pointsman_core::store::Result<ObservedState> {
-    let read = pool.read_statement((), |session, ()| {
+async fn read_polled_state(pool: &SessionPool) -> pointsman_core::store::Result<PolledState> {
+    let read = pool.run_statement((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("notifications/read_state"), &[]).await?;
-            let Some(row) = rows.first() else { return Ok(ObservedState::default()) };
-            Ok(ObservedState {
+            let Some(row) = rows.first() else { return Ok(PolledState::default()) };
+            Ok(PolledState {
                 last_event: EventId::from_i64(read_column(row, 0)?),
-                version: read_column(row, 1)?,
+                commit_version: read_column(row, 1)?,
                 live_nodes: read_column(row, 2)?,
                 rules_digest: read_column(row, 3)?,
             })

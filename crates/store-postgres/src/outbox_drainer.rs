@@ -14,12 +14,12 @@ use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant};
 use pointsman_store::caller_time::CallerTime;
 use pointsman_store::error::Result;
 use pointsman_store::notifier::PeerNotifier;
-use pointsman_store::{JobPosition, JobRequest, Txn, Writer, add_emissions_to_read_set};
+use pointsman_store::{JobPosition, JobRequest, Txn, Writer, add_emit_batches_to_read_set};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use crate::outbox::{self, DrainResult, OutboxProgress, ProgressStep, RefusedRows, RejectedRowCell};
-use crate::pool::Pool;
+use crate::outbox::{self, DrainResult, OutboxProgress, ProgressStep, RefusedRowTracker, RejectedRowCell};
+use crate::pool::SessionPool;
 use crate::rows::read_column;
 use crate::session::{Query, query};
 use crate::tables::PgTables;
@@ -36,11 +36,11 @@ const RECEIPT_RETENTION_SECONDS: i64 = 24 * 3600;
 const REFUSED_RETENTION_SECONDS: i64 = 30 * RECEIPT_RETENTION_SECONDS;
 
 struct OutboxDrainer {
-    pool: Pool,
+    pool: SessionPool,
     writer: Writer<PgTables>,
     /// No request starts a drain, so that no caller passes the time.
     caller_time: Arc<CallerTime>,
-    refused_rows: Arc<RefusedRows>,
+    refused_rows: Arc<RefusedRowTracker>,
 }
 
 /// The state of the outbox.
@@ -49,9 +49,9 @@ struct OutboxState {
     /// The next emit notifies.
     is_drainer_asleep: bool,
     /// The number of the last waiting row.
-    last_waiting: Option<i64>,
+    last_waiting_row: Option<i64>,
     /// The parts of them that determine the read set.
-    expected_emissions: Vec<EmitBatch>,
+    prefetch_emits: Vec<EmitBatch>,
 }
 
 /// Why rows were not drained.
@@ -64,10 +64,10 @@ enum DrainError {
 /// Drains the outbox, as long as the store is open.
 pub(crate) async fn run_drainer(
     notifier: Arc<PeerNotifier>,
-    pool: Pool,
+    pool: SessionPool,
     writer: Writer<PgTables>,
     caller_time: Arc<CallerTime>,
-    refused_rows: Arc<RefusedRows>,
+    refused_rows: Arc<RefusedRowTracker>,
 ) {
     let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows };
     let mut poll_interval = MIN_POLL_INTERVAL;
@@ -119,12 +119,16 @@ impl OutboxDrainer {
     async fn drain(&self) -> std::result::Result<usize, StoreError> {
         let mut drained = 0;
         loop {
-            let OutboxState { progress, is_drainer_asleep, last_waiting, expected_emissions } =
-                self.read_state().await?;
+            let OutboxState {
+                progress,
+                is_drainer_asleep,
+                last_waiting_row: last_waiting,
+                prefetch_emits: expected_emissions,
+            } = self.read_state().await?;
             self.advance_progress(&progress).await?;
             match last_waiting {
                 Some(last) => {
-                    drained += self.drain_rows(progress.scan_start() + 1..=last, expected_emissions).await?
+                    drained += self.drain_rows(progress.scan_after() + 1..=last, expected_emissions).await?
                 }
                 None if is_drainer_asleep => return Ok(drained),
                 // An emit that checked the flag before this is found by the next poll after its commit.
@@ -135,9 +139,11 @@ impl OutboxDrainer {
 
     async fn read_state(&self) -> std::result::Result<OutboxState, StoreError> {
         self.pool
-            .read_statement((), |session, ()| {
+            .run_statement((), |session, ()| {
                 Box::pin(async {
-                    let rows = session.query(query!("outbox/read_state", INT8), &[&outbox::MAX_ROWS]).await?;
+                    let rows = session
+                        .query(query!("outbox/read_state", INT8), &[&outbox::MAX_ROWS_PER_DRAIN])
+                        .await?;
                     OutboxState::from_rows(&rows)
                 })
             })
@@ -151,7 +157,7 @@ impl OutboxDrainer {
         numbers: RangeInclusive<i64>,
         expected_emissions: Vec<EmitBatch>,
     ) -> std::result::Result<usize, StoreError> {
-        match self.drain_batch(numbers.clone(), outbox::MAX_ROWS, expected_emissions).await {
+        match self.drain_batch(numbers.clone(), outbox::MAX_ROWS_PER_DRAIN, expected_emissions).await {
             Err(DrainError::RejectedRow(..)) => {}
             Err(DrainError::Store(error)) => return Err(error),
             Ok(taken) => return Ok(taken),
@@ -161,7 +167,7 @@ impl OutboxDrainer {
             taken += match self.drain_batch(numbers.clone(), 1, vec![]).await {
                 Ok(0) => return Ok(taken),
                 Ok(one) => one,
-                Err(DrainError::RejectedRow(n, reason)) => self.set_row_aside(n, reason).await?,
+                Err(DrainError::RejectedRow(n, reason)) => self.refuse_row(n, reason).await?,
                 Err(DrainError::Store(error)) => return Err(error),
             };
         }
@@ -177,28 +183,28 @@ impl OutboxDrainer {
         let request = JobRequest {
             position: JobPosition::First,
             input: (expected_emissions, None),
-            add_to_read_set: add_emissions_to_read_set,
+            add_to_read_set: add_emit_batches_to_read_set,
         };
         let rejected_in_drain = rejected.clone();
         let drain = move |txn: &mut Txn<'_, PgTables>, _| {
             outbox::drain(txn, numbers, max_rows, now, &rejected_in_drain)
         };
         match (self.writer.run_job(request, drain).await, rejected.get()) {
-            (Ok(drained), _) => Ok(self.record_drained(&drained)),
+            (Ok(drained), _) => Ok(self.record_drain_result(&drained)),
             (Err(_), Some((n, reason))) => Err(DrainError::RejectedRow(*n, reason.clone())),
             (Err(error), None) => Err(DrainError::Store(error)),
         }
     }
 
-    async fn set_row_aside(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
+    async fn refuse_row(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
         let now = self.caller_time.now();
-        let drained = self.writer.run(move |txn| outbox::set_row_aside(txn, n, &reason, now)).await?;
-        Ok(self.record_drained(&drained))
+        let drained = self.writer.run(move |txn| outbox::refuse_row(txn, n, &reason, now)).await?;
+        Ok(self.record_drain_result(&drained))
     }
 
     /// Drains rows at numbers that are not polled, because the sequence never assigned them.
     async fn drain_orphaned_rows(&self) -> std::result::Result<(), StoreError> {
-        let last = self.pool.read_statement((), |session, ()| {
+        let last = self.pool.run_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/last_orphaned_row"), &[]).await?;
                 rows.first().map(|row| read_column(row, 0)).transpose()
@@ -216,7 +222,7 @@ impl OutboxDrainer {
             ProgressStep::SetEmptyUpTo(n) => {
                 self.execute(query!("outbox/set_empty_up_to", INT8), [n]).await.map(drop)
             }
-            ProgressStep::NoteCandidate => {
+            ProgressStep::RecordCandidate => {
                 let mark = query!("outbox/set_candidate", INT8, INT8);
                 self.execute(mark, [progress.empty_up_to, progress.last_number]).await.map(drop)
             }
@@ -237,7 +243,7 @@ impl OutboxDrainer {
     }
 
     async fn count_refused_rows(&self) -> std::result::Result<(), StoreError> {
-        let counted = self.pool.read_statement((), |session, ()| {
+        let counted = self.pool.run_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/count_refused"), &[]).await?;
                 rows.first().map_or(Ok(0), |row| read_column::<i64>(row, 0))
@@ -248,9 +254,9 @@ impl OutboxDrainer {
     }
 
     /// Records the rows that were set aside; returns the number of drained rows.
-    fn record_drained(&self, drained: &DrainResult) -> usize {
+    fn record_drain_result(&self, drained: &DrainResult) -> usize {
         self.refused_rows.add(drained);
-        drained.rows
+        drained.drained_rows
     }
 
     /// Executes a single statement in a transaction of its own.
@@ -260,7 +266,7 @@ impl OutboxDrainer {
         numbers: [i64; N],
     ) -> std::result::Result<u64, StoreError> {
         self.pool
-            .read_statement(numbers, move |session, numbers| {
+            .run_statement(numbers, move |session, numbers| {
                 Box::pin(async move {
                     let params = numbers.each_ref().map(|number| number as _);
                     Ok(session.execute(query, &params).await?)
@@ -275,43 +281,43 @@ impl OutboxState {
         let mut state = Self {
             progress: OutboxProgress::default(),
             is_drainer_asleep: true,
-            last_waiting: None,
-            expected_emissions: vec![],
+            last_waiting_row: None,
+            prefetch_emits: vec![],
         };
         for row in rows {
             let number: Option<i64> = read_column(row, 7)?;
-            if state.last_waiting.is_none() {
+            if state.last_waiting_row.is_none() {
                 state.is_drainer_asleep = read_column(row, 0)?;
-                state.progress = read_progress(row, number)?;
+                state.progress = decode_progress(row, number)?;
             }
             if let Some(number) = number {
-                state.last_waiting = Some(number);
-                state.expected_emissions.extend(read_expected_emission(row)?);
+                state.last_waiting_row = Some(number);
+                state.prefetch_emits.extend(read_prefetch_emit(row)?);
             }
         }
         Ok(state)
     }
 }
 
-fn read_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress> {
+fn decode_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress> {
     Ok(OutboxProgress {
         empty_up_to: read_column(row, 1)?,
-        candidate: read_column(row, 2)?,
+        candidate_number: read_column(row, 2)?,
         candidate_xact: read_column(row, 3)?,
         oldest_active_xact: read_column(row, 4)?,
         next_xact: read_column(row, 5)?,
         last_number: read_column(row, 6)?,
-        first_waiting,
+        first_waiting_row: first_waiting,
     })
 }
 
 /// The object and the idempotency key of a row, for the read set. None if the row is not an event.
-fn read_expected_emission(row: &Row) -> Result<Option<EmitBatch>> {
+fn read_prefetch_emit(row: &Row) -> Result<Option<EmitBatch>> {
     let (kind, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
     let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);
     let (Ok(kind), Ok(tenant)) = (HandlingKey::new(kind), Tenant::new(tenant)) else { return Ok(None) };
     let Ok(key) = key.map(ObjectKey::new).transpose() else { return Ok(None) };
-    let idempotency_key = idempotency_key.filter(|key| outbox::is_idempotency_key(key));
+    let idempotency_key = idempotency_key.filter(|key| outbox::is_valid_idempotency_key(key));
     let idempotency = idempotency_key.map(|key| IdempotencyKey {
         tenant: tenant.clone(),
         key: key.into(),
@@ -334,7 +340,7 @@ mod tests {
         let url = shared_postgres().unwrap().create_database().unwrap();
         let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
         let (pool, writer, caller_time) =
-            (store.pool.clone(), store.writer.clone(), store.caller_time.clone());
+            (store.session_pool.clone(), store.writer.clone(), store.caller_time.clone());
         let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows: Arc::default() };
         let (server, database) = (shared_postgres().unwrap(), url.rsplit('/').next().unwrap());
         let insert_old_and_new = "

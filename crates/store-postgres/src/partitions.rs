@@ -21,8 +21,8 @@ const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL sta
 /// A partitioned table, and the statements that keep needed rows of its dropped partitions.
 struct PartitionedTable {
     name: &'static str,
-    retain_rows: Option<&'static Query>,
-    delete_retained_rows: Option<&'static Query>,
+    retain_rows_query: Option<&'static Query>,
+    delete_retained_rows_query: Option<&'static Query>,
 }
 
 /// Expiry positions: the number of the last expired event, and of the last expired archived task.
@@ -36,20 +36,20 @@ fn partitioned_tables() -> [PartitionedTable; 4] {
     [
         PartitionedTable {
             name: "journal",
-            retain_rows: Some(query!("partitions/retain_events", INT8)),
-            delete_retained_rows: Some(query!("partitions/delete_retained_events")),
+            retain_rows_query: Some(query!("partitions/retain_events", INT8)),
+            delete_retained_rows_query: Some(query!("partitions/delete_retained_events")),
         },
         PartitionedTable {
             name: "attempt",
-            retain_rows: Some(query!("partitions/retain_attempts", INT8, INT8)),
-            delete_retained_rows: Some(query!("partitions/delete_retained_attempts", INT8)),
+            retain_rows_query: Some(query!("partitions/retain_attempts", INT8, INT8)),
+            delete_retained_rows_query: Some(query!("partitions/delete_retained_attempts", INT8)),
         },
         PartitionedTable {
             name: "log",
-            retain_rows: Some(query!("partitions/retain_log_lines", INT8, INT8)),
-            delete_retained_rows: Some(query!("partitions/delete_retained_log_lines", INT8)),
+            retain_rows_query: Some(query!("partitions/retain_log_lines", INT8, INT8)),
+            delete_retained_rows_query: Some(query!("partitions/delete_retained_log_lines", INT8)),
         },
-        PartitionedTable { name: "history", retain_rows: None, delete_retained_rows: None },
+        PartitionedTable { name: "history", retain_rows_query: None, delete_retained_rows_query: None },
     ]
 }
 
@@ -75,10 +75,10 @@ pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
 /// Drops all expired partitions that nothing reads; returns their number. Uses a connection of its own.
 pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
     let session = endpoint.connect_with_timeout().await?;
-    drop_expired_with(&session).await
+    drop_expired_in_session(&session).await
 }
 
-async fn drop_expired_with(session: &Session) -> Result<u64> {
+async fn drop_expired_in_session(session: &Session) -> Result<u64> {
     let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
     let expired =
@@ -99,7 +99,7 @@ async fn drop_expired_with(session: &Session) -> Result<u64> {
                 dropped += 1;
             }
         }
-        delete_retained_rows(session, &table, expired).await?;
+        delete_expired_retained_rows(session, &table, expired).await?;
     }
     vacuum_bloated_tables(session).await?;
     Ok(dropped)
@@ -125,7 +125,7 @@ async fn drop_partition(
 ) -> Result<bool> {
     session.execute_batch(BEGIN_DROP).await?;
     let dropped = async {
-        match (table.retain_rows, table.name) {
+        match (table.retain_rows_query, table.name) {
             (Some(keep), "journal") => drop(session.execute(keep, &[&end]).await?),
             (Some(keep), _) => drop(session.execute(keep, &[&end, &expired.archive_number]).await?),
             (None, _) => {}
@@ -151,12 +151,12 @@ async fn drop_partition(
     }
 }
 
-async fn delete_retained_rows(
+async fn delete_expired_retained_rows(
     session: &Session,
     table: &PartitionedTable,
     expired: ExpiryPositions,
 ) -> Result<()> {
-    match (table.delete_retained_rows, table.name) {
+    match (table.delete_retained_rows_query, table.name) {
         (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
         (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),
         (None, _) => {}

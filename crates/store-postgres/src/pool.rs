@@ -15,16 +15,16 @@ use crate::error::{ConnectError, is_connection_lost, to_store_error};
 use crate::session::Session;
 
 /// Default limit of concurrent reads.
-pub(crate) const MAX_READERS: usize = 8;
+pub(crate) const MAX_CONCURRENT_READS: usize = 8;
 /// Timeout of a read, and of waiting for a permit to read.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long connecting is retried while the server has too many connections.
-const CONNECT_RETRY_LIMIT: Duration = Duration::from_secs(3);
+const CONNECT_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// The same through a pooler, where session settings belong to other clients: see [`SESSION_SETTINGS`].
-const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
+const BEGIN_READ_POOLED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
      SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
      SET LOCAL enable_mergejoin = off; SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0";
 /// Tables grow faster than statistics follow, and a cached plan does not know how short a page is. So the planner must
@@ -35,11 +35,11 @@ const SESSION_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan 
      SET plan_cache_mode = force_generic_plan";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct SessionPool {
     endpoint: Arc<Endpoint>,
-    idle: Arc<Mutex<Vec<Session>>>,
-    permits: Arc<Semaphore>,
-    readable: Arc<ReadOutageLog>,
+    idle_sessions: Arc<Mutex<Vec<Session>>>,
+    read_permits: Arc<Semaphore>,
+    read_outage_log: Arc<ReadOutageLog>,
 }
 
 /// The consistency that a read needs.
@@ -59,10 +59,10 @@ impl<A, T, F> ReadFn<A, T> for F where
 {
 }
 
-impl Pool {
+impl SessionPool {
     pub(crate) fn new(endpoint: Arc<Endpoint>, readers: usize) -> Self {
-        let permits = Arc::new(Semaphore::new(readers.max(1)));
-        Self { endpoint, idle: Arc::default(), permits, readable: Arc::default() }
+        let read_permits = Arc::new(Semaphore::new(readers.max(1)));
+        Self { endpoint, idle_sessions: Arc::default(), read_permits, read_outage_log: Arc::default() }
     }
 
     /// Runs `read` in one transaction, so that all statements see one snapshot. Retries if the connection is lost.
@@ -73,19 +73,19 @@ impl Pool {
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
         let answer = self.run_read(ReadScope::Transaction, input, read).await;
-        self.readable.record_read(&answer);
+        self.read_outage_log.record_read_result(&answer);
         answer
     }
 
     /// Runs a `read` of a single statement, which needs no transaction.
-    pub(crate) async fn read_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
+    pub(crate) async fn run_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
         let answer = self.run_read(ReadScope::SingleStatement, input, read).await;
-        self.readable.record_read(&answer);
+        self.read_outage_log.record_read_result(&answer);
         answer
     }
 
@@ -96,7 +96,7 @@ impl Pool {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let Ok(permit) = timeout(READ_TIMEOUT, self.permits.clone().acquire_owned()).await else {
+        let Ok(permit) = timeout(READ_TIMEOUT, self.read_permits.clone().acquire_owned()).await else {
             return Err(StoreError::Unavailable(ConnectError::TimedOut(READ_TIMEOUT).to_string()));
         };
         let permit = permit.map_err(|_| StoreError::Closed)?;
@@ -104,9 +104,9 @@ impl Pool {
         let pool = self.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let mut outcome = pool.attempt_with_timeout(scope, true, &input, &read).await;
+            let mut outcome = pool.attempt_read_with_timeout(scope, true, &input, &read).await;
             if outcome.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_connection_lost)) {
-                outcome = pool.attempt_with_timeout(scope, false, &input, &read).await;
+                outcome = pool.attempt_read_with_timeout(scope, false, &input, &read).await;
             }
             // The caller need not wait for the end of a read-only transaction.
             match outcome {
@@ -123,19 +123,19 @@ impl Pool {
     }
 
     /// A connection that does not respond in time is dropped.
-    async fn attempt_with_timeout<A, T>(
+    async fn attempt_read_with_timeout<A, T>(
         &self,
         scope: ReadScope,
         may_reuse: bool,
         input: &A,
         read: &impl ReadFn<A, T>,
     ) -> std::result::Result<(Session, Result<T>), ConnectError> {
-        let answered = timeout(READ_TIMEOUT, self.attempt(scope, may_reuse, input, read)).await;
+        let answered = timeout(READ_TIMEOUT, self.attempt_read(scope, may_reuse, input, read)).await;
         answered.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
     }
 
     /// Reads on an idle connection, if it may be reused, or on a new one.
-    async fn attempt<A, T>(
+    async fn attempt_read<A, T>(
         &self,
         scope: ReadScope,
         may_reuse: bool,
@@ -147,7 +147,7 @@ impl Pool {
             ReadScope::SingleStatement => read(&session, input).await,
             // Polled in this order, so that the first statement is sent right after the begin.
             ReadScope::Transaction => {
-                let begin = if session.is_pooled() { BEGIN_POOLED } else { BEGIN };
+                let begin = if session.is_pooled() { BEGIN_READ_POOLED } else { BEGIN_READ };
                 match join(session.execute_batch(begin), read(&session, input)).await {
                     (Ok(()), result) => result,
                     (Err(error), _) => Err(error.into()),
@@ -162,11 +162,13 @@ impl Pool {
     async fn take_session(&self, mut may_reuse: bool) -> std::result::Result<Session, ConnectError> {
         let started = Instant::now();
         loop {
-            if may_reuse && let Some(session) = self.take_idle() {
+            if may_reuse && let Some(session) = self.take_idle_session() {
                 return Ok(session);
             }
             match self.connect().await {
-                Err(error) if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_LIMIT => {
+                Err(error)
+                    if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_TIMEOUT =>
+                {
                     may_reuse = true;
                     tokio::time::sleep(CONNECT_RETRY_DELAY).await;
                 }
@@ -176,8 +178,8 @@ impl Pool {
     }
 
     /// Takes an idle connection; closed ones are dropped.
-    fn take_idle(&self) -> Option<Session> {
-        let mut idle = self.lock_idle();
+    fn take_idle_session(&self) -> Option<Session> {
+        let mut idle = self.lock_idle_sessions();
         idle.retain(|session| !session.is_closed());
         idle.pop()
     }
@@ -199,14 +201,14 @@ impl Pool {
             }
         };
         if ended {
-            self.add_idle(session);
+            self.add_idle_session(session);
         }
     }
 
     /// Adds a connection to the idle ones.
-    pub(crate) fn add_idle(&self, session: Session) {
-        let mut idle = self.lock_idle();
-        if !self.permits.is_closed() {
+    pub(crate) fn add_idle_session(&self, session: Session) {
+        let mut idle = self.lock_idle_sessions();
+        if !self.read_permits.is_closed() {
             idle.push(session);
         }
     }
@@ -217,8 +219,10 @@ impl Pool {
         let started = Instant::now();
         loop {
             match self.endpoint.connect_with_timeout().await {
-                Err(error) if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_LIMIT => {
-                    drop(self.take_idle());
+                Err(error)
+                    if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_TIMEOUT =>
+                {
+                    drop(self.take_idle_session());
                     tokio::time::sleep(CONNECT_RETRY_DELAY).await;
                 }
                 connected => return connected,
@@ -227,12 +231,12 @@ impl Pool {
     }
 
     pub(crate) fn close(&self) {
-        self.permits.close();
-        self.lock_idle().clear();
+        self.read_permits.close();
+        self.lock_idle_sessions().clear();
     }
 
-    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
-        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock_idle_sessions(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+        self.idle_sessions.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

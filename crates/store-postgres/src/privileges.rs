@@ -15,7 +15,7 @@ pub(crate) struct RolePrivileges {
     /// The role may use the schema, and create tables in it.
     can_use_schema: bool,
     /// Number of tables and functions that the role does not own.
-    foreign_objects: i64,
+    unowned_object_count: i64,
     /// Membership in the owner role grants all that is missing, and nothing else.
     owner_role_suffices: bool,
 }
@@ -27,7 +27,7 @@ impl RolePrivileges {
             can_create_schema: row.try_get(1)?,
             schema_owner: row.try_get(2)?,
             can_use_schema: row.try_get(3)?,
-            foreign_objects: row.try_get(4)?,
+            unowned_object_count: row.try_get(4)?,
             owner_role_suffices: row.try_get(5)?,
         })
     }
@@ -35,7 +35,7 @@ impl RolePrivileges {
     /// Describes the missing privileges, if any. Without them a node may seem to work, because partitions are added and
     /// dropped later.
     pub(crate) fn describe_missing(&self) -> Option<String> {
-        let Self { role, foreign_objects, .. } = self;
+        let Self { role, unowned_object_count: foreign_objects, .. } = self;
         match (&self.schema_owner, self.can_use_schema) {
             (None, _) if self.can_create_schema => None,
             (None, _) => Some(format!("{role} may not create the schema pointsman")),

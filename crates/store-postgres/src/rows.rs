@@ -10,7 +10,7 @@ use pointsman_core::task::{Attempt, Lease, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, ChainRow, OrderRow, TaskPhase, decode_attempt_end,
+    ActiveTaskRow, ArchivedTaskRow, ChainRow, OrderRow, TaskPhase, decode_attempt_outcome,
 };
 use pointsman_store::views::EventColumns;
 use tokio_postgres::Row;
@@ -55,13 +55,13 @@ fn decode_phase(code: i16) -> Result<TaskPhase> {
 }
 
 /// Reads the bucket of a key in its queue's round robin.
-pub(crate) fn read_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
+pub(crate) fn read_key_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
     read_column::<Option<i32>>(row, index)?.map(u16::try_from).transpose().map_err(Fault::damaged)
 }
 
 /// An unfinished task: seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync,
 /// stage, priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent, planned, created, reason, error.
-pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
+pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, index + 4)?;
     let (lane, lane_position): (Option<i64>, Option<i64>) =
         (read_column(row, index + 5)?, read_column(row, index + 6)?);
@@ -88,12 +88,12 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow>
         seq: TaskSeq(read_column(row, index)?),
         queue: read_column(row, index + 1)?,
         event: read_optional_event_id(row, index + 2)?,
-        order: read_column(row, index + 3)?,
+        order_number: read_column(row, index + 3)?,
         phase,
         lane,
         lane_position,
         concurrency_group: read_column(row, index + 7)?,
-        key_bucket: read_bucket(row, index + 8)?,
+        key_bucket: read_key_bucket(row, index + 8)?,
         is_sync: read_column(row, index + 9)?,
         stage: read_column(row, index + 10)?,
         priority: read_column(row, index + 11)?,
@@ -104,16 +104,16 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow>
         created_at: read_time(row, index + 25)?,
         started_at: started,
         error: read_column(row, index + 27)?,
-        life,
+        lifecycle: life,
     })
 }
 
 /// Number of columns of an active task.
-pub(crate) const ACTIVE_TASK_COLUMNS: usize = 28;
+pub(crate) const ACTIVE_TASK_COLUMN_COUNT: usize = 28;
 
 /// An ended task: seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late,
 /// has_lane, prev_sent, planned, created, started, finished, error, result.
-pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
+pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
     let (status, reason): (i16, Option<i16>) = (read_column(row, index + 5)?, read_column(row, index + 6)?);
     let life = TaskLifecycle {
         state: ArchivedTaskRow::decode_state(status.into(), reason.map(i64::from))?,
@@ -128,12 +128,12 @@ pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<ArchivedTask
         seq: TaskSeq(read_column(row, index)?),
         queue: read_column(row, index + 1)?,
         event: read_optional_event_id(row, index + 2)?,
-        collection: read_column(row, index + 3)?,
+        subject_name: read_column(row, index + 3)?,
         key: read_column(row, index + 4)?,
         is_sync: read_column(row, index + 7)?,
         stage: read_column(row, index + 8)?,
         priority: read_column(row, index + 9)?,
-        life,
+        lifecycle: life,
         prev_sent_event: read_optional_event_id(row, index + 15)?,
         planned_at: read_optional_time(row, index + 16)?,
         created_at: read_time(row, index + 17)?,
@@ -145,10 +145,10 @@ pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<ArchivedTask
 }
 
 /// Number of columns of an archived task.
-pub(crate) const ARCHIVED_TASK_COLUMNS: usize = 22;
+pub(crate) const ARCHIVED_TASK_COLUMN_COUNT: usize = 22;
 
 /// An event: id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth.
-pub(crate) fn read_event(row: &Row, index: usize) -> Result<Event> {
+pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
     let columns = EventColumns {
         id: read_column(row, index)?,
         prev: read_column(row, index + 1)?,
@@ -167,11 +167,11 @@ pub(crate) fn read_event(row: &Row, index: usize) -> Result<Event> {
 
 /// An order: n, key, node, tenant, value, priority, planned, created, started, suspended, task, running (whether its
 /// task is locked), origin, depth, step_succeeded, suspended_by_task, took_on_error.
-pub(crate) fn read_order(row: &Row, index: usize) -> Result<OrderRow> {
+pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
             let depth = u16::try_from(read_column::<i64>(row, index + 13)?).map_err(Fault::damaged)?;
-            Some(OrderOrigin { event, depth })
+            Some(OrderOrigin { event, cause_depth: depth })
         }
         None => None,
     };
@@ -196,21 +196,21 @@ pub(crate) fn read_order(row: &Row, index: usize) -> Result<OrderRow> {
 }
 
 /// Number of columns of an order.
-pub(crate) const ORDER_COLUMNS: usize = 17;
+pub(crate) const ORDER_COLUMN_COUNT: usize = 17;
 
 /// An attempt: number, started, ended, outcome, error.
-pub(crate) fn read_attempt(row: &Row, index: usize) -> Result<Attempt> {
+pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<Attempt> {
     Ok(Attempt {
         number: read_u32(row, index)?,
         started_at: read_time(row, index + 1)?,
         ended_at: read_time(row, index + 2)?,
-        outcome: decode_attempt_end(read_column::<i16>(row, index + 3)?.into())?,
+        outcome: decode_attempt_outcome(read_column::<i16>(row, index + 3)?.into())?,
         error: read_column(row, index + 4)?,
     })
 }
 
 /// A row of the fire ledger: planned, at, outcome, event, task.
-pub(crate) fn read_fire(row: &Row) -> Result<Fire> {
+pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
     Ok(Fire {
         planned_at: read_time(row, 0)?,
         recorded_at: read_time(row, 1)?,
@@ -221,7 +221,7 @@ pub(crate) fn read_fire(row: &Row) -> Result<Fire> {
 }
 
 /// A chain: def, defined, state.
-pub(crate) fn read_chain(row: &Row) -> Result<ChainRow> {
+pub(crate) fn decode_chain(row: &Row) -> Result<ChainRow> {
     Ok(ChainRow {
         chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
         is_defined: read_column(row, 1)?,

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use tokio_postgres::Row;
 
 /// The newest layout; a test keeps it up to date.
-const SCHEMA: &str = include_str!("../schema.sql");
+const SCHEMA_SQL: &str = include_str!("../schema.sql");
 
 /// The objects that exist in the database, as `open/schema_objects.sql` returns them.
-pub(crate) struct SchemaObjects(HashSet<String>);
+pub(crate) struct ExistingSchemaObjects(HashSet<String>);
 
-impl SchemaObjects {
+impl ExistingSchemaObjects {
     pub(crate) fn from_rows(rows: &[Row]) -> Result<Self, tokio_postgres::Error> {
         rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map(Self)
     }
@@ -20,9 +20,13 @@ impl SchemaObjects {
         let has = |name: &str| self.0.contains(name);
         let is_missing = |object: &&SchemaObject| {
             let has_table = object.table.as_ref().is_none_or(|table| has(&format!("table {table}")));
-            has_table && !has(&object.name)
+            has_table && !has(&object.kind_and_name)
         };
-        parse_schema(SCHEMA).iter().filter(is_missing).map(|object| object.name.clone()).collect()
+        parse_schema(SCHEMA_SQL)
+            .iter()
+            .filter(is_missing)
+            .map(|object| object.kind_and_name.clone())
+            .collect()
     }
 }
 
@@ -30,9 +34,9 @@ impl SchemaObjects {
 pub(crate) fn list_never_empty_tables() -> Vec<String> {
     let single_row_table = |object: &SchemaObject| {
         let table = object.table.clone()?;
-        (object.name == format!("column {table}.singleton")).then_some(table)
+        (object.kind_and_name == format!("column {table}.singleton")).then_some(table)
     };
-    let single_row_tables = parse_schema(SCHEMA)
+    let single_row_tables = parse_schema(SCHEMA_SQL)
         .iter()
         .filter_map(single_row_table)
         .filter(|table| table != "sequencer")
@@ -41,15 +45,15 @@ pub(crate) fn list_never_empty_tables() -> Vec<String> {
 }
 
 /// The names of the schema's tables, views, sequences, functions and types.
-pub(crate) fn object_names() -> Vec<String> {
-    let top_level = parse_schema(SCHEMA).into_iter().filter(|object| object.table.is_none());
-    top_level.filter_map(|object| Some(object.name.split_once(' ')?.1.to_owned())).collect()
+pub(crate) fn list_schema_object_names() -> Vec<String> {
+    let top_level = parse_schema(SCHEMA_SQL).into_iter().filter(|object| object.table.is_none());
+    top_level.filter_map(|object| Some(object.kind_and_name.split_once(' ')?.1.to_owned())).collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct SchemaObject {
     /// Kind and name.
-    name: String,
+    kind_and_name: String,
     /// The table that it belongs to.
     table: Option<String>,
 }
@@ -74,8 +78,10 @@ fn parse_schema(schema: &str) -> Vec<SchemaObject> {
 
 /// Parses a top-level line: the object that it creates, and the table that the next lines belong to.
 fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
-    let top_level =
-        |kind: &str, rest: &str| SchemaObject { name: format!("{kind} {}", leading_name(rest)), table: None };
+    let top_level = |kind: &str, rest: &str| SchemaObject {
+        kind_and_name: format!("{kind} {}", leading_name(rest)),
+        table: None,
+    };
     if let Some(rest) = line.strip_prefix("CREATE TABLE pointsman.") {
         return (Some(top_level("table", rest)), Some(leading_name(rest)));
     }
@@ -95,7 +101,7 @@ fn parse_index(line: &str) -> Option<SchemaObject> {
     let rest = line.strip_prefix("CREATE INDEX ").or_else(|| line.strip_prefix("CREATE UNIQUE INDEX "))?;
     let (index, rest) = rest.split_once(" ON ")?;
     let table = rest.strip_prefix("ONLY ").unwrap_or(rest).strip_prefix("pointsman.")?;
-    Some(SchemaObject { name: format!("index {index}"), table: Some(leading_name(table)) })
+    Some(SchemaObject { kind_and_name: format!("index {index}"), table: Some(leading_name(table)) })
 }
 
 /// Parses a column of a table, or a key of it, which is an index of its name.
@@ -103,13 +109,14 @@ fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     let table_name = Some(table.to_owned());
     match line.strip_prefix("ADD CONSTRAINT ") {
         Some(rest) if rest.contains(" PRIMARY KEY ") || rest.contains(" UNIQUE ") => {
-            Some(SchemaObject { name: format!("index {}", leading_name(rest)), table: table_name })
+            Some(SchemaObject { kind_and_name: format!("index {}", leading_name(rest)), table: table_name })
         }
         Some(_) => None,
         None if line.starts_with("CONSTRAINT ") => None,
-        None => {
-            Some(SchemaObject { name: format!("column {table}.{}", leading_name(line)), table: table_name })
-        }
+        None => Some(SchemaObject {
+            kind_and_name: format!("column {table}.{}", leading_name(line)),
+            table: table_name,
+        }),
     }
 }
 
@@ -123,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_tables_are_never_empty() {
+    fn single_row_tables_are_listed_as_never_empty() {
         let tables = list_never_empty_tables();
         assert!(
             ["outbox_progress", "sequencer"].iter().all(|table| tables.iter().any(|it| it == table)),
@@ -153,7 +160,7 @@ ALTER TABLE ONLY pointsman.chain
 
 CREATE UNIQUE INDEX chain_by ON ONLY pointsman.chain USING btree (by);
 ";
-        let found: Vec<_> = parse_schema(schema).into_iter().map(|object| object.name).collect();
+        let found: Vec<_> = parse_schema(schema).into_iter().map(|object| object.kind_and_name).collect();
         assert_eq!(
             found,
             [

@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Error, Row, Statement};
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
-    pub(crate) types: &'static [Type],
+    pub(crate) param_types: &'static [Type],
 }
 
 /// The query in `sql/NAME.sql`; after the name the types of its parameters, in their order.
@@ -25,7 +25,7 @@ macro_rules! query {
         static QUERY: $crate::session::Query = $crate::session::Query {
             name: $name,
             sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql")),
-            types: &[$(tokio_postgres::types::Type::$kind),*],
+            param_types: &[$(tokio_postgres::types::Type::$kind),*],
         };
         &QUERY
     }};
@@ -46,13 +46,13 @@ pub(crate) struct Session {
     client: Client,
     /// Drives the connection's I/O, and ends when the client is dropped.
     io_handle: JoinHandle<()>,
-    statements: Mutex<HashMap<&'static str, Statement>>,
-    pooled: bool,
+    prepared_statements: Mutex<HashMap<&'static str, Statement>>,
+    is_pooled: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, pooled: bool) -> Self {
-        Self { client, io_handle, statements: Mutex::default(), pooled }
+    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, is_pooled: bool) -> Self {
+        Self { client, io_handle, prepared_statements: Mutex::default(), is_pooled }
     }
 
     /// Closes the connection and aborts its transaction, where its runtime may not continue to run.
@@ -72,7 +72,7 @@ impl Session {
 
     /// True if statements must be sent unprepared, because the next transaction may get another connection.
     pub(crate) fn is_pooled(&self) -> bool {
-        self.pooled
+        self.is_pooled
     }
 
     pub(crate) async fn query(
@@ -80,18 +80,18 @@ impl Session {
         query: &'static Query,
         params: QueryParams<'_>,
     ) -> Result<Vec<Row>, Error> {
-        if self.pooled {
-            return self.client.query_typed(query.sql, &with_types(query, params)).await;
+        if self.is_pooled {
+            return self.client.query_typed(query.sql, &with_param_types(query, params)).await;
         }
-        let statement = self.prepared_statement(query).await?;
+        let statement = self.get_or_prepare_statement(query).await?;
         self.client.query(&statement, params).await
     }
 
     pub(crate) async fn execute(&self, query: &'static Query, params: QueryParams<'_>) -> Result<u64, Error> {
-        if self.pooled {
-            return self.client.execute_typed(query.sql, &with_types(query, params)).await;
+        if self.is_pooled {
+            return self.client.execute_typed(query.sql, &with_param_types(query, params)).await;
         }
-        let statement = self.prepared_statement(query).await?;
+        let statement = self.get_or_prepare_statement(query).await?;
         self.client.execute(&statement, params).await
     }
 
@@ -110,8 +110,8 @@ impl Session {
 
     /// Prepares a statement, so that it can be sent at once.
     pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
-        if !self.pooled {
-            self.prepared_statement(query).await?;
+        if !self.is_pooled {
+            self.get_or_prepare_statement(query).await?;
         }
         Ok(())
     }
@@ -121,17 +121,21 @@ impl Session {
         self.client.batch_execute(sql).await
     }
 
-    async fn prepared_statement(&self, query: &'static Query) -> Result<Statement, Error> {
-        let cached = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
+    async fn get_or_prepare_statement(&self, query: &'static Query) -> Result<Statement, Error> {
+        let cached =
+            self.prepared_statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
         if let Some(statement) = cached {
             return Ok(statement);
         }
-        let statement = self.client.prepare_typed(query.sql, query.types).await?;
-        self.statements.lock().unwrap_or_else(|e| e.into_inner()).insert(query.name, statement.clone());
+        let statement = self.client.prepare_typed(query.sql, query.param_types).await?;
+        self.prepared_statements
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .insert(query.name, statement.clone());
         Ok(statement)
     }
 }
 
-fn with_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
-    params.iter().copied().zip(query.types.iter().cloned()).collect()
+fn with_param_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    params.iter().copied().zip(query.param_types.iter().cloned()).collect()
 }

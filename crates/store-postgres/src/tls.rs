@@ -12,7 +12,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connect::bad_parameter;
+use crate::connect::bad_parameter_error;
 use crate::error::OpenError;
 
 /// The meaning of `sslmode` and `sslrootcert`.
@@ -38,7 +38,7 @@ impl TlsMode {
                     "is required for sslmode={mode}: a file with the trusted root certificates, for instance \
                      /etc/ssl/certs/ca-certificates.crt"
                 );
-                bad_parameter("sslrootcert", what)
+                bad_parameter_error("sslrootcert", what)
             };
             roots.map(PathBuf::from).ok_or_else(missing)
         };
@@ -52,12 +52,12 @@ impl TlsMode {
             ("verify-full", _) => file("verify-full").map(Self::VerifyFull),
             (other, _) => {
                 let known = "disable, prefer, require, verify-ca or verify-full";
-                Err(bad_parameter("sslmode", format!("is `{other}`; valid values are {known}")))
+                Err(bad_parameter_error("sslmode", format!("is `{other}`; valid values are {known}")))
             }
         }
     }
 
-    pub(crate) fn ssl_mode(&self) -> SslMode {
+    pub(crate) fn driver_ssl_mode(&self) -> SslMode {
         match self {
             Self::Disable => SslMode::Disable,
             Self::Prefer => SslMode::Prefer,
@@ -75,14 +75,17 @@ impl TlsMode {
 
 pub(crate) fn build_connector(tls_mode: &TlsMode) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let root_verifier = match tls_mode.root_certificates_file() {
-        Some(file) => {
-            let roots = Arc::new(read_root_certificates(file)?);
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
-            Some(verifier.map_err(|error| bad_parameter("sslrootcert", format!("cannot be used: {error}")))?)
-        }
-        None => None,
-    };
+    let root_verifier =
+        match tls_mode.root_certificates_file() {
+            Some(file) => {
+                let roots = Arc::new(read_root_certificates(file)?);
+                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
+                Some(verifier.map_err(|error| {
+                    bad_parameter_error("sslrootcert", format!("cannot be used: {error}"))
+                })?)
+            }
+            None => None,
+        };
     let verifier = CertificateVerifier {
         root_verifier,
         accepts_any_host: !matches!(tls_mode, TlsMode::VerifyFull(_)),
@@ -97,7 +100,7 @@ pub(crate) fn build_connector(tls_mode: &TlsMode) -> Result<MakeRustlsConnect, O
 
 pub(crate) fn read_root_certificates(file: &Path) -> Result<RootCertStore, OpenError> {
     let unread =
-        |what: String| bad_parameter("sslrootcert", format!("names {}, which {what}", file.display()));
+        |what: String| bad_parameter_error("sslrootcert", format!("names {}, which {what}", file.display()));
     let pem = std::fs::read(file).map_err(|error| unread(format!("cannot be read: {error}")))?;
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| unread(format!("is not a PEM file: {error}")))?;

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-use crate::pool::Pool;
+use crate::pool::SessionPool;
 use crate::session::{Query, Session};
 
 /// An owned statement parameter.
@@ -34,12 +34,12 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct WriterConnection {
     runtime: Runtime,
-    pool: Pool,
+    pool: SessionPool,
     session: RefCell<Option<Session>>,
 }
 
 impl WriterConnection {
-    pub(crate) fn new(pool: Pool) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: SessionPool) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { runtime, pool, session: RefCell::default() })
     }
@@ -48,7 +48,7 @@ impl WriterConnection {
     pub(crate) fn ensure_open(&self) -> Result<bool> {
         let is_open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
         if !is_open {
-            let session = self.block_on(self.pool.connect_writer())?;
+            let session = self.block_on_with_timeout(self.pool.connect_writer())?;
             self.session.replace(Some(session));
         }
         Ok(!is_open)
@@ -68,10 +68,10 @@ impl WriterConnection {
     }
 
     /// Sends all commands at once and returns their results. The first failure fails all.
-    pub(crate) fn send(&self, commands: &[SqlCommand]) -> Result<Vec<Vec<Row>>> {
+    pub(crate) fn send_commands(&self, commands: &[SqlCommand]) -> Result<Vec<Vec<Row>>> {
         let session = self.session.borrow();
-        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnected))?;
-        self.block_on::<_, Error>(async {
+        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
+        self.block_on_with_timeout::<_, Error>(async {
             for command in commands {
                 if let SqlCommand::Query(query, _) = command {
                     session.prepare(query).await?;
@@ -83,23 +83,23 @@ impl WriterConnection {
     }
 
     /// Runs a future that sends statements one after the other.
-    pub(crate) fn run<T>(
+    pub(crate) fn run_on_session<T>(
         &self,
         work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, Result<T>>,
     ) -> Result<T> {
         let session = self.session.borrow();
-        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnected))?;
-        self.block_on(work(session))
+        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnectedError))?;
+        self.block_on_with_timeout(work(session))
     }
 
-    fn block_on<T, E: Into<Fault>>(
+    fn block_on_with_timeout<T, E: Into<Fault>>(
         &self,
         work: impl Future<Output = std::result::Result<T, E>>,
     ) -> Result<T> {
         self.runtime.block_on(async {
             match tokio::time::timeout(RESPONSE_TIMEOUT, work).await {
                 Ok(done) => done.map_err(Into::into),
-                Err(_) => Err(Fault::from(ResponseTimeout)),
+                Err(_) => Err(Fault::from(ResponseTimeoutError)),
             }
         })
     }
@@ -123,8 +123,8 @@ fn execute_command<'a>(
 
 #[derive(Debug, thiserror::Error)]
 #[error("not connected to PostgreSQL")]
-struct NotConnected;
+struct NotConnectedError;
 
 #[derive(Debug, thiserror::Error)]
 #[error("PostgreSQL did not respond within {} s", RESPONSE_TIMEOUT.as_secs())]
-struct ResponseTimeout;
+struct ResponseTimeoutError;

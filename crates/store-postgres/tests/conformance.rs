@@ -13,21 +13,21 @@ use pointsman_store_postgres::Postgres;
 
 /// Open stores, each on its own database. The last one is reopened.
 #[derive(Default)]
-struct TestStores(Mutex<Vec<OpenedStore>>);
+struct TestStores(Mutex<Vec<StoreOnDatabase>>);
 
-struct OpenedStore {
+struct StoreOnDatabase {
     store: Arc<dyn Store>,
     database: TestDatabase,
 }
 
 /// Closes the store before its database is returned to the pool.
-impl Drop for OpenedStore {
+impl Drop for StoreOnDatabase {
     fn drop(&mut self) {
         self.store.close();
     }
 }
 
-async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
+async fn open_store(url: &str, now: Timestamp) -> Arc<dyn Store> {
     let store = Postgres::open(url, now).await;
     Arc::new(store.unwrap_or_else(|fault| panic!("the database opens: {fault}")))
 }
@@ -38,8 +38,8 @@ impl Harness for TestStores {
         // Stores that only this list still references are finished.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let database = TestDatabase::acquire().await;
-        let store = open(database.url(), now).await;
-        self.0.lock().expect("nobody has panicked").push(OpenedStore { store: store.clone(), database });
+        let store = open_store(database.url(), now).await;
+        self.0.lock().expect("nobody has panicked").push(StoreOnDatabase { store: store.clone(), database });
         store
     }
 
@@ -53,7 +53,7 @@ impl Harness for TestStores {
             .last()
             .map(|opened| opened.database.url().to_string())
             .expect("one was opened");
-        let store = open(&url, now).await;
+        let store = open_store(&url, now).await;
         if let Some(opened) = self.0.lock().expect("nobody has panicked").last_mut() {
             opened.store = store.clone();
         }

@@ -17,7 +17,7 @@ use single_database::SingleDatabase;
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: Duration::from_secs(1) };
 
 /// SQL of a trigger that sleeps while the table `slow` has a row; `when` says when it fires.
-fn slow_trigger(when: &str) -> String {
+fn slow_trigger_sql(when: &str) -> String {
     format!(
         "CREATE TABLE public.slow (seconds int);
          CREATE FUNCTION public.nap() RETURNS trigger LANGUAGE plpgsql AS
@@ -39,15 +39,15 @@ fn query_number(database: &SingleDatabase, sql: &str) -> i64 {
     database.query(sql)[0][0].parse().unwrap()
 }
 
-fn count_sleeping(database: &SingleDatabase) -> i64 {
+fn count_sleeping_statements(database: &SingleDatabase) -> i64 {
     query_number(
         database,
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'",
     )
 }
 
-async fn wait_until_sleeping(database: &SingleDatabase) {
-    while count_sleeping(database) == 0 {
+async fn wait_until_statement_sleeps(database: &SingleDatabase) {
+    while count_sleeping_statements(database) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -60,12 +60,12 @@ async fn a_task_claimed_in_a_commit_with_a_lost_reply_is_run() {
     let at_commit =
         "CREATE CONSTRAINT TRIGGER nap AFTER UPDATE ON pointsman.task DEFERRABLE INITIALLY DEFERRED
                      FOR EACH ROW";
-    direct.query(&slow_trigger(at_commit));
+    direct.query(&slow_trigger_sql(at_commit));
     let task = world.emit(new_event("record").with_key("a")).await.tasks.remove(0);
     direct.query("INSERT INTO slow VALUES (2)");
     let (store, claim, now) = (world.store.clone(), world.claim_request(1), world.now);
     let claiming = tokio::spawn(async move { store.claim_tasks(claim, now).await });
-    wait_until_sleeping(&direct).await;
+    wait_until_statement_sleeps(&direct).await;
     direct.query("DELETE FROM slow");
     proxy.close_connections();
     assert!(claiming.await.unwrap().is_err(), "nobody knows what became of the claim");
@@ -94,7 +94,7 @@ async fn history_with_a_long_gap_expires() {
         world.emit_many(BATCH, new_event("record")).await;
         let tasks = world.claim(BATCH).await;
         world
-            .finish_attempts(tasks.iter().map(|task| attempt_ending(task, permanent_failure())).collect())
+            .finish_attempts(tasks.iter().map(|task| finished_attempt(task, permanent_failure())).collect())
             .await;
         failures.extend(tasks.into_iter().map(|task| task.seq));
     }
@@ -103,7 +103,7 @@ async fn history_with_a_long_gap_expires() {
             expect_ok(world.store.retry_tasks(batch.to_vec(), world.now).await).iter().all(Result::is_ok)
         );
         let tasks = world.claim(BATCH).await;
-        world.finish_attempts(tasks.iter().map(|task| attempt_ending(task, success())).collect()).await;
+        world.finish_attempts(tasks.iter().map(|task| finished_attempt(task, success())).collect()).await;
     }
     assert_eq!(query_number(&database, "SELECT count(*) FROM pointsman.history"), TASKS as i64);
     world.advance_clock(86_400);
@@ -126,16 +126,17 @@ async fn an_abandoned_statement_releases_the_write_lock() {
     let database = SingleDatabase::new();
     let world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     let other = database.open_empty(world.now).await;
-    database.query(&slow_trigger("CREATE TRIGGER nap AFTER INSERT ON pointsman.journal FOR EACH STATEMENT"));
+    database
+        .query(&slow_trigger_sql("CREATE TRIGGER nap AFTER INSERT ON pointsman.journal FOR EACH STATEMENT"));
     database.query("INSERT INTO slow VALUES (50)");
-    let lost = world.store.append(vec![emission(vec![new_event("record")])], None, world.now).await;
+    let lost = world.store.append(vec![emit_batch(vec![new_event("record")])], None, world.now).await;
     assert!(lost.is_err(), "it takes longer than a writer waits");
     database.query("DELETE FROM slow");
-    let next = other.append(vec![emission(vec![new_event("record")])], None, world.now).await;
+    let next = other.append(vec![emit_batch(vec![new_event("record")])], None, world.now).await;
     assert!(
-        next.is_ok() && count_sleeping(&database) == 0,
+        next.is_ok() && count_sleeping_statements(&database) == 0,
         "{} still at it, and the next: {:?}",
-        count_sleeping(&database),
+        count_sleeping_statements(&database),
         next.err()
     );
 }
@@ -150,7 +151,7 @@ async fn writes_are_serialized_whatever_the_default_isolation() {
     let many = |store: Arc<dyn Store>| async move {
         let mut failed = 0;
         for _ in 0..100 {
-            let appended = store.append(vec![emission(vec![new_event("record")])], None, START_TIME).await;
+            let appended = store.append(vec![emit_batch(vec![new_event("record")])], None, START_TIME).await;
             failed += usize::from(appended.is_err());
         }
         failed
@@ -189,7 +190,7 @@ async fn caches_are_dropped_when_the_server_has_lost_commits() {
 }
 
 /// The number of pages that reading the sequencer touches.
-fn sequencer_pages(database: &SingleDatabase) -> i64 {
+fn count_sequencer_pages(database: &SingleDatabase) -> i64 {
     let plan = database
         .query("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");
     let lines = plan.iter().flatten();
@@ -208,16 +209,16 @@ async fn an_old_snapshot_does_not_slow_commits() {
         .await
         .unwrap();
     world.emit(new_event("record")).await;
-    let before = sequencer_pages(&database);
+    let before = count_sequencer_pages(&database);
     for _ in 0..1_000 {
         world.emit(new_event("record")).await;
     }
     let dead = query_number(&database, "SELECT pg_relation_size('pointsman.commit_version') / 8192");
     assert!(dead > 10, "all old versions are kept for the snapshot, in {dead} pages");
     assert!(
-        sequencer_pages(&database) <= before + 3,
+        count_sequencer_pages(&database) <= before + 3,
         "{before} pages before, {} after",
-        sequencer_pages(&database)
+        count_sequencer_pages(&database)
     );
     snapshot.batch_execute("COMMIT").await.unwrap();
 }

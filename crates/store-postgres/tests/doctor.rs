@@ -13,14 +13,14 @@ use pointsman_store_postgres::{Postgres as Database, doctor};
 use pointsman_testing::{PgBouncer, PostgresServer, PostgresSettings, shared_postgres};
 use test_store::{TestStore, connect, now};
 
-const LONG_TRANSACTION: Duration = Duration::from_secs(60);
+const LONG_TRANSACTION_THRESHOLD: Duration = Duration::from_secs(60);
 
-fn durable() -> PostgresServer {
+fn start_durable_server() -> PostgresServer {
     PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap()
 }
 
 async fn examine(url: &str) -> Vec<Finding> {
-    doctor::examine(url, LONG_TRANSACTION).await
+    doctor::examine(url, LONG_TRANSACTION_THRESHOLD).await
 }
 
 /// The one finding of this name.
@@ -30,12 +30,12 @@ fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     found[0]
 }
 
-async fn verdict(url: &str, name: &str) -> FindingSeverity {
+async fn severity_of_finding(url: &str, name: &str) -> FindingSeverity {
     finding_named(&examine(url).await, name).severity
 }
 
 /// The names of all findings that are not ok.
-fn problems(findings: &[Finding]) -> Vec<&'static str> {
+fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
     findings
         .iter()
         .filter(|finding| finding.severity != FindingSeverity::Ok)
@@ -43,7 +43,7 @@ fn problems(findings: &[Finding]) -> Vec<&'static str> {
         .collect()
 }
 
-fn advice(finding: &Finding) -> &str {
+fn advice_text(finding: &Finding) -> &str {
     finding.advice.as_deref().unwrap_or_default()
 }
 
@@ -62,16 +62,16 @@ fn percent_encode(url: &str) -> String {
     url.replace(':', "%3A").replace('/', "%2F").replace('@', "%40")
 }
 
-async fn close(store: pointsman_store_postgres::PostgresStore) {
+async fn close_store(store: pointsman_store_postgres::PostgresStore) {
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
-    let server = durable();
+    let server = start_durable_server();
     let url = server.create_database().unwrap();
     let fresh = examine(&url).await;
-    assert_eq!(problems(&fresh), [""; 0], "{fresh:#?}");
+    assert_eq!(problem_names(&fresh), [""; 0], "{fresh:#?}");
     assert!(finding_named(&fresh, "layout").observation.contains("no tables yet"));
     let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
     assert_eq!(
@@ -83,7 +83,7 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
     let store_node = TestStore::open(&url).await;
     store_node.store.join_node("first", now()).await.unwrap();
     let findings = examine(&url).await;
-    assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
+    assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     for (name, text) in [
         ("connection", "not encrypted"),
         ("version", "PostgreSQL"),
@@ -125,7 +125,7 @@ async fn settings_that_lose_acknowledged_data_are_faults() {
         let finding = finding_named(&findings, setting);
         assert_eq!(finding.severity, FindingSeverity::Fault);
         assert!(
-            finding.observation.starts_with("off") && advice(finding).contains("command line"),
+            finding.observation.starts_with("off") && advice_text(finding).contains("command line"),
             "{finding:?}"
         );
     }
@@ -134,12 +134,12 @@ async fn settings_that_lose_acknowledged_data_are_faults() {
 /// Each wrong setting is reported, and the advice corrects it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_advice_for_settings_fixes_them() {
-    let server = durable();
+    let server = start_durable_server();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
     server.query(database, "CREATE ROLE ann LOGIN SUPERUSER").unwrap();
     let url = with_role(&url, "ann");
-    assert_eq!(problems(&examine(&url).await), [""; 0]);
+    assert_eq!(problem_names(&examine(&url).await), [""; 0]);
     let cases = [
         ("ALTER SYSTEM SET fsync = off", "fsync", FindingSeverity::Fault),
         ("ALTER SYSTEM SET full_page_writes = off", "full_page_writes", FindingSeverity::Fault),
@@ -170,10 +170,11 @@ async fn the_advice_for_settings_fixes_them() {
         let sql = sql.replace("{database}", database);
         run_statements(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
         let findings =
-            wait_until(&url, |findings| findings.iter().any(|finding| finding.name == setting)).await;
+            wait_until_findings(&url, |findings| findings.iter().any(|finding| finding.name == setting))
+                .await;
         assert_eq!(finding_named(&findings, setting).severity, verdict, "{sql}");
-        run_statements(&server, database, advice(finding_named(&findings, setting)));
-        wait_until(&url, |findings| problems(findings).is_empty()).await;
+        run_statements(&server, database, advice_text(finding_named(&findings, setting)));
+        wait_until_findings(&url, |findings| problem_names(findings).is_empty()).await;
     }
 }
 
@@ -185,7 +186,7 @@ fn run_statements(server: &PostgresServer, database: &str, statements: &str) {
 }
 
 /// Waits until the findings match: a server takes a moment to reload its configuration.
-async fn wait_until(url: &str, condition: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
+async fn wait_until_findings(url: &str, condition: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
     let poll = async {
         loop {
             let findings = examine(url).await;
@@ -201,7 +202,7 @@ async fn wait_until(url: &str, condition: impl Fn(&[Finding]) -> bool) -> Vec<Fi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn roles_with_asynchronous_commits_are_named() {
-    let server = durable();
+    let server = start_durable_server();
     let url = server.create_database().unwrap();
     server
         .query(database_name(&url), "CREATE ROLE hasty; ALTER ROLE hasty SET synchronous_commit = off")
@@ -220,14 +221,14 @@ async fn a_long_open_transaction_is_named() {
     let other = connect(&url).await;
     other.batch_execute("BEGIN; SELECT 1").await.unwrap();
     let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    assert_eq!(verdict(&url, "transactions").await, FindingSeverity::Ok);
+    assert_eq!(severity_of_finding(&url, "transactions").await, FindingSeverity::Ok);
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let findings = doctor::examine(&url, Duration::from_secs(1)).await;
     let finding = finding_named(&findings, "transactions");
     assert_eq!(finding.severity, FindingSeverity::Warning);
     assert!(finding.observation.contains(&format!("pid {pid} of postgres")), "{finding:?}");
     assert!(finding.observation.contains("idle in transaction"), "{finding:?}");
-    assert!(advice(finding).contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
+    assert!(advice_text(finding).contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
 }
 
 #[tokio::test]
@@ -242,7 +243,7 @@ async fn a_role_that_cannot_see_other_transactions_is_told_the_grant() {
         finding.severity == FindingSeverity::Ok && finding.observation.contains("cannot be seen"),
         "{finding:?}"
     );
-    server.query(database_name(&url), advice(finding).strip_prefix("To see them: ").unwrap()).unwrap();
+    server.query(database_name(&url), advice_text(finding).strip_prefix("To see them: ").unwrap()).unwrap();
     let findings = examine(&with_role(&url, &role)).await;
     assert!(finding_named(&findings, "transactions").observation.starts_with("none is open"));
 }
@@ -252,7 +253,7 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let examine_older = async |url: &str| {
-        doctor::examine_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, LONG_TRANSACTION).await
+        doctor::examine_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, LONG_TRANSACTION_THRESHOLD).await
     };
     let newest = MIGRATIONS_FROM_OLDER_LAYOUT.len();
     Database::migrate(&url, &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
@@ -311,35 +312,35 @@ async fn missing_privileges_are_reported_with_the_grant() {
         let findings = examine(&url).await;
         let rights = finding_named(&findings, "rights");
         assert_eq!(rights.severity, FindingSeverity::Fault, "{rights:?}");
-        server.query(database, advice(rights).strip_prefix("Run as an owner: ").unwrap()).unwrap();
-        assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
-        close(Database::open(&url, now()).await.unwrap()).await;
-        assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
+        server.query(database, advice_text(rights).strip_prefix("Run as an owner: ").unwrap()).unwrap();
+        assert_eq!(severity_of_finding(&url, "rights").await, FindingSeverity::Ok);
+        close_store(Database::open(&url, now()).await.unwrap()).await;
+        assert_eq!(severity_of_finding(&url, "rights").await, FindingSeverity::Ok);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_undeclared_pooler_is_a_fault() {
-    let server = durable();
+    let server = start_durable_server();
     let direct = server.create_database().unwrap();
-    close(Database::open(&direct, now()).await.unwrap()).await;
+    close_store(Database::open(&direct, now()).await.unwrap()).await;
     let pooler = PgBouncer::start(&server, database_name(&direct)).unwrap();
     let url = pooler.url().unwrap();
     let findings = examine(&url).await;
     let finding = finding_named(&findings, "pooler");
     assert_eq!(
-        (problems(&findings), finding.severity),
+        (problem_names(&findings), finding.severity),
         (vec!["pooler"], FindingSeverity::Fault),
         "{findings:#?}"
     );
-    assert!(advice(finding).contains("pooler=transaction") && advice(finding).contains("listen="));
+    assert!(advice_text(finding).contains("pooler=transaction") && advice_text(finding).contains("listen="));
 
     let findings = examine(&format!("{url}?pooler=transaction")).await;
-    assert_eq!(problems(&findings), ["listening"], "{findings:#?}");
+    assert_eq!(problem_names(&findings), ["listening"], "{findings:#?}");
     assert!(finding_named(&findings, "pooler").observation.contains("as declared in the URL"));
 
     let findings = examine(&format!("{url}?pooler=transaction&listen={}", percent_encode(&direct))).await;
-    assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
+    assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
 
     let elsewhere = percent_encode(&server.create_database().unwrap());
     let findings = examine(&format!("{url}?pooler=transaction&listen={elsewhere}")).await;
@@ -354,11 +355,12 @@ async fn leftovers_of_other_programs_are_named() {
     let extra = [("max_prepared_transactions", "5"), ("autovacuum", "off")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).to_vec();
     let server =
-        PostgresServer::start(PostgresSettings { durable: true, max_connections: 12, extra }).unwrap();
+        PostgresServer::start(PostgresSettings { durable: true, max_connections: 12, extra_settings: extra })
+            .unwrap();
     let url = server.create_database().unwrap();
-    close(Database::open(&url, now()).await.unwrap()).await;
+    close_store(Database::open(&url, now()).await.unwrap()).await;
     let before = examine(&url).await;
-    assert_eq!(problems(&before), ["autovacuum", "connections"], "{before:#?}");
+    assert_eq!(problem_names(&before), ["autovacuum", "connections"], "{before:#?}");
 
     let database = database_name(&url);
     server.query(database, "BEGIN; CREATE TABLE theirs (); PREPARE TRANSACTION 'left over'").unwrap();
@@ -383,7 +385,10 @@ async fn leftovers_of_other_programs_are_named() {
     ] {
         server.query(database, remedy).unwrap();
     }
-    assert_eq!(problems(&doctor::examine(&url, LONG_TRANSACTION).await), ["autovacuum", "connections"]);
+    assert_eq!(
+        problem_names(&doctor::examine(&url, LONG_TRANSACTION_THRESHOLD).await),
+        ["autovacuum", "connections"]
+    );
 }
 
 #[tokio::test]
@@ -393,11 +398,11 @@ async fn the_outbox_and_the_nodes_are_checked() {
     let database = database_name(&url);
     let store = Database::open(&url, now()).await.unwrap();
     store.join_node("lost", now()).await.unwrap();
-    close(store).await;
+    close_store(store).await;
     let hour = "UPDATE pointsman.node SET last_heartbeat = last_heartbeat - 3600000000";
     server.query(database, hour).unwrap();
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
-    assert_eq!(verdict(&url, "outbox").await, FindingSeverity::Ok);
+    assert_eq!(severity_of_finding(&url, "outbox").await, FindingSeverity::Ok);
     server.query(database, "UPDATE pointsman.outbox SET at = at - 3600000000").unwrap();
     let refused =
         "INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
@@ -415,7 +420,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
             "{finding:?}"
         );
     }
-    assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
+    assert_eq!(advice_text(finding_named(&findings, "outbox")), "Start a node: it drains them.");
     server.query(database, "UPDATE pointsman.node SET last_heartbeat = 0").unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "nodes");
@@ -427,7 +432,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
 }
 
 /// Statements that remove an object, and its name in the finding.
-const REMOVALS: [(&str, &str); 7] = [
+const OBJECT_REMOVALS: [(&str, &str); 7] = [
     ("DROP TABLE pointsman.journal_sparse_index", "table journal_sparse_index"),
     ("DROP VIEW pointsman.events", "view events"),
     ("DROP FUNCTION pointsman.event_of", "function event_of"),
@@ -440,10 +445,10 @@ const REMOVALS: [(&str, &str); 7] = [
 #[tokio::test]
 async fn removed_schema_objects_are_named() {
     let server = shared_postgres().unwrap();
-    for (removed, named) in REMOVALS {
+    for (removed, named) in OBJECT_REMOVALS {
         let url = server.create_database().unwrap();
-        close(Database::open(&url, now()).await.unwrap()).await;
-        assert_eq!(verdict(&url, "missing").await, FindingSeverity::Ok);
+        close_store(Database::open(&url, now()).await.unwrap()).await;
+        assert_eq!(severity_of_finding(&url, "missing").await, FindingSeverity::Ok);
         server.query(database_name(&url), removed).unwrap();
         let findings = examine(&url).await;
         let missing = finding_named(&findings, "missing");
@@ -456,14 +461,14 @@ async fn removed_schema_objects_are_named() {
 async fn an_unfinished_store_copy_is_a_fault() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
-    close(Database::open(&url, now()).await.unwrap()).await;
+    close_store(Database::open(&url, now()).await.unwrap()).await;
     server
         .query(database_name(&url), "INSERT INTO pointsman.meta (name, text) VALUES ('move', '{}')")
         .unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "move");
     assert!(
-        moved.severity == FindingSeverity::Fault && advice(moved).contains("pointsman move"),
+        moved.severity == FindingSeverity::Fault && advice_text(moved).contains("pointsman move"),
         "{moved:?}"
     );
 }
@@ -476,17 +481,20 @@ async fn the_advice_never_grants_a_superuser_role() {
     let database = database_name(&url);
     let weak = format!("weak_{database}");
     server.query(database, &format!("CREATE ROLE {weak} LOGIN")).unwrap();
-    close(Database::open(&url, now()).await.unwrap()).await;
+    close_store(Database::open(&url, now()).await.unwrap()).await;
     for before in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO weak"] {
         server.query(database, &before.replace("weak", &weak)).unwrap();
         let findings = examine(&with_role(&url, &weak)).await;
         let rights = finding_named(&findings, "rights");
-        assert!(rights.severity == FindingSeverity::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
+        assert!(
+            rights.severity == FindingSeverity::Fault && !advice_text(rights).contains("GRANT"),
+            "{rights:?}"
+        );
     }
     let findings = examine(&with_role(&url, &weak)).await;
-    let remedy = advice(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
+    let remedy = advice_text(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
     let url = with_role(&url, &weak);
-    assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
-    close(Database::open(&url, now()).await.unwrap()).await;
+    assert_eq!(severity_of_finding(&url, "rights").await, FindingSeverity::Ok);
+    close_store(Database::open(&url, now()).await.unwrap()).await;
 }

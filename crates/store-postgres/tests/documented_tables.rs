@@ -16,7 +16,7 @@ use uuid::Uuid;
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Rows of the view. `since` of a time is in seconds since the start of the test.
-fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
+fn query_events_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
     let begun = START_TIME.micros() / 1_000_000;
     database.query(&format!(
         "CREATE OR REPLACE FUNCTION since(t timestamptz) RETURNS bigint LANGUAGE sql AS
@@ -25,7 +25,7 @@ fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
     ))
 }
 
-fn test_plan() -> RegistrationBuilder {
+fn test_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["index"])
         .route("lost", &["leaver"])
@@ -36,11 +36,11 @@ fn test_plan() -> RegistrationBuilder {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_follows_a_task_from_new_to_done() {
     let database = SingleDatabase::new();
-    let mut world = StoreFixture::new(&database, test_plan()).await;
+    let mut world = StoreFixture::new(&database, test_registration()).await;
     let row = |database: &SingleDatabase| {
         let columns = "id, status, dequeued_by, space, name, value, retries, since(delay_until), modifier,
                        since(enqueued_at), since(last_processed_at)";
-        query_view(database, columns).remove(0)
+        query_events_view(database, columns).remove(0)
     };
     let expected = |status: &str, node: &str, retries: &str, due: &str, processed: &str| {
         let columns = ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed];
@@ -67,21 +67,22 @@ async fn the_view_follows_a_task_from_new_to_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_shows_every_kind_of_task() {
     let database = SingleDatabase::new();
-    let mut world = StoreFixture::new(&database, test_plan()).await;
+    let mut world = StoreFixture::new(&database, test_registration()).await;
     let delayed = world.seconds_from_now(3600);
     world.emit(new_event("record").with_key("later").due_at(delayed)).await;
-    world.plan_schedules(&[schedule_definition("nightly", "0 3 * * *")]).await;
+    world.register_schedules(&[schedule_definition("nightly", "0 3 * * *")]).await;
     world.advance_clock(100);
     world
         .resolve_firing(
-            FiringBuilder::emitting(new_event("record").with_key("cron")).build("nightly", world.now),
+            FireRequestBuilder::emitting_event(new_event("record").with_key("cron"))
+                .build("nightly", world.now),
         )
         .await;
     world.request_run("shop/orders").await;
     world.add_order(new_order("/x/y,7").with_value("{\"n\":7}")).await;
     world.emit(new_event("lost").with_key("gone")).await;
-    assert_eq!(world.undefine_handler("leaver").await, 1);
-    let rows_found = query_view(&database, "status, space, name, value, modifier, since(delay_until)");
+    assert_eq!(world.undefine_handler_and_rescue("leaver").await, 1);
+    let rows_found = query_events_view(&database, "status, space, name, value, modifier, since(delay_until)");
     let rows: Vec<Vec<&str>> =
         rows_found.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
     assert_eq!(
@@ -99,9 +100,9 @@ async fn the_view_shows_every_kind_of_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_tasks_are_in_the_view_until_they_expire() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan().halt_on_error("index")).await;
+    let world = StoreFixture::new(&database, test_registration().halt_on_error("index")).await;
     let ended = |database: &SingleDatabase| -> Vec<String> {
-        let rows = query_view(database, "status");
+        let rows = query_events_view(database, "status");
         rows.into_iter().map(|mut row| row.remove(0)).collect()
     };
     world.emit(new_event("record").with_key("good")).await;
@@ -119,11 +120,11 @@ async fn ended_tasks_are_in_the_view_until_they_expire() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_have_distinct_uuids() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_registration()).await;
     world.emit(new_event("record")).await;
     world.emit(new_event("record").for_tenant("shop")).await;
     world.emit(new_event("record").for_tenant("shop")).await;
-    let rows_found = query_view(&database, "canvas_id, account_id");
+    let rows_found = query_events_view(&database, "canvas_id, account_id");
     assert!(rows_found.iter().all(|row| row[0] == row[1]));
     assert!(rows_found[0][0] != rows_found[1][0] && rows_found[1][0] == rows_found[2][0]);
     let names =
@@ -132,7 +133,7 @@ async fn tenants_have_distinct_uuids() {
     assert_eq!(named, [["default"], ["shop"], ["shop"]]);
 }
 
-const INSERT: &str =
+const INSERT_RULE_SQL: &str =
     "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
 
 /// Polls until the condition holds.
@@ -159,7 +160,7 @@ async fn is_claimable(world: &StoreFixture<'_>, name: &str, of_tenant: Option<&s
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_written_in_sql_take_effect_and_can_be_removed() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_registration()).await;
     world.emit(new_event("record").with_key("a")).await;
     let shops = world.emit(new_event("record").with_key("b").for_tenant("shop")).await;
     world.request_run("shop/orders").await;
@@ -176,11 +177,11 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
     ] {
         assert!(is_claimable(&world, handler, of).await, "{name}: nothing holds it yet");
         let values = format!("('{kind}', '{canvas}', '{name}', '{space}')");
-        database.query(&format!("{INSERT} {values}"));
+        database.query(&format!("{INSERT_RULE_SQL} {values}"));
         wait_until(&format!("{values} holds"), async || !is_claimable(&world, handler, of).await).await;
         if of.is_some() {
             assert!(is_claimable(&world, handler, None).await, "the other tenants go on");
-            assert!(world.closed_gates(&shops.tasks[0]).await.contains(&GateKind::Rule));
+            assert!(world.list_closed_gate_kinds(&shops.tasks[0]).await.contains(&GateKind::Rule));
         }
         database.query("DELETE FROM pointsman.scheduling_rules");
         wait_until(&format!("{values} is lifted"), async || is_claimable(&world, handler, of).await).await;
@@ -190,21 +191,21 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_can_be_paused_in_sql() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan()).await;
-    assert!(!world.plan_daily_schedule("nightly").await.paused);
+    let world = StoreFixture::new(&database, test_registration()).await;
+    assert!(!world.register_daily_schedule("nightly").await.paused);
     let nil = Uuid::nil();
-    database.query(&format!("{INSERT} ('pause', '{nil}', 'nightly', 'CRON')"));
-    wait_until("the schedule is held", async || world.plan_daily_schedule("nightly").await.paused).await;
+    database.query(&format!("{INSERT_RULE_SQL} ('pause', '{nil}', 'nightly', 'CRON')"));
+    wait_until("the schedule is held", async || world.register_daily_schedule("nightly").await.paused).await;
     database.query("DELETE FROM pointsman.scheduling_rules");
-    wait_until("it is let go", async || !world.plan_daily_schedule("nightly").await.paused).await;
+    wait_until("it is let go", async || !world.register_daily_schedule("nightly").await.paused).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_set_through_the_store_are_rows() {
+async fn rules_set_through_the_store_are_rows_of_scheduling_rules() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_registration()).await;
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
-        world.pause(name).await;
+        world.set_pause_rule(name).await;
     }
     let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
                FROM pointsman.scheduling_rules r JOIN pointsman.rule_author n ON n.rule = r.id ORDER BY r.id";
@@ -216,7 +217,7 @@ async fn rules_set_through_the_store_are_rows() {
         [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
     assert_eq!(database.query(sql), wanted);
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
-        assert!(world.resume(name).await);
+        assert!(world.lift_pause_rule(name).await);
     }
     assert!(database.query("SELECT FROM pointsman.scheduling_rules").is_empty());
 }
@@ -224,12 +225,12 @@ async fn rules_set_through_the_store_are_rows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_with_odd_times_and_numbers_are_accepted() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_registration()).await;
     // Invalid names, and an invalid tenant.
     let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
     database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
     database.query(&format!(
-        "{INSERT} ('pause', '{odd}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
+        "{INSERT_RULE_SQL} ('pause', '{odd}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
          ('block', '{nil}', repeat('x', 5000), 'ORDER')"
     ));
     let rows = [
@@ -261,7 +262,7 @@ async fn rules_with_odd_times_and_numbers_are_accepted() {
     assert_eq!(since, wanted);
     // The next numbers of the sequence are taken.
     for name in ["index", "shop/orders", "/x/y"] {
-        world.pause(name).await;
+        world.set_pause_rule(name).await;
     }
     assert_eq!(expect_ok(world.store.list_rules().await).len(), rows.len() + 3);
 }

@@ -14,12 +14,12 @@ use tempfile::TempDir;
 /// A server with a certificate for `localhost`, the certificate of its issuer, and that of another issuer.
 struct EncryptedServer {
     server: PostgresServer,
-    issuer: PathBuf,
-    stranger: PathBuf,
+    issuer_certificate: PathBuf,
+    untrusted_certificate: PathBuf,
     _folder: TempDir,
 }
 
-fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+fn new_issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -31,7 +31,7 @@ impl EncryptedServer {
         let server = PostgresServer::start(PostgresSettings::default()).unwrap();
         let folder = TempDir::new().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (trusted, stranger) = (issuer("trusted"), issuer("stranger"));
+        let (trusted, stranger) = (new_issuer("trusted"), new_issuer("stranger"));
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".into()]).unwrap();
         let certificate = params.signed_by(&key, &trusted).unwrap();
@@ -49,8 +49,9 @@ impl EncryptedServer {
         server.query("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
         server.stop().unwrap();
         server.start_again().unwrap();
-        let (issuer, stranger) = (file("issuer.crt", trusted.pem()), file("stranger.crt", stranger.pem()));
-        Self { server, issuer, stranger, _folder: folder }
+        let (issuer_certificate, untrusted_certificate) =
+            (file("issuer.crt", trusted.pem()), file("stranger.crt", stranger.pem()));
+        Self { server, issuer_certificate, untrusted_certificate, _folder: folder }
     }
 
     fn url(&self, host: &str, parameters: &str) -> String {
@@ -85,7 +86,7 @@ fn restrict_key_file(key: &Path, server: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_sslmode_encrypts_and_verifies_as_documented() {
     let server = EncryptedServer::start();
-    let (issuer, stranger) = (server.issuer.display(), server.stranger.display());
+    let (issuer, stranger) = (server.issuer_certificate.display(), server.untrusted_certificate.display());
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=disable").await, Ok(false));
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=prefer").await, Ok(true));
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=require").await, Ok(true));

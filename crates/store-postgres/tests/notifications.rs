@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::invariants::check_invariants;
+use common::invariants::assert_invariants;
 use common::load::{TEST_TIMEOUT, now, query_rows, with_listen_url};
 use common::test_database::TestDatabase;
 use futures::future::join_all;
@@ -16,7 +16,7 @@ use pointsman_core::store::{
     ClaimRequest, Claimant, ClaimedTask, Journal, NodeId, Queue, Registry, Store, StoreListener, StoreSignal,
 };
 use pointsman_store_conformance::fixture::{
-    RegistrationBuilder, attempt_ending, emission, handler_name, new_event, success,
+    RegistrationBuilder, emit_batch, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::Proxy;
@@ -53,10 +53,10 @@ struct TestNode {
 
 impl TestNode {
     async fn open(url: &str) -> Self {
-        Self::open_with_plan(url, RegistrationBuilder::single_handler()).await
+        Self::open_with_registration(url, RegistrationBuilder::single_handler()).await
     }
 
-    async fn open_with_plan(url: &str, plan: RegistrationBuilder) -> Self {
+    async fn open_with_registration(url: &str, plan: RegistrationBuilder) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
         store.register(plan.build(), now()).await.unwrap();
         let id = store.join_node("node", now()).await.unwrap();
@@ -67,7 +67,7 @@ impl TestNode {
 
     async fn emit(&self) -> EventId {
         let (receipts, _) =
-            self.store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
+            self.store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
         receipts[0].as_ref().unwrap().events[0].id
     }
 
@@ -86,7 +86,7 @@ impl TestNode {
     }
 
     /// Emits on another node and waits for the notification.
-    async fn wait_for_emit_of(&mut self, other: &Self) {
+    async fn wait_for_emit_on(&mut self, other: &Self) {
         let before = self.signals_so_far();
         let id = other.emit().await;
         self.wait_for_signals(id, before.work_signals).await;
@@ -123,7 +123,7 @@ fn through_proxy(url: &str) -> (Proxy, String) {
 }
 
 /// Waits until this many connections of the database listen.
-async fn wait_until_listening(url: &str, expected: usize) {
+async fn wait_for_listener_count(url: &str, expected: usize) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                WHERE datname = current_database() AND query = 'LISTEN pointsman' AND state = 'idle'";
     let listening = async {
@@ -141,14 +141,14 @@ async fn a_node_is_notified_of_writes_of_its_peers() {
     let mut receiver = TestNode::open(&with_listen_url(&proxied_url, database.url())).await;
     let sender = TestNode::open(database.url()).await;
     sender.wait_until_peers_are_known().await;
-    wait_until_listening(database.url(), 2).await;
+    wait_for_listener_count(database.url(), 2).await;
     // It cannot poll.
     proxy.set_frozen(true);
     for _ in 0..3 {
-        receiver.wait_for_emit_of(&sender).await;
+        receiver.wait_for_emit_on(&sender).await;
     }
     proxy.set_frozen(false);
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     receiver.store.close();
     sender.store.close();
 }
@@ -161,20 +161,20 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
     let mut receiver = TestNode::open(&with_listen_url(&proxied_url, &listen_url)).await;
     let sender = TestNode::open(database.url()).await;
     sender.wait_until_peers_are_known().await;
-    wait_until_listening(database.url(), 2).await;
+    wait_for_listener_count(database.url(), 2).await;
     for _ in 0..2 {
-        listen_proxy.refuse_connections(true).unwrap();
+        listen_proxy.set_refuse_connections(true).unwrap();
         listen_proxy.close_connections();
-        wait_until_listening(database.url(), 1).await;
-        receiver.wait_for_emit_of(&sender).await;
-        listen_proxy.refuse_connections(false).unwrap();
-        wait_until_listening(database.url(), 2).await;
+        wait_for_listener_count(database.url(), 1).await;
+        receiver.wait_for_emit_on(&sender).await;
+        listen_proxy.set_refuse_connections(false).unwrap();
+        wait_for_listener_count(database.url(), 2).await;
         // It can no longer poll, and need not.
         proxy.set_frozen(true);
-        receiver.wait_for_emit_of(&sender).await;
+        receiver.wait_for_emit_on(&sender).await;
         proxy.set_frozen(false);
     }
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     receiver.store.close();
     sender.store.close();
 }
@@ -198,10 +198,10 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
     let (proxy, proxied_url) = through_proxy(database.url());
     let plan = RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 1);
     let mut receiver =
-        TestNode::open_with_plan(&with_listen_url(&proxied_url, database.url()), plan.clone()).await;
-    let sender = TestNode::open_with_plan(database.url(), plan).await;
+        TestNode::open_with_registration(&with_listen_url(&proxied_url, database.url()), plan.clone()).await;
+    let sender = TestNode::open_with_registration(database.url(), plan).await;
     sender.wait_until_peers_are_known().await;
-    wait_until_listening(database.url(), 2).await;
+    wait_for_listener_count(database.url(), 2).await;
     for _ in 0..3 {
         sender.emit().await;
         let last = sender.emit().await;
@@ -214,7 +214,7 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
         let before = receiver.signals_so_far();
         let ends = sender
             .store
-            .finish_attempts(vec![attempt_ending(&running[0], success())], None, now())
+            .finish_attempts(vec![finished_attempt(&running[0], success())], None, now())
             .await
             .unwrap()
             .0;
@@ -222,7 +222,7 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
         receiver.wait_for_signals(last, before.work_signals).await;
         proxy.set_frozen(false);
     }
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     receiver.store.close();
     sender.store.close();
 }
@@ -251,7 +251,7 @@ async fn under_load_many_commits_share_a_notification() {
     }
     let (commits, _, sent) = one.store.write_counts();
     assert!(sent <= commits, "{sent} for {commits}");
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     one.store.close();
     other.store.close();
 }
@@ -266,6 +266,6 @@ async fn a_single_node_sends_no_notifications() {
         sleep(Duration::from_millis(25)).await;
     }
     assert_eq!(alone.notifications_sent(), 0);
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     alone.store.close();
 }

@@ -18,20 +18,20 @@ fn now() -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000)
 }
 
-async fn open(url: &str) -> Result<PostgresStore, OpenError> {
+async fn open_store(url: &str) -> Result<PostgresStore, OpenError> {
     Postgres::open(url, now()).await
 }
 
-async fn open_older(url: &str) -> Result<PostgresStore, OpenError> {
+async fn open_from_older_layout(url: &str) -> Result<PostgresStore, OpenError> {
     Postgres::open_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, now()).await
 }
 
 async fn open_error(url: &str) -> OpenError {
-    open(url).await.map(|store| store.close()).expect_err("it was opened")
+    open_store(url).await.map(|store| store.close()).expect_err("it was opened")
 }
 
 /// A server, a fresh database on it, and the URL of that.
-fn fresh_database() -> (&'static PostgresAdmin, String, String) {
+fn create_fresh_database() -> (&'static PostgresAdmin, String, String) {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
@@ -50,14 +50,14 @@ fn query_value(server: &PostgresAdmin, database: &str, sql: &str) -> String {
 
 #[tokio::test]
 async fn the_schema_is_created_once_and_reused() {
-    let (server, database, url) = fresh_database();
-    open(&url).await.unwrap().close();
+    let (server, database, url) = create_fresh_database();
+    open_store(&url).await.unwrap().close();
     let layout =
         "SELECT string_agg(version || name || checksum || at, ',' ORDER BY version) FROM pointsman.migration";
     let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta
                    WHERE name IN ('task_id_namespace', 'salt')";
     let made = (query_value(server, &database, layout), query_value(server, &database, numbers));
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
     assert_eq!((query_value(server, &database, layout), query_value(server, &database, numbers)), made);
     let namespace =
         query_value(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'");
@@ -66,11 +66,11 @@ async fn the_schema_is_created_once_and_reused() {
 
 #[tokio::test]
 async fn many_nodes_may_start_at_once() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let mut starting = JoinSet::new();
     for _ in 0..12 {
         let url = url.clone();
-        starting.spawn(async move { open(&url).await });
+        starting.spawn(async move { open_store(&url).await });
     }
     let mut stores = Vec::new();
     while let Some(opened) = starting.join_next().await {
@@ -93,16 +93,19 @@ async fn an_unreachable_server_is_named() {
 
 #[tokio::test]
 async fn a_missing_database_is_named() {
-    let (server, ..) = fresh_database();
+    let (server, ..) = create_fresh_database();
     let error = open_error(&server.url("nowhere")).await;
-    assert!(matches!(&error, OpenError::NoDatabase { database, .. } if database == "nowhere"), "{error}");
+    assert!(
+        matches!(&error, OpenError::DatabaseNotFound { database, .. } if database == "nowhere"),
+        "{error}"
+    );
     let error = open_error(&server.url("no%20where")).await.to_string();
     assert!(error.ends_with("CREATE DATABASE \"no where\""), "{error}");
 }
 
 #[tokio::test]
 async fn a_role_without_access_is_named() {
-    let (_, _, url) = fresh_database();
+    let (_, _, url) = create_fresh_database();
     let error = open_error(&with_role(&url, "nobody_of_that_name")).await;
     assert!(
         matches!(&error, OpenError::AccessDenied { role, .. } if role == "nobody_of_that_name"),
@@ -112,12 +115,15 @@ async fn a_role_without_access_is_named() {
 
 #[tokio::test]
 async fn the_default_database_is_named_like_the_role() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let role = format!("lone_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
     let url = with_role(url.rsplit_once('/').unwrap().0, &role);
     let error = open_error(&url).await;
-    assert!(matches!(&error, OpenError::NoDatabaseNamed { role: tried, .. } if *tried == role), "{error}");
+    assert!(
+        matches!(&error, OpenError::DefaultDatabaseNotFound { role: tried, .. } if *tried == role),
+        "{error}"
+    );
     assert!(error.to_string().contains("names no database"), "{error}");
 }
 
@@ -128,9 +134,11 @@ async fn a_missing_password_or_user_is_reported() {
     let rules = folder.path().join("pg_hba.conf");
     std::fs::write(&rules, "host locked all all scram-sha-256\nhost all all all trust\n").unwrap();
     let extra = vec![("hba_file".into(), rules.display().to_string())];
-    let server =
-        pointsman_testing::PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() })
-            .unwrap();
+    let server = pointsman_testing::PostgresServer::start(PostgresSettings {
+        extra_settings: extra,
+        ..PostgresSettings::default()
+    })
+    .unwrap();
     let url = server.url("locked");
     let error = open_error(&with_role(&url, "ann")).await.to_string();
     assert!(
@@ -147,7 +155,7 @@ async fn a_missing_password_or_user_is_reported() {
 }
 
 /// Starts a server that sends a fixed response to its first client.
-fn fake_server(response: &'static str) -> String {
+fn start_fake_server(response: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://ann@{}/bus", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -162,46 +170,46 @@ fn fake_server(response: &'static str) -> String {
 #[tokio::test]
 async fn a_server_that_is_not_postgresql_is_recognized() {
     for response in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "-E", "N\0\0\0\0\0"] {
-        let error = open_error(&fake_server(response)).await;
+        let error = open_error(&start_fake_server(response)).await;
         assert!(matches!(error, OpenError::NotPostgres { .. }), "{response:?}: {error}");
     }
     for response in ["", "N"] {
-        let error = open_error(&fake_server(response)).await;
+        let error = open_error(&start_fake_server(response)).await;
         assert!(matches!(error, OpenError::Unreachable { .. }), "{response:?}: {error}");
     }
 }
 
 #[tokio::test]
 async fn a_role_that_cannot_create_the_schema_is_told_the_grant() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let role = format!("limited_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
     let url = with_role(&url, &role);
     let error = open_error(&url).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
     let other = format!("other_{database}");
     server.query(&database, &format!("CREATE ROLE {other} LOGIN")).unwrap();
     let error = open_error(&with_role(&url, &other)).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
-    open(&with_role(&url, &other)).await.unwrap().close();
+    open_store(&with_role(&url, &other)).await.unwrap().close();
 }
 
 #[tokio::test]
 async fn a_prepared_empty_schema_is_used() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let role = format!("prepared_{database}");
     server
         .query(&database, &format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA pointsman AUTHORIZATION {role}"))
         .unwrap();
-    open(&with_role(&url, &role)).await.unwrap().close();
+    open_store(&with_role(&url, &role)).await.unwrap().close();
 }
 
 #[tokio::test]
 async fn a_foreign_schema_of_that_name_is_left_unchanged() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     server.query(&database, "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
     let error = open_error(&url).await;
     assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
@@ -211,8 +219,8 @@ async fn a_foreign_schema_of_that_name_is_left_unchanged() {
 
 #[tokio::test]
 async fn a_newer_or_altered_layout_is_rejected() {
-    let (server, database, url) = fresh_database();
-    open(&url).await.unwrap().close();
+    let (server, database, url) = create_fresh_database();
+    open_store(&url).await.unwrap().close();
     let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now()
                  FROM pointsman.migration";
     server.query(&database, newer).unwrap();
@@ -230,7 +238,7 @@ async fn a_newer_or_altered_layout_is_rejected() {
 
 #[tokio::test]
 async fn a_database_without_utf8_is_rejected() {
-    let (server, database, _) = fresh_database();
+    let (server, database, _) = create_fresh_database();
     let other = format!("latin_{database}");
     let make = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     server.query("postgres", &make).unwrap();
@@ -246,7 +254,7 @@ async fn a_store_opens_through_a_pooler() {
     let pooler = PgBouncer::start(&server, database).unwrap();
     let direct = direct.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
     for parameters in ["pooler=transaction".to_string(), format!("pooler=transaction&listen={direct}")] {
-        let store = open(&format!("{}?{parameters}", pooler.url().unwrap())).await.unwrap();
+        let store = open_store(&format!("{}?{parameters}", pooler.url().unwrap())).await.unwrap();
         let node = store.join_node("a", now()).await.unwrap();
         let mut reading = JoinSet::new();
         for _ in 0..20 {
@@ -266,8 +274,8 @@ async fn a_store_opens_through_a_pooler() {
 /// A role that may read and write everything but owns nothing would fail at the next partition.
 #[tokio::test]
 async fn a_role_that_does_not_own_the_tables_is_rejected() {
-    let (server, database, url) = fresh_database();
-    open(&url).await.unwrap().close();
+    let (server, database, url) = create_fresh_database();
+    open_store(&url).await.unwrap().close();
     let role = format!("weak \"{database}'");
     let weak = role.replace('"', "\"\"");
     server
@@ -287,7 +295,7 @@ async fn a_role_that_does_not_own_the_tables_is_rejected() {
     assert!(reason.contains("tables and functions"), "{error}");
     assert!(!grant.contains("GRANT"), "the owner is a superuser: {grant}");
     server.query(&database, grant).unwrap();
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
 }
 
 #[tokio::test]
@@ -297,8 +305,8 @@ async fn an_incomplete_schema_is_rejected() {
         "DROP TABLE pointsman.meta",
         "DELETE FROM pointsman.outbox_progress",
     ] {
-        let (server, database, url) = fresh_database();
-        open(&url).await.unwrap().close();
+        let (server, database, url) = create_fresh_database();
+        open_store(&url).await.unwrap().close();
         server.query(&database, removed).unwrap();
         let error = open_error(&url).await;
         let table = removed.rsplit('.').next().unwrap();
@@ -324,8 +332,8 @@ async fn an_undeclared_pooler_is_reported() {
 /// A timeout of the migration lock names the session that holds it.
 #[tokio::test]
 async fn the_holder_of_the_migration_lock_is_named() {
-    let (server, database, url) = fresh_database();
-    open(&url).await.unwrap().close();
+    let (server, database, url) = create_fresh_database();
+    open_store(&url).await.unwrap().close();
     let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     holder
@@ -338,30 +346,30 @@ async fn the_holder_of_the_migration_lock_is_named() {
     let OpenError::SchemaLocked { holders, pid } = &error else { panic!("{error}") };
     assert!(holders.starts_with("holder of "), "{holders}");
     server.query(&database, &format!("SELECT pg_terminate_backend({pid})")).unwrap();
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
 }
 
 /// Foreign objects in the schema, and a renamed index, do not prevent opening.
 #[tokio::test]
 async fn foreign_objects_in_the_schema_are_ignored() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let owner = format!("owner_{database}");
     server
         .query(&database, &format!("CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner}"))
         .unwrap();
     let url = with_role(&url, &owner);
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
     let foreign_objects = "CREATE VIEW pointsman.report AS SELECT 1; CREATE TABLE pointsman.notes ();
                   CREATE FUNCTION pointsman.help() RETURNS int LANGUAGE sql AS 'SELECT 1';
                   ALTER INDEX pointsman.task_due RENAME TO task_due_anew";
     server.query(&database, foreign_objects).unwrap();
-    open(&url).await.unwrap().close();
+    open_store(&url).await.unwrap().close();
 }
 
 /// A member of the owner role leaves nothing that the owner cannot read.
 #[tokio::test]
 async fn a_member_of_the_owner_role_may_migrate_the_schema() {
-    let (server, database, url) = fresh_database();
+    let (server, database, url) = create_fresh_database();
     let (owner, member) = (format!("owner_{database}"), format!("member_{database}"));
     let roles = format!(
         "CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner};
@@ -369,9 +377,9 @@ async fn a_member_of_the_owner_role_may_migrate_the_schema() {
     );
     server.query(&database, &roles).unwrap();
     Postgres::migrate(&with_role(&url, &owner), &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
-    open_older(&with_role(&url, &member)).await.unwrap().close();
+    open_from_older_layout(&with_role(&url, &member)).await.unwrap().close();
     for role in [&owner, &member] {
         server.query(&database, &format!("SET ROLE {role}; SELECT * FROM pointsman.events")).unwrap();
     }
-    open_older(&with_role(&url, &owner)).await.unwrap().close();
+    open_from_older_layout(&with_role(&url, &owner)).await.unwrap().close();
 }

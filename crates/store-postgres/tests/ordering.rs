@@ -18,13 +18,13 @@ use test_store::{TEST_TIMEOUT, TestStore, now};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
-const WRITERS: u64 = 64;
-const ROUNDS: u64 = 12;
-const OBJECTS: u64 = 24;
+const WRITER_COUNT: u64 = 64;
+const ROUNDS_PER_WRITER: u64 = 12;
+const OBJECT_COUNT: u64 = 24;
 /// Events per round of a writer: one for an object whose row it has changed, and two for its own object.
 const EVENTS_PER_ROUND: u64 = 3;
 /// Events emitted directly, without the outbox.
-const DIRECT_EMITS: u64 = 400;
+const DIRECT_EMIT_COUNT: u64 = 400;
 
 async fn sleep_randomly(rng: &mut Rng, most_ms: usize) {
     sleep(Duration::from_millis(rng.next_below(most_ms + 1) as u64)).await;
@@ -34,7 +34,7 @@ async fn sleep_randomly(rng: &mut Rng, most_ms: usize) {
 /// update to the commit.
 async fn emit_in_sql(mut client: Client, writer: u64) {
     let mut rng = Rng::new(writer * 7919 + 1);
-    for round in 0..ROUNDS {
+    for round in 0..ROUNDS_PER_WRITER {
         let transaction = client.transaction().await.unwrap();
         let own = format!(
             "SELECT pointsman.emit('own', 'writer:{writer}', '{}'), pointsman.emit('own', 'writer:{writer}', '{}')",
@@ -46,7 +46,7 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
         let shared = format!(
             "WITH changed AS (UPDATE object SET n = n + 1 WHERE id = {} RETURNING id, n)
              SELECT pointsman.emit('shared', 'object:' || id, to_jsonb(n)) FROM changed",
-            rng.next_below(OBJECTS as usize)
+            rng.next_below(OBJECT_COUNT as usize)
         );
         transaction.batch_execute(&shared).await.unwrap();
         sleep_randomly(&mut rng, 20).await;
@@ -67,9 +67,9 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
 /// A producer without SQL, whose events have objects of the others.
 async fn emit_directly(store_node: &TestStore) {
     let mut rng = Rng::new(97);
-    for n in 0..DIRECT_EMITS {
+    for n in 0..DIRECT_EMIT_COUNT {
         let event = NewEvent {
-            key: Some(ObjectKey::new(format!("writer:{}", rng.next_below(WRITERS as usize))).unwrap()),
+            key: Some(ObjectKey::new(format!("writer:{}", rng.next_below(WRITER_COUNT as usize))).unwrap()),
             value: Json::from_value(&n).unwrap(),
             ..NewEvent::new(HandlingKey::new("direct").unwrap())
         };
@@ -110,12 +110,12 @@ async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -
     }
 }
 
-fn event_value(event: &Event) -> u64 {
+fn decode_event_value(event: &Event) -> u64 {
     event.value.decode().unwrap()
 }
 
 /// Checks that each object's events are linked, and in the order in which they were emitted.
-fn check_object_order(events: &[Arc<Event>]) {
+fn assert_object_order(events: &[Arc<Event>]) {
     let mut last = HashMap::new();
     let mut counted: HashMap<(&str, &str), u64> = HashMap::new();
     for event in events {
@@ -124,7 +124,7 @@ fn check_object_order(events: &[Arc<Event>]) {
         match kind {
             "shared" | "own" => {
                 let count = counted.entry((kind, key)).or_insert(if kind == "own" { 0 } else { 1 });
-                assert_eq!(event_value(event), *count, "{key}");
+                assert_eq!(decode_event_value(event), *count, "{key}");
                 *count += 1;
             }
             "direct" => {}
@@ -137,15 +137,15 @@ fn check_object_order(events: &[Arc<Event>]) {
 async fn readers_miss_no_event_and_ids_ascend() {
     let store_node = TestStore::new().await;
     let other = TestStore::open(&store_node.url).await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let objects = format!(
         "CREATE TABLE object (id bigint PRIMARY KEY, n bigint NOT NULL);
          INSERT INTO object SELECT i, 0 FROM generate_series(0, {}) i",
-        OBJECTS - 1
+        OBJECT_COUNT - 1
     );
     client.batch_execute(&objects).await.unwrap();
-    let clients = join_all((0..WRITERS).map(|_| store_node.client())).await;
-    let all = (WRITERS * ROUNDS * EVENTS_PER_ROUND + DIRECT_EMITS) as usize;
+    let clients = join_all((0..WRITER_COUNT).map(|_| store_node.connect_client())).await;
+    let all = (WRITER_COUNT * ROUNDS_PER_WRITER * EVENTS_PER_ROUND + DIRECT_EMIT_COUNT) as usize;
     let ended = AtomicBool::new(false);
 
     let writing = async {
@@ -162,7 +162,7 @@ async fn readers_miss_no_event_and_ids_ascend() {
 
     let journal = store_node.wait_for_events(all).await;
     assert!(journal.windows(2).all(|pair| pair[0].id < pair[1].id));
-    check_object_order(&journal);
+    assert_object_order(&journal);
     let ids: Vec<_> = journal.iter().map(|event| event.id).collect();
     for events in events_read {
         assert!(events.iter().map(|event| event.id).eq(ids.iter().copied()));
@@ -172,8 +172,11 @@ async fn readers_miss_no_event_and_ids_ascend() {
 #[tokio::test]
 async fn drained_rows_are_not_scanned_again_while_an_old_snapshot_is_open() {
     let store_node = TestStore::new().await;
-    let (dump, client, late) =
-        (store_node.client().await, store_node.client().await, store_node.client().await);
+    let (dump, client, late) = (
+        store_node.connect_client().await,
+        store_node.connect_client().await,
+        store_node.connect_client().await,
+    );
     dump.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pointsman.outbox")
         .await
         .unwrap();

@@ -12,28 +12,28 @@ use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::PostgresAdmin;
 
 /// A database with partitions so small that a test fills several.
-struct SmallPartitions {
+struct SmallPartitionDatabase {
     server: &'static PostgresAdmin,
-    opened: Mutex<Option<(String, PostgresStore)>>,
+    open_store: Mutex<Option<(String, PostgresStore)>>,
 }
 
 const PARTITION_ROWS: u64 = 100;
 const DAY_SECONDS: u64 = 86_400;
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
 
-impl SmallPartitions {
+impl SmallPartitionDatabase {
     fn new() -> Self {
-        Self { server: pointsman_testing::shared_postgres().expect("a server"), opened: Mutex::default() }
+        Self { server: pointsman_testing::shared_postgres().expect("a server"), open_store: Mutex::default() }
     }
 
-    fn database(&self) -> String {
-        let opened = self.opened.lock().expect("nobody has panicked");
+    fn database_name(&self) -> String {
+        let opened = self.open_store.lock().expect("nobody has panicked");
         let (url, _) = opened.as_ref().expect("a store is open");
         url.rsplit('/').next().expect("a name").into()
     }
 
     fn query_number(&self, sql: &str) -> u64 {
-        let rows = self.server.query(&self.database(), sql).expect("an answer");
+        let rows = self.server.query(&self.database_name(), sql).expect("an answer");
         rows[0][0].as_deref().expect("a number").parse().expect("a number")
     }
 
@@ -44,31 +44,32 @@ impl SmallPartitions {
     }
 
     async fn drop_expired_partitions(&self) -> u64 {
-        let store = self.opened.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
+        let store =
+            self.open_store.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
         store.expect("a store is open").drop_expired_partitions().await.expect("it sweeps")
     }
 }
 
-impl Drop for SmallPartitions {
+impl Drop for SmallPartitionDatabase {
     fn drop(&mut self) {
-        if self.opened.lock().expect("nobody has panicked").is_some() {
-            let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database());
+        if self.open_store.lock().expect("nobody has panicked").is_some() {
+            let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database_name());
             let _ = self.server.query("postgres", &drop);
         }
     }
 }
 
 #[async_trait]
-impl Harness for SmallPartitions {
+impl Harness for SmallPartitionDatabase {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let url = self.server.create_database().expect("a database");
         let store = Postgres::open(&url, now).await.expect("it opens");
         store.close();
-        *self.opened.lock().expect("nobody has panicked") = Some((url.clone(), store));
+        *self.open_store.lock().expect("nobody has panicked") = Some((url.clone(), store));
         let setting = format!("INSERT INTO pointsman.meta VALUES ('partition_rows', '{PARTITION_ROWS}')");
-        self.server.query(&self.database(), &setting).expect("a setting");
+        self.server.query(&self.database_name(), &setting).expect("a setting");
         let store = Postgres::open(&url, now).await.expect("it opens");
-        *self.opened.lock().expect("nobody has panicked") = Some((url, store.clone()));
+        *self.open_store.lock().expect("nobody has panicked") = Some((url, store.clone()));
         Arc::new(store)
     }
 
@@ -79,7 +80,7 @@ impl Harness for SmallPartitions {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_are_added_as_rows_arrive() {
-    let database = SmallPartitions::new();
+    let database = SmallPartitionDatabase::new();
     let world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
         world.emit_many(100, new_event("record").with_key("a")).await;
@@ -102,14 +103,14 @@ async fn partitions_are_added_as_rows_arrive() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_partitions_are_dropped_and_needed_rows_stay() {
-    let database = SmallPartitions::new();
+    let database = SmallPartitionDatabase::new();
     let mut world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
     let kept = world.emit(new_event("record").with_key("kept").with_value(value)).await;
     let task = world.claim_one().await;
-    let logs = vec![info_line(world.now, "said once")];
+    let logs = vec![info_log_line(world.now, "said once")];
     world
-        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, retryable_failure()) })
         .await
         .expect("ours");
     for _ in 0..10 {

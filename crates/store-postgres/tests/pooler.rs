@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use common::invariants::check_invariants;
-use common::load::{Load, TEST_TIMEOUT, now, query_rows, with_listen_url};
+use common::invariants::assert_invariants;
+use common::load::{TEST_TIMEOUT, TestLoad, now, query_rows, with_listen_url};
 use pointsman_core::Timestamp;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{JournalQuery, Store};
@@ -24,41 +24,41 @@ struct PooledStore {
     pooler: PgBouncer,
     _server: pointsman_testing::PostgresServer,
     /// The direct URL of the database, and the one through the pooler.
-    direct: String,
-    url: String,
-    opened: Mutex<Option<Arc<dyn Store>>>,
+    direct_url: String,
+    pooled_url: String,
+    open_store: Mutex<Option<Arc<dyn Store>>>,
 }
 
 /// How the store receives notifications.
-enum Listening {
+enum ListenMode {
     /// Over a direct connection.
     Direct,
     /// Not at all: it polls.
-    None,
+    PollingOnly,
 }
 
 impl PooledStore {
-    fn start(listening: Listening) -> Self {
+    fn start(listening: ListenMode) -> Self {
         let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
-        let direct = server.create_database().unwrap();
-        let pooler = PgBouncer::start(&server, direct.rsplit('/').next().unwrap()).unwrap();
+        let direct_url = server.create_database().unwrap();
+        let pooler = PgBouncer::start(&server, direct_url.rsplit('/').next().unwrap()).unwrap();
         // With another application name, because clearing the database terminates sessions of the default name.
         let url = format!("{}?pooler=transaction&application_name=pooled", pooler.url().unwrap());
-        let url = match listening {
-            Listening::Direct => with_listen_url(&url, &direct),
-            Listening::None => url,
+        let pooled_url = match listening {
+            ListenMode::Direct => with_listen_url(&url, &direct_url),
+            ListenMode::PollingOnly => url,
         };
-        Self { pooler, _server: server, direct, url, opened: Mutex::default() }
+        Self { pooler, _server: server, direct_url, pooled_url, open_store: Mutex::default() }
     }
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
-        let store: Arc<dyn Store> = Arc::new(Postgres::open(&self.url, now).await.unwrap());
-        self.opened.lock().unwrap().replace(store.clone());
+        let store: Arc<dyn Store> = Arc::new(Postgres::open(&self.pooled_url, now).await.unwrap());
+        self.open_store.lock().unwrap().replace(store.clone());
         store
     }
 
     fn close(&self) {
-        self.opened.lock().unwrap().take().into_iter().for_each(|store| store.close());
+        self.open_store.lock().unwrap().take().into_iter().for_each(|store| store.close());
     }
 }
 
@@ -66,8 +66,8 @@ impl PooledStore {
 impl Harness for PooledStore {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         self.close();
-        Postgres::migrate(&self.direct, MIGRATIONS).await.unwrap();
-        common::test_database::clear_database(&self.direct).await;
+        Postgres::migrate(&self.direct_url, MIGRATIONS).await.unwrap();
+        common::test_database::clear_database(&self.direct_url).await;
         self.open(now).await
     }
 
@@ -83,7 +83,7 @@ macro_rules! run_behaviours {
         $($(
             eprintln!("{}", concat!(stringify!($topic), "::", stringify!($behaviour)));
             conformance::$topic::$behaviour($harness).await;
-            check_invariants(&$harness.direct).await;
+            assert_invariants(&$harness.direct_url).await;
         )*)*
         $harness.close();
     };
@@ -91,7 +91,7 @@ macro_rules! run_behaviours {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_suite_passes_behind_a_pooler() {
-    let pooled = PooledStore::start(Listening::Direct);
+    let pooled = PooledStore::start(ListenMode::Direct);
     run_behaviours! { &pooled;
         audit { audit_entries_are_listed_newest_first_in_pages }
         caused_events { an_event_view_includes_all_events_it_caused }
@@ -122,7 +122,7 @@ async fn the_suite_passes_behind_a_pooler() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_suite_passes_with_polling_only() {
-    let pooled = PooledStore::start(Listening::None);
+    let pooled = PooledStore::start(ListenMode::PollingOnly);
     run_behaviours! { &pooled;
         claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_claim_the_same_task }
         restart { everything_acknowledged_survives_a_restart }
@@ -131,7 +131,7 @@ async fn the_suite_passes_with_polling_only() {
 }
 
 /// Emits in SQL through the pooler, and waits for the event.
-async fn assert_emits_in_sql(listening: Listening) {
+async fn assert_sql_emits_become_events(listening: ListenMode) {
     let pooled = PooledStore::start(listening);
     let store = pooled.open(now()).await;
     let (client, connection) = tokio_postgres::connect(&pooled.pooler.url().unwrap(), NoTls).await.unwrap();
@@ -158,31 +158,32 @@ async fn assert_emits_in_sql(listening: Listening) {
         };
         timeout(TEST_TIMEOUT, poll).await.unwrap();
     }
-    check_invariants(&pooled.direct).await;
+    assert_invariants(&pooled.direct_url).await;
     pooled.close();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sql_emits_through_a_pooler_become_events() {
-    assert_emits_in_sql(Listening::Direct).await;
-    assert_emits_in_sql(Listening::None).await;
+    assert_sql_emits_become_events(ListenMode::Direct).await;
+    assert_sql_emits_become_events(ListenMode::PollingOnly).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_behind_a_pooler_share_the_work() {
-    let pooled = PooledStore::start(Listening::Direct);
-    let (one, other) = (Load::start(&pooled.url, 4).await, Load::start(&pooled.url, 4).await);
-    one.wait_for_acknowledged(200).await;
-    other.wait_for_acknowledged(200).await;
+    let pooled = PooledStore::start(ListenMode::Direct);
+    let (one, other) =
+        (TestLoad::start(&pooled.pooled_url, 4).await, TestLoad::start(&pooled.pooled_url, 4).await);
+    one.wait_for_acknowledged_emits(200).await;
+    other.wait_for_acknowledged_emits(200).await;
     // Both nodes survive the end of the pooler's connections.
     for _ in 0..3 {
         query_rows(
-            &pooled.direct,
+            &pooled.direct_url,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid()",
         );
-        one.wait_for_acknowledged(50).await;
-        other.wait_for_acknowledged(50).await;
+        one.wait_for_acknowledged_emits(50).await;
+        other.wait_for_acknowledged_emits(50).await;
     }
-    Load::finish_all([one, other], &pooled.direct).await;
+    TestLoad::stop_and_check_all([one, other], &pooled.direct_url).await;
 }

@@ -17,7 +17,7 @@ use pointsman_testing::shared_postgres;
 /// Other versions of PostgreSQL dump the same schema differently.
 const DUMP_VERSION: &str = "15";
 
-const FILE_HEADER: &str = "\
+const SCHEMA_FILE_HEADER: &str = "\
 -- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what
 -- pg_dump writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
 ";
@@ -30,16 +30,16 @@ fn new_database() -> String {
     shared_postgres().unwrap().create_database().unwrap()
 }
 
-async fn open_older(url: &str) -> PostgresStore {
+async fn open_from_older_layout(url: &str) -> PostgresStore {
     Postgres::open_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, now()).await.unwrap()
 }
 
-async fn close(store: PostgresStore) {
+async fn close_store(store: PostgresStore) {
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
 
 async fn open_and_close(url: &str) {
-    close(Postgres::open(url, now()).await.unwrap()).await;
+    close_store(Postgres::open(url, now()).await.unwrap()).await;
 }
 
 fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
@@ -67,7 +67,7 @@ fn dump_schema(url: &str) -> String {
 }
 
 /// Asserts that two schemas are the same, and reports the first line that differs.
-fn assert_same(found: &str, wanted: &str, what: &str) {
+fn assert_same_schema(found: &str, wanted: &str, what: &str) {
     let different = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
     assert_eq!(different, None, "{what}");
     assert_eq!(found.lines().count(), wanted.lines().count(), "{what}");
@@ -78,7 +78,7 @@ async fn the_schema_matches_the_file() {
     let url = new_database();
     // Not opened, because opening checks the objects that the file lists.
     Postgres::migrate(&url, MIGRATIONS).await.unwrap();
-    let found = format!("{FILE_HEADER}\n{}", dump_schema(&url));
+    let found = format!("{SCHEMA_FILE_HEADER}\n{}", dump_schema(&url));
     let version = query(&url, "SHOW server_version")[0][0].clone().unwrap();
     if version.split('.').next() != Some(DUMP_VERSION) {
         eprintln!("not compared: the file is of PostgreSQL {DUMP_VERSION}, and this is {version}");
@@ -89,7 +89,7 @@ async fn the_schema_matches_the_file() {
         std::fs::write(&file, &found).unwrap();
     }
     let kept = std::fs::read_to_string(&file).unwrap();
-    assert_same(&found, &kept, "schema.sql; REFRESH=1 renews it");
+    assert_same_schema(&found, &kept, "schema.sql; REFRESH=1 renews it");
 }
 
 #[tokio::test]
@@ -106,11 +106,11 @@ async fn every_migrated_layout_matches_a_fresh_one() {
         let old = new_database();
         Postgres::migrate(&old, older).await.unwrap();
         assert_ne!(dump_schema(&old), wanted, "layout {layout} is older");
-        close(open_older(&old).await).await;
-        assert_same(&dump_schema(&old), &wanted, &format!("layout {layout} brought forward"));
+        close_store(open_from_older_layout(&old).await).await;
+        assert_same_schema(&dump_schema(&old), &wanted, &format!("layout {layout} brought forward"));
     }
     Postgres::migrate(&stepwise, MIGRATIONS_FROM_OLDER_LAYOUT).await.unwrap();
-    assert_same(&dump_schema(&stepwise), &wanted, "one layout after the other");
+    assert_same_schema(&dump_schema(&stepwise), &wanted, "one layout after the other");
 }
 
 /// Data of an older layout exists after the migration, and its numbers continue.
@@ -127,7 +127,7 @@ async fn data_of_an_older_layout_survives_migration() {
     query(&url, old_rows);
     let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'";
     let before = query(&url, read_namespace);
-    let store = open_older(&url).await;
+    let store = open_from_older_layout(&url).await;
     let event = NewEvent {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
         ..NewEvent::new(HandlingKey::new("record").unwrap())
@@ -137,11 +137,11 @@ async fn data_of_an_older_layout_survives_migration() {
     let sequenced = &receipts[0].as_ref().unwrap().events[0];
     assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));
     assert_eq!(query(&url, read_namespace), before);
-    close(store).await;
+    close_store(store).await;
 }
 
 /// The columns of a table or view: name, type, and whether it may be NULL.
-fn columns(url: &str, table: &str) -> Vec<[String; 3]> {
+fn list_columns(url: &str, table: &str) -> Vec<[String; 3]> {
     let sql = format!(
         "SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' || udt_name ELSE data_type END,
                 is_nullable
@@ -152,7 +152,7 @@ fn columns(url: &str, table: &str) -> Vec<[String; 3]> {
     rows.map(|row| <[_; 3]>::try_from(row).unwrap().map(Option::unwrap)).collect()
 }
 
-fn enum_labels(url: &str, kind: &str) -> Vec<String> {
+fn list_enum_labels(url: &str, kind: &str) -> Vec<String> {
     let sql = format!("SELECT unnest(enum_range(NULL::pointsman.{kind}))::text");
     query(url, &sql).into_iter().map(|mut row| row.remove(0).unwrap()).collect()
 }
@@ -161,9 +161,12 @@ fn enum_labels(url: &str, kind: &str) -> Vec<String> {
 async fn the_documented_tables_match_the_documentation() {
     let url = new_database();
     open_and_close(&url).await;
-    assert_eq!(enum_labels(&url, "queue_status"), ["new", "scheduled", "locked", "done", "error", "missing"]);
-    assert_eq!(enum_labels(&url, "scheduling_rule_type"), ["pause", "block"]);
-    let shown = columns(&url, "events");
+    assert_eq!(
+        list_enum_labels(&url, "queue_status"),
+        ["new", "scheduled", "locked", "done", "error", "missing"]
+    );
+    assert_eq!(list_enum_labels(&url, "scheduling_rule_type"), ["pause", "block"]);
+    let shown = list_columns(&url, "events");
     let shown: Vec<_> = shown.iter().map(|[name, kind, _]| (name.as_str(), kind.as_str())).collect();
     assert_eq!(
         shown,
@@ -183,7 +186,7 @@ async fn the_documented_tables_match_the_documentation() {
             ("last_processed_at", "timestamp with time zone"),
         ]
     );
-    let rules = columns(&url, "scheduling_rules");
+    let rules = list_columns(&url, "scheduling_rules");
     let rules: Vec<_> = rules.iter().map(|column| column.each_ref().map(String::as_str)).collect();
     assert_eq!(
         rules,

@@ -29,12 +29,12 @@ const EXTERNAL_QUERIES: [&str; 4] = [
 ];
 
 /// Reads all files below a folder with this ending.
-fn read_files(folder: &Path, end: &str) -> Vec<(PathBuf, String)> {
+fn read_files_with_ending(folder: &Path, end: &str) -> Vec<(PathBuf, String)> {
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(read_files(&path, end));
+            found.extend(read_files_with_ending(&path, end));
         } else if path.to_str().unwrap().ends_with(end) {
             let text = std::fs::read_to_string(&path).unwrap();
             found.push((path, text));
@@ -48,15 +48,16 @@ fn crate_path(folder: &str) -> PathBuf {
 }
 
 /// The source code without whitespace.
-fn source_code() -> String {
-    let code: String = read_files(&crate_path("src"), ".rs").into_iter().map(|(_, text)| text).collect();
+fn read_source_code() -> String {
+    let code: String =
+        read_files_with_ending(&crate_path("src"), ".rs").into_iter().map(|(_, text)| text).collect();
     code.split_whitespace().collect()
 }
 
 #[test]
 fn every_statement_is_documented_and_used() {
-    let code = source_code();
-    for (path, text) in read_files(&crate_path("sql"), ".sql") {
+    let code = read_source_code();
+    for (path, text) in read_files_with_ending(&crate_path("sql"), ".sql") {
         let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
         let name = name.to_str().unwrap();
         let comment = text.lines().next().unwrap_or_default();
@@ -67,13 +68,13 @@ fn every_statement_is_documented_and_used() {
 
 /// The databases of the scenarios, and the stores on them.
 #[derive(Default)]
-struct ManyDatabases {
+struct ScenarioDatabases {
     urls: Mutex<Vec<String>>,
     stores: Mutex<Vec<Arc<dyn Store>>>,
 }
 
-impl ManyDatabases {
-    async fn open(&self, url: &str, now: Timestamp) -> Arc<dyn Store> {
+impl ScenarioDatabases {
+    async fn open_store(&self, url: &str, now: Timestamp) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = Arc::new(Postgres::open(url, now).await.unwrap());
         self.stores.lock().unwrap().push(store.clone());
         store
@@ -88,22 +89,22 @@ impl ManyDatabases {
 }
 
 #[async_trait]
-impl Harness for ManyDatabases {
+impl Harness for ScenarioDatabases {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let url = shared_postgres().unwrap().create_database().unwrap();
         self.urls.lock().unwrap().push(url.clone());
-        self.open(&url, now).await
+        self.open_store(&url, now).await
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         let url = self.urls.lock().unwrap().last().cloned().unwrap();
-        self.open(&url, now).await
+        self.open_store(&url, now).await
     }
 }
 
 /// Runs scenarios that use every feature of a store.
-async fn run_scenarios(databases: &ManyDatabases) {
+async fn run_scenarios(databases: &ScenarioDatabases) {
     claims::scheduled_tasks_are_claimed_first(databases).await;
     claims::retries_and_snoozes_are_reported_as_next_due(databases).await;
     idempotency::old_idempotency_keys_expire_after_a_day(databases).await;
@@ -126,7 +127,7 @@ async fn run_scenarios(databases: &ManyDatabases) {
     retention::task_history_is_pruned_by_age_with_its_logs(databases).await;
     object_retention::an_unused_object_is_deleted_and_its_prev_links_restart(databases).await;
     order_lists::chains_count_their_orders_by_chain_node(databases).await;
-    schedules::a_firing_emits_its_event(databases).await;
+    schedules::a_fire_emits_its_event(databases).await;
 }
 
 /// Runs the external queries on a database.
@@ -151,7 +152,7 @@ fn read_index_usage(url: &str) -> Vec<(String, i64, bool)> {
 }
 
 /// Lists the indexes that no database used, except unique ones and those that are used elsewhere.
-fn list_unused_indexes(databases: &ManyDatabases) -> BTreeSet<String> {
+fn list_unused_indexes(databases: &ScenarioDatabases) -> BTreeSet<String> {
     let mut sums: BTreeMap<String, (i64, bool)> = BTreeMap::new();
     for url in databases.urls.lock().unwrap().iter() {
         for (name, scans, unique) in read_index_usage(url) {
@@ -166,7 +167,7 @@ fn list_unused_indexes(databases: &ManyDatabases) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_index_is_used() {
-    let databases = ManyDatabases::default();
+    let databases = ScenarioDatabases::default();
     run_scenarios(&databases).await;
     databases.close().await;
     databases.urls.lock().unwrap().iter().for_each(|url| run_external_queries(url));
@@ -198,7 +199,7 @@ fn parameter_types(name: &str, code: &str) -> Vec<String> {
 }
 
 /// Explains a statement; children of a plan node are indented further.
-fn explain(url: &str, sql: &str, types: &[String]) -> Vec<String> {
+fn explain_plan(url: &str, sql: &str, types: &[String]) -> Vec<String> {
     let (kinds, values) = match types.is_empty() {
         true => (String::new(), String::new()),
         false => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; types.len()].join(", "))),
@@ -230,15 +231,15 @@ async fn plans_made_on_empty_tables_use_indexes() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
-    let code = source_code();
+    let code = read_source_code();
     let mut checked = 0;
-    for (path, sql) in read_files(&crate_path("sql"), ".sql") {
+    for (path, sql) in read_files_with_ending(&crate_path("sql"), ".sql") {
         let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
         if !sql.contains("unnest($") {
             continue;
         }
         checked += 1;
-        let plan = explain(&url, &sql, &parameter_types(name.to_str().unwrap(), &code));
+        let plan = explain_plan(&url, &sql, &parameter_types(name.to_str().unwrap(), &code));
         assert!(!rescans_parameters(&plan), "{}:\n{}", name.display(), plan.join("\n"));
     }
     assert!(checked > 20, "{checked} statements take arrays");
@@ -250,7 +251,7 @@ async fn lanes_are_read_by_index_only() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     let sql = std::fs::read_to_string(crate_path("sql/read/lanes.sql")).unwrap();
-    let plan = explain(&url, &sql, &parameter_types("read/lanes", &source_code()));
+    let plan = explain_plan(&url, &sql, &parameter_types("read/lanes", &read_source_code()));
     let count_lines = |what: &str| plan.iter().filter(|line| line.contains(what)).count();
     assert_eq!(
         count_lines("using task_lane on task"),

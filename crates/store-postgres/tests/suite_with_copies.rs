@@ -6,7 +6,7 @@ mod store_location;
 
 use store_location::{CopyHarness, LocationKind};
 
-pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_kinds(&[
+pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_location_kinds(&[
     LocationKind::File,
     LocationKind::Database
 ]));

@@ -22,14 +22,14 @@ const SLOW_COMMIT_SQL: &str = "
     CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON record DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass()";
 
-struct SlowCommitBench {
+struct SlowCommitFixture {
     server: &'static PostgresAdmin,
     database: String,
     proxy: Proxy,
     store: PostgresStore,
 }
 
-impl SlowCommitBench {
+impl SlowCommitFixture {
     async fn new() -> Self {
         let server = shared_postgres().unwrap();
         let url = server.create_database().unwrap();
@@ -69,7 +69,9 @@ fn insert_and_emit(tx: &mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxErro
 }
 
 /// Holds the advisory lock that delays commits.
-async fn hold_commit_lock(bench: &SlowCommitBench) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
+async fn take_commit_lock(
+    bench: &SlowCommitFixture,
+) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
     let url = bench.server.url(&bench.database);
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     let connection_job = tokio::spawn(async move { drop(connection.await) });
@@ -79,8 +81,8 @@ async fn hold_commit_lock(bench: &SlowCommitBench) -> (tokio_postgres::Client, t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_reply_is_lost_is_detected() {
-    let bench = SlowCommitBench::new().await;
-    let (gate, _connection_job) = hold_commit_lock(&bench).await;
+    let bench = SlowCommitFixture::new().await;
+    let (gate, _connection_job) = take_commit_lock(&bench).await;
     let store = bench.store.clone();
     let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
     bench.wait_for_commit().await;
@@ -90,7 +92,7 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
     assert_eq!(receipts.len(), 1);
     assert_eq!(bench.query_value("SELECT count(*) FROM record"), "1");
     let journaled = async {
-        while !matches!(bench.store.event_of(receipts[0]).await, Ok(Some(_))) {
+        while !matches!(bench.store.find_event_of_receipt(receipts[0]).await, Ok(Some(_))) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -100,8 +102,8 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aborted_commit_is_detected() {
-    let bench = SlowCommitBench::new().await;
-    let (gate, _connection_job) = hold_commit_lock(&bench).await;
+    let bench = SlowCommitFixture::new().await;
+    let (gate, _connection_job) = take_commit_lock(&bench).await;
     let store = bench.store.clone();
     let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
     let pid = bench.wait_for_commit().await;
@@ -117,7 +119,7 @@ async fn an_aborted_commit_is_detected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unit_of_work_is_durable_whatever_the_default_setting() {
-    let bench = SlowCommitBench::new().await;
+    let bench = SlowCommitFixture::new().await;
     for (default, used) in [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
         let database = &bench.database;
         bench

@@ -39,7 +39,7 @@ impl Backend for RedisBackend {
         outbox::journal_outboxes(txn)
     }
 
-    fn must_postpone(&self, read_set: &ReadSet) -> bool {
+    fn must_postpone_job(&self, read_set: &ReadSet) -> bool {
         self.tables.has_outbox_backlog(read_set)
     }
 

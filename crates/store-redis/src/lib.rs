@@ -144,7 +144,7 @@ impl Redis {
     /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
     /// yet.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.get_or_init_text(FIRST_TOKEN_TEXT, sha256).await
+        self.writer.get_or_init_named_text(FIRST_TOKEN_TEXT, sha256).await
     }
 
     /// Returns the number of commits since the store was opened, of changed rows, and of sent
@@ -187,7 +187,7 @@ fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTa
     let at = endpoint.display_location();
     let failed = |fault: Fault| error::open_error_from_fault(&at, fault);
     let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
-    tables.caller_time.report(now);
+    tables.caller_time.record_time(now);
     if !tables.read_existing_state().map_err(failed)? {
         check_layout_if_stored(&tables, &at)?;
         tables.create_store(&initial_texts()).map_err(failed)?;

@@ -28,7 +28,7 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
     let mut connection = None;
     loop {
         let Some(notifier) = notifier.upgrade() else { return };
-        let Some(payload) = notifier.next_message().await else { continue };
+        let Some(payload) = notifier.wait_for_message().await else { continue };
         match publish(&mut connection, &endpoint, &channel, &payload).await {
             Ok(()) => notifier.count_sent_message(),
             Err(error) => {
@@ -78,7 +78,7 @@ async fn listen_until_disconnected(
         reason: error.to_string(),
     };
     listener.subscribe(channel_name(endpoint)).await.map_err(failed)?;
-    notifier.assume_missed_messages(writer);
+    notifier.signal_possibly_missed_messages(writer);
     let mut messages = listener.on_message();
     while let Some(message) = messages.next().await {
         if let Ok(payload) = message.get_payload::<String>() {

@@ -60,7 +60,7 @@ impl ReaderPool {
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         let result = self.read_on_blocking_thread(read).await;
-        self.read_availability.record_read(&result);
+        self.read_availability.record_read_result(&result);
         result
     }
 

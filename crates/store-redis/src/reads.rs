@@ -20,21 +20,26 @@ use crate::tables::RedisTables;
 impl StoreReader for Redis {
     type Tables = RedisTables;
 
-    async fn extent(&self) -> Result<JournalRange> {
+    async fn read_journal_range(&self) -> Result<JournalRange> {
         self.reader_pool.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
     }
 
-    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage> {
+    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
         self.reader_pool.read_directly(move |reader| journal::read_page(reader, &read)).await
     }
 
-    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
         self.reader_pool
             .read_snapshot(move |overlay, store_state| journal::read_event_view(overlay, store_state, id))
             .await
     }
 
-    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+    async fn read_object(
+        &self,
+        tenant: &Tenant,
+        key: &ObjectKey,
+        limit: usize,
+    ) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -43,31 +48,31 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
         self.reader_pool.read_directly(|reader| reader.read_server_time()).await.map(Some)
     }
 
-    async fn nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
         self.reader_pool.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
     /// Reads rules directly: they are one table, which is consistent by itself.
-    async fn rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> Result<Vec<Rule>> {
         self.reader_pool.read_directly(|reader| reader.overlay.read_rules()).await
     }
 
-    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
         self.reader_pool.read_snapshot(move |overlay, _| tasks::list_queues(overlay, handler.as_ref())).await
     }
 
-    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         self.reader_pool
             .read_snapshot(move |overlay, _| audit_and_fires::list_audit_entries(overlay, before, limit))
             .await
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         let id = id.clone();
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -76,7 +81,12 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
+    async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        before: Option<TaskSeq>,
+        limit: usize,
+    ) -> Result<TaskPage> {
         self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
                 list::list_tasks(overlay, store_state, &filter, before, limit)
@@ -84,16 +94,16 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &leases)).await
     }
 
-    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
         self.reader_pool.read_snapshot(move |overlay, _| tasks::read_log(overlay, &id, from, limit)).await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -102,7 +112,7 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn orders(
+    async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -117,7 +127,7 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
@@ -126,7 +136,7 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn order_statistics(
+    async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -140,11 +150,11 @@ impl StoreReader for Redis {
             .await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
         self.reader_pool.scan_snapshot(orders::list_chains).await
     }
 
-    async fn fires(
+    async fn list_fires(
         &self,
         schedule: &ScheduleName,
         before: Option<Timestamp>,

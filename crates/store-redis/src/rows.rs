@@ -9,7 +9,7 @@ use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Ti
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, ObjectRow, OrderRow, QueueCounts, QueueId,
-    QueueRow, TaskPhase, decode_attempt_end, encode_attempt_end, encode_end_reason,
+    QueueRow, TaskPhase, decode_attempt_outcome, encode_attempt_outcome, encode_error_reason,
 };
 use pointsman_store::tables::Counters;
 use pointsman_store::views::{EventColumns, encode_context};
@@ -70,7 +70,7 @@ pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> 
         .varint(tasks as i64)
         .text(event.kind.as_str())
         .optional_text(event.key.as_ref().map(|key| key.as_str()))
-        .optional_text(event.sub.as_ref().map(|sub| sub.as_str()))
+        .optional_text(event.sub_object.as_ref().map(|sub| sub.as_str()))
         .text(event.tenant.as_str())
         .text(event.value.as_str())
         .optional_text(context.as_deref())
@@ -121,7 +121,7 @@ pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
     Ok(ObjectRow {
         number: row.varint()?,
         last_event: to_event_id(row.varint()?),
-        last_sent: ObjectRow::decode_last_sent(row.bytes()?),
+        last_sent_events: ObjectRow::decode_last_sent(row.bytes()?),
     })
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp
         .varint(active.seq.0)
         .varint(active.queue)
         .varint(active.phase.code())
-        .optional_varint(active.order)
+        .optional_varint(active.order_number)
         .optional_varint(active.lane)
         .optional_varint(active.lane_position.map(|lane_position| lane_position - active.seq.0))
         .optional_varint(active.concurrency_group)
@@ -156,11 +156,11 @@ pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp
         .varint(due.micros() - active.created_at.micros())
         .optional_varint(active.started_at.map(Timestamp::micros))
         .optional_text(active.error.as_deref())
-        .varint(active.life.attempt.into())
-        .varint(active.life.retries.into())
-        .varint(active.life.crashes.into())
-        .flag(active.life.late)
-        .optional_varint(active.life.state.error_reason().map(encode_end_reason))
+        .varint(active.lifecycle.attempt.into())
+        .varint(active.lifecycle.retries.into())
+        .varint(active.lifecycle.crashes.into())
+        .flag(active.lifecycle.late)
+        .optional_varint(active.lifecycle.state.error_reason().map(encode_error_reason))
         .optional_varint(lease.map(|lease| lease.node))
         .optional_varint(lease.map(|lease| lease.fence))
         .optional_varint(lease.and_then(|lease| lease.until).map(Timestamp::micros))
@@ -212,7 +212,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
         seq,
         queue,
         event,
-        order,
+        order_number: order,
         phase,
         lane,
         lane_position,
@@ -228,7 +228,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
         created_at: to_timestamp(created),
         started_at: started,
         error,
-        life: TaskLifecycle {
+        lifecycle: TaskLifecycle {
             state: ActiveTaskRow::decode_state(phase, due, lease, reason)?,
             attempt,
             retries,
@@ -246,18 +246,18 @@ pub(crate) fn encode_archived_task(archived: &ArchivedTaskRow) -> Vec<u8> {
         .varint(archived.seq.0)
         .varint(archived.queue)
         .optional_varint(archived.event.map(EventId::as_i64))
-        .text(&archived.collection)
+        .text(&archived.subject_name)
         .optional_text(archived.key.as_deref())
         .flag(archived.is_sync)
         .varint(archived.stage)
         .varint(archived.priority)
         .varint(archived.encode_status())
-        .optional_varint(archived.life.state.error_reason().map(encode_end_reason))
-        .varint(archived.life.attempt.into())
-        .varint(archived.life.retries.into())
-        .varint(archived.life.crashes.into())
-        .flag(archived.life.late)
-        .flag(archived.life.has_lane)
+        .optional_varint(archived.lifecycle.state.error_reason().map(encode_error_reason))
+        .varint(archived.lifecycle.attempt.into())
+        .varint(archived.lifecycle.retries.into())
+        .varint(archived.lifecycle.crashes.into())
+        .flag(archived.lifecycle.late)
+        .flag(archived.lifecycle.has_lane)
         .optional_varint(archived.prev_sent_event.map(EventId::as_i64))
         .optional_varint(archived.planned_at.map(Timestamp::micros))
         .varint(archived.created_at.micros())
@@ -274,12 +274,12 @@ pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<ArchivedTaskRow> {
         seq: TaskSeq(row.varint()?),
         queue: row.varint()?,
         event: row.optional_varint()?.map(to_event_id),
-        collection: row.text()?.into(),
+        subject_name: row.text()?.into(),
         key: row.optional_text()?.map(str::to_string),
         is_sync: row.flag()?,
         stage: row.varint()?,
         priority: row.varint()?,
-        life: TaskLifecycle {
+        lifecycle: TaskLifecycle {
             state: ArchivedTaskRow::decode_state(row.varint()?, row.optional_varint()?)?,
             attempt: to_u32(row.varint()?)?,
             retries: to_u32(row.varint()?)?,
@@ -302,7 +302,7 @@ pub(crate) fn encode_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
     RowEncoder::default()
         .varint(attempt.started_at.micros())
         .varint(attempt.ended_at.micros())
-        .varint(encode_attempt_end(attempt.end))
+        .varint(encode_attempt_outcome(attempt.outcome))
         .optional_text(attempt.error)
         .finish()
 }
@@ -313,7 +313,7 @@ pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
         number,
         started_at: to_timestamp(row.varint()?),
         ended_at: to_timestamp(row.varint()?),
-        outcome: decode_attempt_end(row.varint()?)?,
+        outcome: decode_attempt_outcome(row.varint()?)?,
         error: row.optional_text()?.map(str::to_string),
     })
 }
@@ -330,7 +330,7 @@ pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Re
         id,
         handler: row.varint()?,
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
-        kind: QueueSubject::from_text(row.text()?).map_err(Fault::damaged)?,
+        subject: QueueSubject::from_text(row.text()?).map_err(Fault::damaged)?,
         counts,
     })
 }
@@ -430,7 +430,7 @@ pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<Node
         last_heartbeat_at: to_timestamp(last_heartbeat),
         gone: has_left,
         capabilities,
-        running,
+        running_tasks: running,
     })
 }
 
@@ -467,7 +467,7 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
         .optional_varint(order.planned_at.map(Timestamp::micros))
         .varint(order.created_at.micros())
         .optional_varint(order.origin.map(|origin| origin.event.as_i64()))
-        .varint(order.origin.map_or(0, |origin| origin.depth.into()))
+        .varint(order.origin.map_or(0, |origin| origin.cause_depth.into()))
         .optional_varint(order.started_at.map(Timestamp::micros))
         .flag(order.suspended)
         .optional_varint(order.task.map(|task| task.0))
@@ -492,7 +492,7 @@ pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<OrderRow> {
         priority: Priority::try_from(priority).map_err(Fault::damaged)?,
         planned_at: planned.map(to_timestamp),
         created_at: to_timestamp(created),
-        origin: event.map(|event| OrderOrigin { event: to_event_id(event), depth }),
+        origin: event.map(|event| OrderOrigin { event: to_event_id(event), cause_depth: depth }),
         started_at: row.optional_varint()?.map(to_timestamp),
         suspended: row.flag()?,
         task: row.optional_varint()?.map(TaskSeq),
@@ -553,8 +553,8 @@ pub(crate) fn encode_counters(counters: &Counters, into: RowEncoder) -> RowEncod
         .varint(counters.last_fence)
         .varint(counters.last_object)
         .varint(counters.last_order)
-        .varint(counters.journaled_events)
-        .varint(counters.archived_tasks)
+        .varint(counters.journaled_event_count)
+        .varint(counters.archived_task_count)
         .optional_varint(counters.next_due.map(Timestamp::micros))
 }
 
@@ -566,8 +566,8 @@ pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> Result<Counters> {
         last_fence: row.varint()?,
         last_object: row.varint()?,
         last_order: row.varint()?,
-        journaled_events: row.varint()?,
-        archived_tasks: row.varint()?,
+        journaled_event_count: row.varint()?,
+        archived_task_count: row.varint()?,
         next_due: row.optional_varint()?.map(to_timestamp),
     })
 }

@@ -43,7 +43,11 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
         ));
     }
     entries.extend(active.concurrency_group.and_then(|group| concurrency_group_entry(group, active)));
-    entries.extend(late_task_entry(active.life.late, active.event.map(|event| event.as_i64()), active.seq));
+    entries.extend(late_task_entry(
+        active.lifecycle.late,
+        active.event.map(|event| event.as_i64()),
+        active.seq,
+    ));
     entries
 }
 
@@ -91,7 +95,7 @@ pub(crate) fn archived_task_entries(archived: &ArchivedTaskRow) -> IndexEntries 
         entries.push((Index::ArchivedSourceRuns, number));
     }
     entries.extend(late_task_entry(
-        archived.life.late,
+        archived.lifecycle.late,
         archived.event.map(|event| event.as_i64()),
         archived.seq,
     ));

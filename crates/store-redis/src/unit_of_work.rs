@@ -13,7 +13,7 @@ use pointsman_core::NewEvent;
 use pointsman_core::store::StoreError;
 use pointsman_store::StoreReader;
 use pointsman_store::sql::{
-    BoxError, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, panic_error,
+    BoxError, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, error_from_panic,
 };
 use uuid::Uuid;
 
@@ -96,7 +96,7 @@ impl UnitOfWorkRunner {
         let mut collected =
             CommandCollector { commands: vec![], reserved_prefix: keys.with_prefix("pointsman:") };
         let worked = catch_unwind(AssertUnwindSafe(|| work(&mut collected)));
-        let worked = worked.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
+        let worked = worked.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
         let events = worked.map_err(TransactError::WorkFailed)?;
         let args =
             unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::WorkFailed)?;

@@ -8,7 +8,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{AuditEntry, ClaimRequest, Claimant, Store};
 use pointsman_store_conformance::fixture::{
-    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, attempt_ending, emission, expect_ok,
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emit_batch, expect_ok, finished_attempt,
     new_event, secs, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
@@ -56,7 +56,7 @@ async fn expired_tasks_are_deleted_with_few_commands() {
     let (store, plan) = (open(&server).await, RegistrationBuilder::single_handler().unordered("index"));
     expect_ok(store.register(plan.build(), START_TIME).await);
     let node = expect_ok(store.join_node("first", START_TIME).await);
-    expect_ok(store.append(vec![emission(vec![new_event("record"); TASKS])], None, START_TIME).await);
+    expect_ok(store.append(vec![emit_batch(vec![new_event("record"); TASKS])], None, START_TIME).await);
     let claim = ClaimRequest {
         claimant: Claimant::Node(node),
         handlers: Arc::new(plan.handler_names()),
@@ -64,7 +64,7 @@ async fn expired_tasks_are_deleted_with_few_commands() {
     };
     let claimed = expect_ok(store.claim_tasks(claim, START_TIME).await).tasks;
     assert_eq!(claimed.len(), TASKS);
-    let ends = claimed.iter().map(|task| attempt_ending(task, success())).collect();
+    let ends = claimed.iter().map(|task| finished_attempt(task, success())).collect();
     expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     let before = count_calls(&server, &["del", "unlink", "zrem"]);
     prune_all(&*store, START_TIME.plus(secs(60))).await;
@@ -118,10 +118,10 @@ async fn emits_fetch_lane_heads_of_many_objects_together() {
     expect_ok(store.register(plan.build(), START_TIME).await);
     let events =
         || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
-    expect_ok(store.append(vec![emission(events())], None, START_TIME).await);
+    expect_ok(store.append(vec![emit_batch(events())], None, START_TIME).await);
     let other = open(&server).await;
     let before = count_calls(&server, &["hget", "hmget"]);
-    expect_ok(other.append(vec![emission(events())], None, START_TIME).await);
+    expect_ok(other.append(vec![emit_batch(events())], None, START_TIME).await);
     let calls = count_calls(&server, &["hget", "hmget"]) - before;
     assert!(calls < OBJECTS as u64 / 4, "{calls} commands for {OBJECTS} lanes");
     other.close();
@@ -139,7 +139,7 @@ async fn lanes_not_written_by_peers_stay_cached() {
     let round = async || {
         for (node, name) in nodes.iter().zip(["one", "other"]) {
             let events = (0..OBJECTS).map(|n| new_event("record").with_key(&format!("{name}:{n}")));
-            expect_ok(node.append(vec![emission(events.collect::<Vec<_>>())], None, START_TIME).await);
+            expect_ok(node.append(vec![emit_batch(events.collect::<Vec<_>>())], None, START_TIME).await);
         }
     };
     round().await;

@@ -58,7 +58,8 @@ async fn assert_receives_published(endpoint: &Endpoint) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_server_is_reached_with_its_password_and_database() {
     let server =
-        RedisServer::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra: vec![] }).unwrap();
+        RedisServer::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra_directives: vec![] })
+            .unwrap();
     let url = url_of(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
     assert_eq!(connected_port(&url).await.unwrap(), server.port());
     let mut connection = endpoint(&url).connect().await.unwrap();
@@ -69,7 +70,9 @@ async fn a_single_server_is_reached_with_its_password_and_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_logins_explain_the_reason() {
-    let server = RedisServer::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
+    let server =
+        RedisServer::start(RedisSettings { password: Some("right".into()), extra_directives: vec![] })
+            .unwrap();
     for (scheme, expected) in [
         ("redis://", "NOAUTH"),
         ("redis://:wrong@", "WRONGPASS"),
@@ -161,7 +164,7 @@ async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
 async fn sentinels_lead_to_the_master_after_a_failover() {
     let sentinels = RedisSentinelGroup::start().unwrap();
     let url = sentinels.url();
-    let first = sentinels.master().unwrap();
+    let first = sentinels.find_master().unwrap();
     assert_eq!(connected_port(&url).await.unwrap(), first.port());
     assert_receives_published(&endpoint(&url)).await;
 
@@ -267,7 +270,7 @@ async fn unserved_slots_are_reported() {
 async fn connecting_to_a_frozen_server_times_out() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
-    let url = format!("{}?connect_timeout=1", server.url_through(&proxy).unwrap());
+    let url = format!("{}?connect_timeout=1", server.url_through_proxy(&proxy).unwrap());
     connected_port(&url).await.unwrap();
     proxy.set_frozen(true);
     let error = connection_error(&url).await;

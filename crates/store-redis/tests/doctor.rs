@@ -165,7 +165,7 @@ async fn lost_sentinels_and_unrequired_replicas_are_reported() {
         .split(';')
         .next()
         .unwrap();
-    sentinels.master().unwrap().run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
+    sentinels.find_master().unwrap().run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
     sentinels.sentinels().first().unwrap().kill().unwrap();
     let findings = examine(&sentinels.url()).await;
     assert_eq!(problem_names(&findings), ["hosts"], "{findings:#?}");

@@ -10,7 +10,7 @@ use pointsman_core::store::{
 };
 use pointsman_core::{EventId, NewEvent, TaskSeq, TaskStatus, Timestamp};
 use pointsman_store_conformance::fixture::{
-    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, attempt_ending, emission, expect_ok,
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emit_batch, expect_ok, finished_attempt,
     handler_name, new_event, object_key, secs, success, tenant,
 };
 use pointsman_store_redis::Redis;
@@ -34,7 +34,7 @@ async fn open_with_plan(url: &str, plan: &RegistrationBuilder) -> (Arc<dyn Store
 }
 
 async fn emit_events(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -> Vec<EventId> {
-    let (receipts, _) = expect_ok(store.append(vec![emission(events)], None, now).await);
+    let (receipts, _) = expect_ok(store.append(vec![emit_batch(events)], None, now).await);
     receipts.into_iter().flat_map(|receipt| receipt.unwrap().events).map(|event| event.id).collect()
 }
 
@@ -81,7 +81,9 @@ async fn reads_are_consistent_snapshots_under_writes() {
     let node = expect_ok(other.join_node("other", START_TIME).await);
     let writing = tokio::spawn(async move {
         while let Some(task) = claim_tasks(&*other, node, &plan, 1).await.pop() {
-            expect_ok(other.finish_attempts(vec![attempt_ending(&task, success())], None, START_TIME).await);
+            expect_ok(
+                other.finish_attempts(vec![finished_attempt(&task, success())], None, START_TIME).await,
+            );
         }
         other.close();
     });
@@ -166,7 +168,7 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
             break;
         }
         let ends = claimed.iter().filter(|task| !stays_unfinished(task.seq.0));
-        let ends = ends.map(|task| attempt_ending(task, success())).collect();
+        let ends = ends.map(|task| finished_attempt(task, success())).collect();
         expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     }
     assert_eq!(list_all_pages(&*store, &all, 700).await, sort_descending(&mut (1..=TASKS)));
@@ -210,7 +212,7 @@ async fn tasks_of_remote_workers_are_listed_as_running() {
     }
     let fences: Vec<_> = fetched.iter().chain(&claimed).map(|task| (task.seq, task.fence)).collect();
     assert!(expect_ok(store.find_lost_attempts(fences.clone()).await).is_empty());
-    expect_ok(store.finish_attempts(vec![attempt_ending(&fetched[0], success())], None, START_TIME).await);
+    expect_ok(store.finish_attempts(vec![finished_attempt(&fetched[0], success())], None, START_TIME).await);
     assert_eq!(expect_ok(store.find_lost_attempts(fences).await), [fetched[0].fence]);
     store.close();
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::fixture::{
-    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emission, expect_ok, new_event, secs,
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emit_batch, expect_ok, new_event, secs,
 };
 use pointsman_testing::{RedisReply, RedisServer, RedisSettings};
 
@@ -56,8 +56,9 @@ async fn sparse_tasks_keep_their_objects() {
         store.register(RegistrationBuilder::single_handler().unordered("index").build(), START_TIME).await,
     );
     let emit = async |kind: &str, object: &str, now| {
-        let (receipts, _) =
-            expect_ok(store.append(vec![emission(vec![new_event(kind).with_key(object)])], None, now).await);
+        let (receipts, _) = expect_ok(
+            store.append(vec![emit_batch(vec![new_event(kind).with_key(object)])], None, now).await,
+        );
         receipts.into_iter().next().unwrap().unwrap().events.remove(0)
     };
     let mut emitted = Vec::with_capacity(TASKS);

@@ -7,7 +7,7 @@ use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::{TestNode, event_values};
 use common::{now, wait_until};
 use pointsman_store::finding::FindingSeverity;
-use pointsman_store::store_copy::CopyNotReady;
+use pointsman_store::store_copy::CopyEndpointError;
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 use pointsman_store_redis::doctor::examine;
 use pointsman_store_redis::{OpenError, Redis, RedisStoreCopy};
@@ -76,7 +76,7 @@ async fn stores_of_an_older_layout_are_not_overwritten() {
 
 async fn copy_error(
     location: &RedisLocation,
-    open: fn(&str) -> Result<RedisStoreCopy, CopyNotReady<OpenError>>,
+    open: fn(&str) -> Result<RedisStoreCopy, CopyEndpointError<OpenError>>,
 ) -> String {
     let url = location.url.clone();
     tokio::task::spawn_blocking(move || open(&url).err().unwrap().to_string()).await.unwrap()

@@ -30,21 +30,21 @@ CREATE TABLE pointsman_journal (
 );
 CREATE INDEX pointsman_journal_cause ON pointsman_journal (cause_event) WHERE cause_event IS NOT NULL;
 
--- Every thousandth event with its number, so that "the newest N" is found without counting.
+-- Every thousandth event with its consecutive number, so that the newest N events are found without counting.
 CREATE TABLE pointsman_journal_sparse_index (
     number INTEGER PRIMARY KEY,
     id     INTEGER NOT NULL
 );
 
 -- The last event of each object, and, for each handler, the last one that was sent to it. Outlives the journal. The
--- numbers of lanes derive from the numbers of objects (see objects.rs and lanes.rs of the common store).
+-- numbers of lanes derive from the numbers of objects (see objects.rs and lanes.rs in crates/store/src).
 CREATE TABLE pointsman_object (
     tenant     TEXT NOT NULL,
     key        TEXT NOT NULL,
     last_event INTEGER NOT NULL,
     last_sent  BLOB NOT NULL,
     number     INTEGER NOT NULL DEFAULT 0,
-    checked    INTEGER NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: not yet
+    checked    INTEGER NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: never
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 CREATE INDEX pointsman_object_checked ON pointsman_object (checked);
@@ -54,7 +54,7 @@ CREATE TABLE pointsman_handler (
     name          TEXT NOT NULL UNIQUE,
     def           TEXT NOT NULL,
     defined       INTEGER NOT NULL,
-    limiter_state TEXT NOT NULL DEFAULT '',  -- its rate limiter and circuit breaker (see the core's `limit`)
+    limiter_state TEXT NOT NULL DEFAULT '',  -- of its rate limiter and circuit breaker (see crates/core/src/limit.rs)
     -- The ranges of the journal in which it was not defined and received no events.
     gaps          TEXT NOT NULL DEFAULT '[]'
 );
@@ -75,9 +75,9 @@ CREATE TABLE pointsman_queue (
     UNIQUE (handler, tenant, collection)
 );
 
--- Unfinished tasks. `phase` says what a task waits for; see phase.rs. Each partial index contains only the tasks of its
--- phases, so that a search for work never scans tasks that cannot run. Within a queue, ready tasks are ordered by score
--- (priority, aged), then by rank (a round robin over the buckets of keys), then by age.
+-- Unfinished tasks. `phase` says what a task waits for (see phase.rs in crates/store/src). Each partial index contains
+-- only the tasks of its phases, so that a search for work never scans tasks that cannot run. Within a queue, ready
+-- tasks are ordered by score (priority, aged), then by rank (a round robin over the buckets of keys), then by age.
 CREATE TABLE pointsman_task (
     seq               INTEGER PRIMARY KEY,
     queue             INTEGER NOT NULL,
@@ -122,7 +122,7 @@ CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase =
 CREATE INDEX pointsman_task_parked ON pointsman_task (seq) WHERE phase >= 6;
 CREATE INDEX pointsman_task_late ON pointsman_task (event) WHERE late = 1;
 
--- Ended tasks.
+-- Ended tasks. `type` is the event's type, the source's collection, or the chain node of the step.
 CREATE TABLE pointsman_history (
     seq       INTEGER PRIMARY KEY,
     queue     INTEGER NOT NULL,
@@ -147,8 +147,8 @@ CREATE TABLE pointsman_history (
     error     TEXT,
     result    TEXT
 );
--- People search for failures and runs of sources among a million successes. A step of an order has no event either, but
--- a key.
+-- Indexes of failures and of runs of sources, which are rare among successes. A step of an order has no event either,
+-- but has a key.
 CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = 1;
 CREATE INDEX pointsman_history_late ON pointsman_history (event) WHERE late = 1;
 CREATE INDEX pointsman_history_runs ON pointsman_history (seq) WHERE event IS NULL AND key IS NULL;
@@ -244,7 +244,7 @@ CREATE TABLE pointsman_chain (
     def              TEXT NOT NULL,
     defined          INTEGER NOT NULL,
     state            TEXT NOT NULL,
-    reconciled_up_to INTEGER -- the chain has changed, and orders beyond this number have yet to be checked
+    reconciled_up_to INTEGER -- the chain has changed, and orders beyond this number have yet to be re-evaluated
 ) WITHOUT ROWID;
 
 -- Unfinished orders. Order ids are unique per tenant: orders of several tenants may have the same key.
@@ -265,7 +265,7 @@ CREATE TABLE pointsman_order (
     depth             INTEGER NOT NULL,
     step_succeeded    INTEGER NOT NULL DEFAULT 0,
     suspended_by_task INTEGER, -- the task that suspended it
-    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
+    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step moved it along an on_error edge
     UNIQUE (key, tenant)
 );
 CREATE INDEX pointsman_order_chain ON pointsman_order (chain);

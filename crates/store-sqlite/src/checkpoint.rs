@@ -24,7 +24,7 @@ const COMMITS_PER_CHECKPOINT: u64 = 4_000;
 /// The background thread that runs checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
-    stop: Arc<AtomicBool>,
+    is_stop_requested: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -36,11 +36,11 @@ impl Checkpointer {
         let thread = thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .spawn(move || run_checkpoints(&conn, &work, &stopped))?;
-        Ok(Self { stop, thread: Mutex::new(Some(thread)) })
+        Ok(Self { is_stop_requested: stop, thread: Mutex::new(Some(thread)) })
     }
 
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+        self.is_stop_requested.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let Some(thread) = thread {
             thread.thread().unpark();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statfs::{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 use pointsman_store::finding::{Finding, format_bytes};
-use pointsman_store::store_copy::COPY_PROGRESS_TEXT;
+use pointsman_store::store_copy::COPY_PROGRESS_TEXT_NAME;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::open::{LATEST_LAYOUT, read_layout, sibling_path};
@@ -36,18 +36,18 @@ pub enum CheckDepth {
 
 /// Examines the file of a store.
 pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
-    examine_with_layout(path, depth, LATEST_LAYOUT)
+    examine_with_latest_layout(path, depth, LATEST_LAYOUT)
 }
 
 /// Examines the file as a version of Pointsman with this newest layout would. For tests.
 #[doc(hidden)]
-pub fn examine_with_layout(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
+pub fn examine_with_latest_layout(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return vec![check_missing_file(path), check_disk_space(path)];
         }
-        Err(error) => return vec![unreadable_file(path, &error)],
+        Err(error) => return vec![report_unreadable_file(path, &error)],
     };
     if !meta.is_file() {
         return vec![
@@ -80,7 +80,7 @@ fn check_missing_file(path: &Path) -> Finding {
     }
 }
 
-fn unreadable_file(path: &Path, error: &io::Error) -> Finding {
+fn report_unreadable_file(path: &Path, error: &io::Error) -> Finding {
     Finding::fault("file", format!("{} cannot be examined: {error}", path.display()))
         .with_advice("Run this as the user who runs the server.")
 }
@@ -214,13 +214,13 @@ fn check_contents(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Fin
 fn open_read_only(path: &Path, immutable: bool) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let conn = Connection::open_with_flags(sqlite_uri(path, immutable), flags)?;
+    let conn = Connection::open_with_flags(format_sqlite_uri(path, immutable), flags)?;
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     Ok(conn)
 }
 
 /// Formats a path as a URI for SQLite.
-fn sqlite_uri(path: &Path, immutable: bool) -> String {
+fn format_sqlite_uri(path: &Path, immutable: bool) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -268,9 +268,11 @@ fn check_database(
 
 /// Returns whether a store copy to this file is unfinished.
 fn has_unfinished_copy(conn: &Connection) -> rusqlite::Result<bool> {
-    conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT], |row| {
-        row.get(0)
-    })
+    conn.query_row(
+        "SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1",
+        [COPY_PROGRESS_TEXT_NAME],
+        |row| row.get(0),
+    )
 }
 
 fn has_tables(conn: &Connection) -> rusqlite::Result<bool> {
@@ -314,6 +316,9 @@ mod tests {
 
     #[test]
     fn a_path_is_formatted_as_an_sqlite_uri() {
-        assert_eq!(sqlite_uri(Path::new("/a b/c?d#é.db"), false), "file:/a%20b/c%3fd%23%c3%a9.db?mode=ro");
+        assert_eq!(
+            format_sqlite_uri(Path::new("/a b/c?d#é.db"), false),
+            "file:/a%20b/c%3fd%23%c3%a9.db?mode=ro"
+        );
     }
 }

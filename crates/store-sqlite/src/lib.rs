@@ -23,6 +23,7 @@ mod backend;
 mod checkpoint;
 pub mod doctor;
 mod error;
+mod impl_store_reader;
 mod list_tasks;
 mod open;
 mod read_fires;
@@ -30,7 +31,6 @@ mod read_journal;
 mod read_nodes;
 mod read_orders;
 mod read_tasks;
-mod read_trait;
 mod readers;
 mod store_copy;
 mod tables;
@@ -71,7 +71,7 @@ impl Sqlite {
     /// Opens the file; creates it if it does not exist, and migrates it if it has an older layout.
     pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = path.as_ref().to_path_buf();
-        Self::start(DatabaseLocation::File(path), MIGRATIONS, now)
+        Self::open_location(DatabaseLocation::File(path), MIGRATIONS, now)
     }
 
     /// Opens the file with other migrations than those of this version. For tests.
@@ -81,15 +81,15 @@ impl Sqlite {
         migrations: &[&str],
         now: Timestamp,
     ) -> Result<SqliteStore, OpenError> {
-        Self::start(DatabaseLocation::File(path.as_ref().into()), migrations, now)
+        Self::open_location(DatabaseLocation::File(path.as_ref().into()), migrations, now)
     }
 
     /// Opens a store in memory, which ends with the process.
     pub fn in_memory(now: Timestamp) -> Result<SqliteStore, OpenError> {
-        Self::start(DatabaseLocation::Memory, MIGRATIONS, now)
+        Self::open_location(DatabaseLocation::Memory, MIGRATIONS, now)
     }
 
-    fn start(
+    fn open_location(
         location: DatabaseLocation,
         migrations: &[&str],
         now: Timestamp,
@@ -105,7 +105,7 @@ impl Sqlite {
         let (readers, checkpointer) = match location {
             DatabaseLocation::File(path) => {
                 let checkpointer = Checkpointer::start(&path, writer.status()).map_err(io_to_open_error)?;
-                (Readers::pool(path), Some(Arc::new(checkpointer)))
+                (Readers::new_pool(path), Some(Arc::new(checkpointer)))
             }
             DatabaseLocation::Memory => (Readers::Writer(writer.clone()), None),
         };
@@ -121,7 +121,7 @@ impl Sqlite {
     /// Limits the number of pages of the file; beyond it writes fail as on a full disk. `None` removes the limit. For
     /// tests.
     #[doc(hidden)]
-    pub async fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
+    pub async fn limit_file_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
         let pages = pages.unwrap_or(u32::MAX - 1);
         let set = move |txn: &mut Txn<'_, SqliteTables>| {
             let sql = format!("PRAGMA max_page_count = {pages}");

@@ -4,12 +4,12 @@ use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Task, TaskSeq};
 use pointsman_store::views::{
-    ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, choose_row_filters, page_of_tasks,
+    ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, build_task_page, choose_row_filters,
 };
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::read_journal::{list_task_seqs_of_event, read_extent};
+use crate::read_journal::{list_task_seqs_of_event, read_journal_range};
 use crate::read_tasks::{build_active_task, build_archived_task, read_task};
 use crate::tables::row::{
     active_task_columns, active_task_from_row, archived_task_columns, archived_task_from_row,
@@ -24,9 +24,9 @@ pub(crate) fn list_tasks(
     if filter.event.is_some() {
         return list_tasks_of_event(conn, filter, before, limit);
     }
-    let mut page = TaskPageBuilder::new(filter, limit, read_extent(conn)?);
+    let mut page = TaskPageBuilder::new(filter, limit, read_journal_range(conn)?);
     let before = before.map_or(i64::MAX, |seq| seq.0);
-    let (active_where, archived_where) = row_conditions(conn, filter)?;
+    let (active_where, archived_where) = build_where_clauses(conn, filter)?;
     let active_sql = format!(
         concat!("SELECT ", active_task_columns!(), " FROM pointsman_task {} ORDER BY seq DESC"),
         active_where
@@ -61,7 +61,7 @@ pub(crate) fn list_tasks(
                 .map(|archived| build_archived_task(conn, archived))
         };
         let Some(task) = task.transpose()? else { break };
-        if !page.push_task(task) {
+        if !page.scan_task(task) {
             break;
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn list_tasks(
 }
 
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
-fn row_conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
+fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
     let of_source = match &filter.handler {
         Some(handler) => is_source_handler(conn, handler)?,
         None => false,
@@ -82,7 +82,7 @@ fn row_conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static st
     };
     let archived = match archived {
         ArchivedRowFilter::None => "false",
-        ArchivedRowFilter::SourceRuns => "event IS NULL AND key IS NULL",
+        ArchivedRowFilter::CollectionRuns => "event IS NULL AND key IS NULL",
         ArchivedRowFilter::Failed => "status = 1",
         ArchivedRowFilter::All => "true",
     };
@@ -109,5 +109,5 @@ fn list_tasks_of_event(
     {
         tasks.extend(read_task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
     }
-    Ok(page_of_tasks(tasks, filter, before, limit, read_extent(conn)?))
+    Ok(build_task_page(tasks, filter, before, limit, read_journal_range(conn)?))
 }

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_is_released_soon_is_waited_for() {
+    fn opening_waits_for_a_lock_that_is_released_soon() {
         let folder = tempfile::tempdir().unwrap();
         let location = DatabaseLocation::File(folder.path().join("a.db"));
         let held = acquire_lock(&location).unwrap();

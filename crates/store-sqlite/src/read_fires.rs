@@ -5,7 +5,7 @@ use pointsman_core::{ScheduleName, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::read_journal::read_extent;
+use crate::read_journal::read_journal_range;
 use crate::tables::row::{fire_columns, fire_from_row, query_all};
 
 pub(crate) fn list_fires(
@@ -14,7 +14,7 @@ pub(crate) fn list_fires(
     before: Option<Timestamp>,
     limit: usize,
 ) -> Result<FirePage> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     let sql = concat!(
         "SELECT ",
         fire_columns!(),

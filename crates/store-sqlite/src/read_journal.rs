@@ -7,16 +7,16 @@ use pointsman_core::store::{EventView, JournalQuery, LaneView, MAX_CAUSED_EVENTS
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::row::ObjectNumber;
 use pointsman_store::views::{
-    JournalPageBuilder, LANES_TO_READ, MAX_PAGE_BYTES, build_object_view, event_size,
+    JournalPageBuilder, LANES_TO_READ, MAX_PAGE_BYTES, build_object_view, event_payload_size,
 };
 use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
 use crate::read_tasks;
-use crate::tables::row::{event_columns, event_from_row, query_all, query_first, seq_from_row};
+use crate::tables::row::{event_columns, event_from_row, query_all, query_first, task_seq_from_row};
 use crate::tables::{events, tasks};
 
-pub(crate) fn read_extent(conn: &Connection) -> Result<JournalRange> {
+pub(crate) fn read_journal_range(conn: &Connection) -> Result<JournalRange> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
     let (expired_up_to, newest): (i64, i64) =
@@ -25,8 +25,8 @@ pub(crate) fn read_extent(conn: &Connection) -> Result<JournalRange> {
     Ok(JournalRange { expired_up_to, head: EventId::from_i64(newest).max(expired_up_to) })
 }
 
-pub(crate) fn read_page(conn: &Connection, read: &JournalQuery) -> Result<EventPage> {
-    let mut page = JournalPageBuilder::new(read, read_extent(conn)?);
+pub(crate) fn read_event_page(conn: &Connection, read: &JournalQuery) -> Result<EventPage> {
+    let mut page = JournalPageBuilder::new(read, read_journal_range(conn)?);
     let sql = match read.backwards {
         false => {
             concat!(
@@ -41,11 +41,11 @@ pub(crate) fn read_page(conn: &Connection, read: &JournalQuery) -> Result<EventP
             " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
         ),
     };
-    let (low, high) = page.id_range();
+    let (low, high) = page.id_range_to_scan();
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query((low.as_i64(), high.as_i64()))?;
     while let Some(row) = rows.next()? {
-        if !page.push_event(event_from_row(row)?) {
+        if !page.scan_event(event_from_row(row)?) {
             break;
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn read_page(conn: &Connection, read: &JournalQuery) -> Result<EventP
 }
 
 pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     if id <= extent.expired_up_to {
         return Ok(None);
     }
@@ -81,7 +81,7 @@ fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>>
             && let Some(row) = rows.next()?
         {
             let event = event_from_row(row)?;
-            bytes += event_size(&event);
+            bytes += event_payload_size(&event);
             found.push(Arc::new(event));
         }
         let Some(next) = found.get(followed) else { break };
@@ -98,7 +98,7 @@ pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> Resu
     let (made, count): (i64, i64) = made.unwrap_or((0, 0));
     let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1
                UNION ALL SELECT seq FROM pointsman_history WHERE late = 1 AND event = ?1";
-    let mut seqs = query_all(conn, sql, [event.as_i64()], seq_from_row)?;
+    let mut seqs = query_all(conn, sql, [event.as_i64()], task_seq_from_row)?;
     seqs.extend((made..made + count).map(TaskSeq));
     seqs.sort_unstable();
     seqs.dedup();
@@ -112,17 +112,17 @@ pub(crate) fn read_object_view(
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     let sql = "SELECT last_event, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     let found = query_first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
         Ok((EventId::from_i64(row.get(0)?), row.get(1)?))
     })?;
     let Some((last, number)) = found else { return Ok(None) };
-    let events = read_object_chain(conn, last, extent, limit)?;
-    Ok(Some(build_object_view(last, events, list_lanes(conn, number)?, extent)))
+    let events = list_object_events(conn, last, extent, limit)?;
+    Ok(Some(build_object_view(last, events, list_object_lanes(conn, number)?, extent)))
 }
 
-fn read_object_chain(
+fn list_object_events(
     conn: &Connection,
     last: EventId,
     extent: JournalRange,
@@ -136,7 +136,7 @@ fn read_object_chain(
     {
         let Some(event) = events::read_event(conn, id)? else { break };
         next = event.prev;
-        bytes += event_size(&event);
+        bytes += event_payload_size(&event);
         events.push(Arc::new(event));
     }
     Ok(events)
@@ -144,7 +144,7 @@ fn read_object_chain(
 
 /// Lists the first lanes of an object that have tasks. Each lane is found by an index search after the previous lane,
 /// so that the cost does not depend on the number of tasks in a lane.
-fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
+fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let mut found = Vec::new();
     let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
     let (mut from, last) = all.into_inner();
@@ -153,7 +153,7 @@ fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> 
     {
         let head = tasks::read_active_task(conn, seq)?
             .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
-        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::COUNT_LIMIT)?;
+        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::TASK_COUNT_LIMIT)?;
         found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;
     }

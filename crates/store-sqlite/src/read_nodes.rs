@@ -30,7 +30,7 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
             last_heartbeat_at: read_time(row, 3)?,
             gone: row.get(4)?,
             capabilities,
-            running: running.get(&id).copied().unwrap_or(0).max(0) as u64,
+            running_tasks: running.get(&id).copied().unwrap_or(0).max(0) as u64,
         })
     })
 }

@@ -9,12 +9,12 @@ use pointsman_store::ChainRegistry;
 use pointsman_store::row::TaskPhase;
 use pointsman_store::views::{
     OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
-    count_order, order_key_range,
+    order_key_range, statistics_of_order,
 };
 use rusqlite::{Connection, Row};
 
 use crate::error::{Fault, Result};
-use crate::read_journal::read_extent;
+use crate::read_journal::read_journal_range;
 use crate::read_tasks;
 use crate::tables::row::{
     order_columns, order_from_row, query_all, query_first, read_optional_time, read_text,
@@ -36,12 +36,12 @@ macro_rules! order_with_task_query {
     };
 }
 
-pub(crate) fn read_order(
+pub(crate) fn read_order_view(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, JournalRange)>> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     let environment = read_view_environment(conn)?;
     let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
     let view = query_first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
@@ -57,7 +57,7 @@ pub(crate) fn list_orders(
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPageBuilder::new(limit, read_extent(conn)?);
+    let mut page = OrderPageBuilder::new(limit, read_journal_range(conn)?);
     for_each_order(conn, path, tenant, after, |view| page.try_push_order(view))?;
     Ok(page.into_page())
 }
@@ -68,7 +68,7 @@ pub(crate) fn list_all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: read_extent(conn)? };
+    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: read_journal_range(conn)? };
     for_each_order(conn, path, tenant, None, |mut view| {
         view.order.value = Json::null();
         page.orders.push(view);
@@ -122,7 +122,7 @@ fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
         failed_task: read_failed_task(conn, &order)?,
     };
-    Ok(environment.order_view(order, step))
+    Ok(environment.build_order_view(order, step))
 }
 
 /// Reads the failed task that suspended an order.
@@ -137,7 +137,7 @@ pub(crate) fn read_order_statistics(
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, JournalRange)> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
                       t.retries > 0 AND t.phase <= 3
                FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
@@ -148,14 +148,14 @@ pub(crate) fn read_order_statistics(
     let mut sum = OrderStatistics::default();
     while let Some(row) = rows.next()? {
         if path.matches(read_text(row, 0)?) {
-            sum.add(&count_order(read_order_columns(row)?, now));
+            sum.add(&statistics_of_order(read_statistics_columns(row)?, now));
         }
     }
     Ok((sum, extent))
 }
 
 /// Reads the columns of an order that the statistics count.
-fn read_order_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
+fn read_statistics_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
     let flag = |index: usize| -> Result<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
     Ok(OrderStatisticsColumns {
         is_started: row.get(1)?,
@@ -168,7 +168,7 @@ fn read_order_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
 }
 
 pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, JournalRange)> {
-    let extent = read_extent(conn)?;
+    let extent = read_journal_range(conn)?;
     let sql = "SELECT node, count(*) FROM pointsman_order WHERE chain = ?1 GROUP BY node ORDER BY node";
     let mut views = Vec::new();
     for stored_chain in chain_rows::list_chains(conn)? {

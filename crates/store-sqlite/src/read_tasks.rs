@@ -4,12 +4,12 @@ use pointsman_core::store::{LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLi
 use pointsman_core::task::{Attempt, LogLine, QueueSubject, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, TaskId, Tenant, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_end, decode_log_level,
+    ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_outcome, decode_log_level,
 };
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
-    ActiveTaskNames, MAX_LOG_PAGE_BYTES, add_success_attempt, is_halted_or_missing, task_from_active_row,
-    task_from_archived_row,
+    ActiveTaskDetails, MAX_LOG_PAGE_BYTES, append_successful_attempt, is_halted_or_missing,
+    task_from_active_row, task_from_archived_row,
 };
 use rusqlite::Connection;
 
@@ -28,7 +28,7 @@ pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Task>>
             .transpose()?,
     };
     let Some(mut task) = found else { return Ok(None) };
-    task.attempts = read_attempts(conn, &task)?;
+    task.attempts = list_attempts(conn, &task)?;
     Ok(Some(task))
 }
 
@@ -51,18 +51,18 @@ pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> 
 }
 
 pub(crate) fn build_active_task(conn: &Connection, live: ActiveTaskRow) -> Result<Task> {
-    let (handler, tenant, of) = read_queue_names(conn, live.queue)?;
+    let (handler, tenant, of) = read_queue_identity(conn, live.queue)?;
     let event = live.event.map(|event| read_event_type_and_key(conn, event)).transpose()?;
-    let order = live.order.map(|order| read_order_key(conn, order)).transpose()?.flatten();
-    let mut names = ActiveTaskNames::new((handler, tenant), &of, event, order);
+    let order = live.order_number.map(|order| read_order_key(conn, order)).transpose()?.flatten();
+    let mut names = ActiveTaskDetails::new((handler, tenant), &of, event, order);
     if is_halted_or_missing(&live) {
-        names.finished_at = read_last_attempt_end(conn, live.seq)?;
+        names.finished_at = read_last_attempt_end_time(conn, live.seq)?;
     }
     task_from_active_row(live, names, read_task_id_namespace(conn)?)
 }
 
 pub(crate) fn build_archived_task(conn: &Connection, past: ArchivedTaskRow) -> Result<Task> {
-    let (handler, tenant, _) = read_queue_names(conn, past.queue)?;
+    let (handler, tenant, _) = read_queue_identity(conn, past.queue)?;
     task_from_archived_row(past, handler, tenant, read_task_id_namespace(conn)?)
 }
 
@@ -76,13 +76,13 @@ fn read_order_key(conn: &Connection, n: i64) -> Result<Option<String>> {
 }
 
 /// Reads when the last unsuccessful attempt of a task ended.
-fn read_last_attempt_end(conn: &Connection, seq: TaskSeq) -> Result<Option<Timestamp>> {
+fn read_last_attempt_end_time(conn: &Connection, seq: TaskSeq) -> Result<Option<Timestamp>> {
     let sql = "SELECT max(ended) FROM pointsman_attempt WHERE task = ?1";
     Ok(conn.prepare_cached(sql)?.query_row([seq.0], |r| read_optional_time(r, 0))?)
 }
 
 /// Reads the handler, the tenant and the subject of a queue.
-fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
+fn read_queue_identity(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";
     let names = query_first(conn, sql, [queue], |row| {
@@ -94,7 +94,7 @@ fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, T
 }
 
 /// Reads the ended attempts of a task.
-fn read_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
+fn list_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
     let sql = "SELECT number, started, ended, outcome, error FROM pointsman_attempt
                WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
     let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
@@ -102,12 +102,12 @@ fn read_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
             number: row.get(0)?,
             started_at: read_time(row, 1)?,
             ended_at: read_time(row, 2)?,
-            outcome: decode_attempt_end(row.get(3)?)?,
+            outcome: decode_attempt_outcome(row.get(3)?)?,
             error: row.get(4)?,
         })
     })?;
     attempts.reverse();
-    Ok(add_success_attempt(task, attempts))
+    Ok(append_successful_attempt(task, attempts))
 }
 
 pub(crate) fn read_log_page(
@@ -153,13 +153,14 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
             halted: row.get(7)?,
             missing: row.get(8)?,
         };
-        let head_since = if counts.ready > 0 { read_head_creation_time(conn, row.get(9)?)? } else { None };
-        Ok(environment.queue_view(handler, tenant, of, counts, head_since))
+        let head_since =
+            if counts.ready > 0 { read_queue_head_creation_time(conn, row.get(9)?)? } else { None };
+        Ok(environment.build_queue_view(handler, tenant, of, counts, head_since))
     })
 }
 
 /// Reads the creation time of the task that the queue would run next.
-fn read_head_creation_time(conn: &Connection, queue: QueueId) -> Result<Option<Timestamp>> {
+fn read_queue_head_creation_time(conn: &Connection, queue: QueueId) -> Result<Option<Timestamp>> {
     let sql = "SELECT created FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq LIMIT 1";
     query_first(conn, sql, [queue], |row| Ok(read_time(row, 0)?))

@@ -29,29 +29,29 @@ pub(crate) struct ReaderPool {
     path: PathBuf,
     idle_connections: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
-    readable: Arc<ReadOutageLog>,
+    outage_log: Arc<ReadOutageLog>,
 }
 
 impl Readers {
-    pub(crate) fn pool(path: PathBuf) -> Self {
+    pub(crate) fn new_pool(path: PathBuf) -> Self {
         let permits = Arc::new(Semaphore::new(MAX_READERS));
-        Self::Pool(ReaderPool { path, idle_connections: Arc::default(), permits, readable: Arc::default() })
+        Self::Pool(ReaderPool { path, idle_connections: Arc::default(), permits, outage_log: Arc::default() })
     }
 
     /// Runs `read` in one transaction, on a consistent snapshot.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub(crate) async fn run_read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
         match self {
             Self::Writer(writer) => writer.run(|txn| read(txn.tables.conn())).await,
-            Self::Pool(pool) => pool.run(read).await,
+            Self::Pool(pool) => pool.run_read(read).await,
         }
     }
 }
 
 impl ReaderPool {
-    async fn run<T: Send + 'static>(
+    async fn run_read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
@@ -75,7 +75,7 @@ impl ReaderPool {
             Ok(result) => result.map_err(|fault| to_store_error(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         };
-        self.readable.record_read(&result);
+        self.outage_log.record_read_result(&result);
         result
     }
 

@@ -6,7 +6,7 @@ use pointsman_core::store::EmitReceipt;
 use pointsman_core::{NewEvent, Timestamp};
 use pointsman_store::sql::{
     BoxError, CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, contains_word,
-    first_keyword, panic_error,
+    error_from_panic, parse_first_keyword,
 };
 use pointsman_store::{ClaimSlots, Txn};
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -18,32 +18,32 @@ use crate::tables::SqliteTables;
 
 /// The store's own transaction, as a program uses it. Programs may keep their tables in the same file, under any name
 /// that does not begin with `pointsman_`.
-struct UnitTransaction<'a> {
+struct UnitOfWorkTransaction<'a> {
     conn: &'a Connection,
 }
 
-impl SqlTransaction for UnitTransaction<'_> {
+impl SqlTransaction for UnitOfWorkTransaction<'_> {
     fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<usize, SqlError> {
-        self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(sql_error)
+        self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(to_sql_error)
     }
 
     fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<Vec<SqlRow>, SqlError> {
         let mut statement = self.prepare_checked(sql)?;
         let columns = statement.column_count();
-        let mut rows = statement.query(bind_values(parameters)).map_err(sql_error)?;
+        let mut rows = statement.query(bind_values(parameters)).map_err(to_sql_error)?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(sql_error)? {
+        while let Some(row) = rows.next().map_err(to_sql_error)? {
             let values = (0..columns).map(|column| row.get_ref(column).map(value_from_sqlite));
-            found.push(SqlRow::new(values.collect::<rusqlite::Result<_>>().map_err(sql_error)?));
+            found.push(SqlRow::new(values.collect::<rusqlite::Result<_>>().map_err(to_sql_error)?));
         }
         Ok(found)
     }
 }
 
-impl UnitTransaction<'_> {
+impl UnitOfWorkTransaction<'_> {
     /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
     fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
-        let word = first_keyword(sql, CommentNesting::Flat);
+        let word = parse_first_keyword(sql, CommentNesting::Flat);
         if FORBIDDEN_STATEMENTS.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(word));
         }
@@ -51,7 +51,7 @@ impl UnitTransaction<'_> {
         if self.conn.is_autocommit() {
             return Err(SqlError::RolledBack);
         }
-        let statement = self.conn.prepare_cached(sql).map_err(sql_error)?;
+        let statement = self.conn.prepare_cached(sql).map_err(to_sql_error)?;
         if !statement.readonly() {
             if sql.to_ascii_lowercase().contains("pointsman_") {
                 return Err(SqlError::StoreTablesReadOnly);
@@ -79,13 +79,13 @@ impl Sqlite {
     where
         F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
     {
-        let outcome = self.writer.run(move |txn| transact(txn, work, now)).await?;
+        let outcome = self.writer.run(move |txn| run_unit_of_work(txn, work, now)).await?;
         outcome.map_err(TransactError::WorkFailed)
     }
 }
 
 /// Runs the work in a savepoint, so that its failure does not undo the writes of others in the same transaction.
-fn transact<F>(
+fn run_unit_of_work<F>(
     txn: &mut Txn<'_, SqliteTables>,
     work: F,
     now: Timestamp,
@@ -95,8 +95,8 @@ where
 {
     let conn = txn.tables.conn();
     conn.execute_batch("SAVEPOINT unit")?;
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitTransaction { conn })));
-    let done = done.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitOfWorkTransaction { conn })));
+    let done = done.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
     match done {
         Ok(events) => {
             conn.execute_batch("RELEASE unit")?;
@@ -110,7 +110,7 @@ where
     }
 }
 
-fn sql_error(error: rusqlite::Error) -> SqlError {
+fn to_sql_error(error: rusqlite::Error) -> SqlError {
     SqlError::Refused(error.to_string())
 }
 

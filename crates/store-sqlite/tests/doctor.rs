@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store_sqlite::doctor::{CheckDepth, examine, examine_with_layout};
+use pointsman_store_sqlite::doctor::{CheckDepth, examine, examine_with_latest_layout};
 use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn new_folder() -> (TempDir, PathBuf) {
+fn new_database_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     // A name with characters that have a meaning in URLs.
     let path = folder.path().join("a ?#%.db");
@@ -52,7 +52,7 @@ fn read_all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[tokio::test]
 async fn a_healthy_file_has_no_problems_and_stays_unchanged() {
-    let (folder, path) = new_folder();
+    let (folder, path) = new_database_path();
     let fresh = examine(&path, CheckDepth::Quick);
     assert_eq!(problem_names(&fresh), [""; 0], "{fresh:#?}");
     assert!(
@@ -77,7 +77,7 @@ async fn a_healthy_file_has_no_problems_and_stays_unchanged() {
 
 #[tokio::test]
 async fn a_file_in_use_by_a_server_is_checked() {
-    let (_folder, path) = new_folder();
+    let (_folder, path) = new_database_path();
     let store = Sqlite::open(&path, NOW).unwrap();
     emit_events(&store, 100).await;
     let findings = examine(&path, CheckDepth::Deep);
@@ -90,7 +90,7 @@ async fn a_file_in_use_by_a_server_is_checked() {
 
 #[tokio::test]
 async fn the_wal_of_a_killed_process_is_read() {
-    let (folder, path) = new_folder();
+    let (folder, path) = new_database_path();
     let store = Sqlite::open(&path, NOW).unwrap();
     emit_events(&store, 100).await;
     // A copy as a crash would leave it: with a WAL, and not in use.
@@ -109,7 +109,7 @@ async fn the_wal_of_a_killed_process_is_read() {
 
 #[test]
 fn permissions_that_are_too_wide_are_a_warning() {
-    let (_folder, path) = new_folder();
+    let (_folder, path) = new_database_path();
     Sqlite::open(&path, NOW).unwrap().close();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let findings = examine(&path, CheckDepth::Quick);
@@ -119,7 +119,7 @@ fn permissions_that_are_too_wide_are_a_warning() {
 
 #[test]
 fn newer_and_older_layouts_are_reported() {
-    let (_folder, path) = new_folder();
+    let (_folder, path) = new_database_path();
     Sqlite::open(&path, NOW).unwrap().close();
     let set = |layout: i64| {
         let conn = Connection::open(&path).unwrap();
@@ -134,7 +134,7 @@ fn newer_and_older_layouts_are_reported() {
     );
     let this_layout = MIGRATIONS.len() as i64;
     set(this_layout);
-    let findings = examine_with_layout(&path, CheckDepth::Quick, this_layout + 1);
+    let findings = examine_with_latest_layout(&path, CheckDepth::Quick, this_layout + 1);
     let older = find_finding(&findings, "layout");
     let advice = format!("{this_layout}; the next start of this version migrates it to {}", this_layout + 1);
     assert!(older.severity == FindingSeverity::Ok && older.observation == advice, "{older:?}");
@@ -142,7 +142,7 @@ fn newer_and_older_layouts_are_reported() {
 
 #[test]
 fn foreign_and_invalid_files_are_reported() {
-    let (folder, path) = new_folder();
+    let (folder, path) = new_database_path();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (n)").unwrap();
     let findings = examine(&path, CheckDepth::Quick);
     assert_eq!(find_finding(&findings, "layout").severity, FindingSeverity::Warning, "{findings:#?}");
@@ -160,7 +160,7 @@ fn foreign_and_invalid_files_are_reported() {
 
 #[tokio::test]
 async fn a_damaged_file_is_a_fault() {
-    let (_folder, path) = new_folder();
+    let (_folder, path) = new_database_path();
     let store = Sqlite::open(&path, NOW).unwrap();
     emit_events(&store, 5000).await;
     store.close();
@@ -176,7 +176,7 @@ async fn a_damaged_file_is_a_fault() {
 
 #[tokio::test]
 async fn an_unfinished_store_copy_is_a_fault() {
-    let (_folder, path) = new_folder();
+    let (_folder, path) = new_database_path();
     Sqlite::open(&path, NOW).unwrap().close();
     let sql = "INSERT INTO pointsman_meta (name, value) VALUES ('move', '{}')";
     Connection::open(&path).unwrap().execute(sql, []).unwrap();

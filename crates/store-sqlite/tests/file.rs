@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn new_emission(kind: &str) -> EmitBatch {
+fn new_emit_batch(kind: &str) -> EmitBatch {
     EmitBatch { events: vec![NewEvent::new(HandlingKey::new(kind).unwrap())], idempotency: None }
 }
 
@@ -112,10 +112,10 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     };
     // All of these share transactions.
     let (good, failed, panicked, also_good) = tokio::join!(
-        store.append(vec![new_emission("a")], None, NOW),
+        store.append(vec![new_emit_batch("a")], None, NOW),
         store.transact(failing, NOW),
         store.transact(panicking, NOW),
-        store.append(vec![new_emission("b")], None, NOW),
+        store.append(vec![new_emit_batch("b")], None, NOW),
     );
     assert!(matches!(failed, Err(TransactError::WorkFailed(_))), "{failed:?}");
     assert!(panicked.unwrap_err().to_string().contains("on purpose"));
@@ -152,7 +152,7 @@ async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
         let refused = store.transact(work, NOW).await;
         assert!(matches!(refused, Err(TransactError::WorkFailed(_))), "{sql}: {refused:?}");
     }
-    store.append(vec![new_emission("still.well")], None, NOW).await.unwrap();
+    store.append(vec![new_emit_batch("still.well")], None, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["still.well"]);
 }
 
@@ -172,7 +172,7 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
         Ok(vec![NewEvent::new(HandlingKey::new("never")?)])
     };
     assert!(store.transact(escaping, NOW).await.is_err());
-    store.append(vec![new_emission("after")], None, NOW).await.unwrap();
+    store.append(vec![new_emit_batch("after")], None, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["after"]);
     store.close();
     let conn = Connection::open(&path).unwrap();
@@ -186,12 +186,12 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     let path = dir.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
-    store.append(vec![new_emission("before")], None, NOW).await.unwrap();
+    store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
     // SQLite's own limit on the number of pages behaves like a full disk.
-    store.limit_pages(Some(64)).await.unwrap();
+    store.limit_file_pages(Some(64)).await.unwrap();
     let mut refused = None;
     for _ in 0..200 {
-        let mut big = new_emission("big");
+        let mut big = new_emit_batch("big");
         big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
         if let Err(error) = store.append(vec![big], None, NOW).await {
             refused = Some(error);
@@ -200,8 +200,8 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     }
     assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
     let acknowledged = read_event_types(&store).await.len();
-    store.limit_pages(None).await.unwrap();
-    let (receipts, _) = store.append(vec![new_emission("after")], None, NOW).await.unwrap();
+    store.limit_file_pages(None).await.unwrap();
+    let (receipts, _) = store.append(vec![new_emit_batch("after")], None, NOW).await.unwrap();
     let id = receipts[0].as_ref().unwrap().events[0].id;
     assert_eq!(read_event_types(&store).await.len(), acknowledged + 1);
     assert!(id.timestamp() >= NOW, "the clock did not go back: {id}");
@@ -231,7 +231,7 @@ impl SmallDisk {
     }
 
     /// Uses up all free space with a ballast file, and returns its path.
-    fn fill(&self) -> std::path::PathBuf {
+    fn fill_free_space(&self) -> std::path::PathBuf {
         let ballast = self.0.path().join("ballast");
         let mut file = std::fs::File::create(&ballast).unwrap();
         while std::io::Write::write(&mut file, &[0; 4096]).is_ok_and(|written| written > 0) {}
@@ -252,7 +252,7 @@ async fn opening_on_a_full_disk_reports_disk_full() {
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
     store.join_node("node", NOW).await.unwrap();
-    store.append(vec![new_emission("before")], None, NOW).await.unwrap();
+    store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
     let kept: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
         .into_iter()
         .map(|name| (name, std::fs::read(disk.0.path().join(name)).unwrap_or_default()))
@@ -266,7 +266,7 @@ async fn opening_on_a_full_disk_reports_disk_full() {
                 std::fs::write(disk.0.path().join(name), bytes).unwrap();
             }
         }
-        let ballast = disk.fill();
+        let ballast = disk.fill_free_space();
         let error = Sqlite::open(&path, NOW).expect_err("the disk has no free space");
         let message = error.to_string();
         assert!(matches!(error, OpenError::DiskFull { .. }), "{with_log}: {message}: {error:?}");
@@ -283,7 +283,7 @@ async fn a_closed_store_returns_closed_errors() {
     let store = Arc::new(Sqlite::in_memory(NOW).unwrap());
     store.close();
     assert_eq!(store.read_journal_range().await.unwrap_err(), StoreError::Closed);
-    assert_eq!(store.append(vec![new_emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
+    assert_eq!(store.append(vec![new_emit_batch("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let store = Sqlite::open(dir.path().join("a.db"), NOW).unwrap();
-    store.append(vec![new_emission("secret")], None, NOW).await.unwrap();
+    store.append(vec![new_emit_batch("secret")], None, NOW).await.unwrap();
     for name in ["a.db", "a.db-wal", "a.db-shm", "a.db.lock"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -299,11 +299,11 @@ async fn only_the_owner_can_read_the_files() {
 }
 
 #[tokio::test]
-async fn reading_an_objects_chain_is_bounded() {
+async fn reading_the_events_of_an_object_is_bounded() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let key = pointsman_core::ObjectKey::new("big").unwrap();
     for _ in 0..20 {
-        let mut big = new_emission("a");
+        let mut big = new_emit_batch("a");
         big.events[0].key = Some(key.clone());
         big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
         store.append(vec![big], None, NOW).await.unwrap();
@@ -330,7 +330,7 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
     let store = Sqlite::open(&path, NOW).unwrap();
     let plan = RegistrationBuilder::default().chain("/pay", "a=first>done done").chain_route("paid", "/pay");
     store.register(plan.build(), NOW).await.unwrap();
-    let added = |id: &str| new_order(id).starting_at("done");
+    let added = |id: &str| new_order(id).starting_at_chain_node("done");
     let generated = NewOrder { id: None, ..added("/pay,x") };
     let orders = vec![added("/pay,given"), generated.clone(), generated];
     store.add_orders(orders.into(), NOW).await.unwrap().unwrap();

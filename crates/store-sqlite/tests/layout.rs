@@ -33,12 +33,12 @@ fn migrations_from_older_layout() -> Vec<&'static str> {
     migrations
 }
 
-fn open_older(path: &Path) -> SqliteStore {
+fn open_with_older_migrations(path: &Path) -> SqliteStore {
     Sqlite::open_with_migrations(path, &migrations_from_older_layout(), NOW).unwrap()
 }
 
 /// Creates a file of one of the older layouts.
-fn create_older_layout(path: &Path, layout: usize) -> Connection {
+fn create_file_of_older_layout(path: &Path, layout: usize) -> Connection {
     let conn = Connection::open(path).unwrap();
     for migration in &migrations_from_older_layout()[..layout] {
         conn.execute_batch(migration).unwrap();
@@ -76,16 +76,16 @@ const FIRST_LAYOUT_ROWS: &str = "
         (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 1, 2, 'boom');
 ";
 
-fn create_first_layout(path: &Path) {
-    create_older_layout(path, 1).execute_batch(FIRST_LAYOUT_ROWS).unwrap();
+fn create_file_of_first_layout(path: &Path) {
+    create_file_of_older_layout(path, 1).execute_batch(FIRST_LAYOUT_ROWS).unwrap();
 }
 
-fn claim_for_node(node: i64) -> ClaimRequest {
+fn claim_request_for_node(node: i64) -> ClaimRequest {
     let handlers = Arc::new(BTreeSet::from([HandlerName::new("index").unwrap()]));
     ClaimRequest { claimant: Claimant::Node(node), handlers, max_tasks: 10 }
 }
 
-fn successful_ending(task: &ClaimedTask) -> FinishedAttempt {
+fn successful_attempt(task: &ClaimedTask) -> FinishedAttempt {
     let ended = AttemptResult::Succeeded { result: None };
     FinishedAttempt {
         task: task.seq,
@@ -101,8 +101,8 @@ fn successful_ending(task: &ClaimedTask) -> FinishedAttempt {
 async fn waiting_tasks_keep_their_order_after_a_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    create_first_layout(&path);
-    let store = open_older(&path);
+    create_file_of_first_layout(&path);
+    let store = open_with_older_migrations(&path);
     let registration = store.read_merged_registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
     assert_eq!(store.list_rules().await.unwrap()[0].kind, RuleKind::Block);
@@ -123,7 +123,7 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     );
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
     let registration = Registration { handlers: vec![HandlerDef::new(index)], routes, ..Default::default() };
     store.register(registration, NOW).await.unwrap();
     let mut another = NewEvent::new(HandlingKey::new("record").unwrap());
@@ -133,10 +133,10 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
     let mut ran = Vec::new();
     for _ in 0..5 {
-        for task in store.claim_tasks(claim_for_node(node), NOW).await.unwrap().tasks {
+        for task in store.claim_tasks(claim_request_for_node(node), NOW).await.unwrap().tasks {
             ran.push(task.seq.0);
             assert!(
-                store.finish_attempts(vec![successful_ending(&task)], None, NOW).await.unwrap().0[0].is_ok()
+                store.finish_attempts(vec![successful_attempt(&task)], None, NOW).await.unwrap().0[0].is_ok()
             );
         }
     }
@@ -150,14 +150,14 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
 async fn events_before_a_migration_are_not_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    create_first_layout(&path);
+    create_file_of_first_layout(&path);
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
-    let store = open_older(&path);
+    let store = open_with_older_migrations(&path);
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
     let handlers = vec![HandlerDef::new(index.clone())];
     store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
     assert_eq!(store.replay_events(&index, EventId::ZERO, NOW).await.unwrap(), ReplayReport::default());
@@ -169,14 +169,14 @@ async fn events_before_a_migration_are_not_replayed() {
 async fn orders_are_migrated_with_their_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    let conn = create_older_layout(&path, 2);
+    let conn = create_file_of_older_layout(&path, 2);
     conn.execute_batch(
         "INSERT INTO pointsman_order (n, key, chain, node, tenant, value, priority, created, suspended, depth)
          VALUES (4, '/pay,7', '/pay', 'a', 'shop', '[1]', 100, 5, 1, 0)",
     )
     .unwrap();
     drop(conn);
-    let store = open_older(&path);
+    let store = open_with_older_migrations(&path);
     let (shop, key) = (Tenant::new("shop").unwrap(), "/pay,7".parse::<OrderKey>().unwrap());
     let (view, _) = store.read_order(&shop, &key).await.unwrap().unwrap();
     assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
@@ -199,9 +199,9 @@ async fn orders_are_migrated_with_their_tenants() {
 async fn fresh_and_migrated_layouts_are_equal() {
     let folder = tempfile::tempdir().unwrap();
     let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
-    create_first_layout(&old);
+    create_file_of_first_layout(&old);
     for path in [&old, &fresh] {
-        open_older(path).close();
+        open_with_older_migrations(path).close();
     }
     assert_eq!(read_schema(&old), read_schema(&fresh));
     let current = folder.path().join("current.db");

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::chain::{ChainPath, OrderId};
 use pointsman_core::order::OrderOrigin;
-use pointsman_core::store::{
-    EmitBatch, EmitReceipt, IdempotencyError, NewOrder, OrderRefusal, SequencedEvent,
-};
+use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, NewOrder, OrderError, SequencedEvent};
 use pointsman_core::task::{TaskLifecycle, TaskSubject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
@@ -18,7 +16,7 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn append_emission(
+    pub(crate) fn append_emit_batch(
         &mut self,
         emission: EmitBatch,
         slots: &mut ClaimSlots,
@@ -64,11 +62,11 @@ impl<T: Tables> Txn<'_, T> {
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<SequencedEvent> {
-        let id = self.state.id_clock.use_preassigned_or_next(given, now);
+        let id = self.state.event_id_generator.use_preassigned_or_next(given, now);
         let handlers = self.state.resolve_handlers(&new.kind);
         let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new.key {
-            Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
+            Some(key) => Some(self.record_object_event(&new.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
         let prev = object.as_ref().and_then(|object| object.previous_event());
@@ -77,7 +75,7 @@ impl<T: Tables> Txn<'_, T> {
         let event = Arc::new(build_event(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
-            self.state.recent_events.add(&event);
+            self.state.recent_events.push_event(&event);
         }
         let mut tasks = Vec::with_capacity(handlers.len());
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
@@ -120,11 +118,11 @@ impl<T: Tables> Txn<'_, T> {
             planned_at: Some(due).filter(|due| *due > now),
             priority,
             tenant: event.tenant.clone(),
-            origin: Some(OrderOrigin { event: event.id, depth: event.cause_depth() }),
+            origin: Some(OrderOrigin { event: event.id, cause_depth: event.cause_depth() }),
             ..NewOrder::new(chain.clone())
         };
         // If the chain no longer exists, the route has no effect.
-        if let Err(OrderRefusal::AlreadyExists(..)) = self.add_order(order.clone(), now)? {
+        if let Err(OrderError::AlreadyExists(..)) = self.add_order(order.clone(), now)? {
             let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
         }
         Ok(())
@@ -132,8 +130,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Writes an event to the journal and increments the event counter.
     pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
-        self.state.counters.journaled_events += 1;
-        self.tables.insert_event(event, self.state.counters.journaled_events, first_task, tasks)
+        self.state.counters.journaled_event_count += 1;
+        self.tables.insert_event(event, self.state.counters.journaled_event_count, first_task, tasks)
     }
 
     fn create_task(
@@ -153,7 +151,7 @@ impl<T: Tables> Txn<'_, T> {
             seq: task.seq,
             queue,
             event: Some(event.id),
-            order: None,
+            order_number: None,
             phase: TaskPhase::Gated,
             lane,
             lane_position: lane.map(|_| task.seq.0),
@@ -169,13 +167,13 @@ impl<T: Tables> Txn<'_, T> {
             created_at: now,
             started_at: None,
             error: None,
-            life: if task.is_late {
-                TaskLifecycle::new_late(task.due, laned)
+            lifecycle: if task.is_late {
+                TaskLifecycle::new_out_of_order(task.due, laned)
             } else {
                 TaskLifecycle::new(task.due, laned)
             },
         };
-        let id = self.state.task_id(handler.id, event.kind.as_str(), task_row.seq)?;
+        let id = self.state.build_task_id(handler.id, event.kind.as_str(), task_row.seq)?;
         if task_row.stage > 0 {
             self.tables.insert_active_task(&task_row)?;
             self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
@@ -185,7 +183,7 @@ impl<T: Tables> Txn<'_, T> {
             true => (TaskPhase::Blocked, 0),
             false => self.phase_when_unblocked(&WaitingTask::from_row(&task_row, task.due), now)?,
         };
-        if self.may_create_locked(&task_row, &handler, slots, now)? {
+        if self.may_create_task_locked(&task_row, &handler, slots, now)? {
             let subject = TaskSubject::Event(event.clone());
             self.create_locked_task(task_row, &handler, subject, slots, &id, now)?;
         } else {
@@ -207,7 +205,7 @@ impl<T: Tables> Txn<'_, T> {
             handler,
             is_sync: false,
             stage: 0,
-            priority: Priority::LOWEST,
+            priority: Priority::MIN,
             due: now,
             prev_sent_event: None,
             planned_at: None,
@@ -237,7 +235,7 @@ fn build_event(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
         prev,
         kind: new.kind,
         key: new.key,
-        sub: new.sub,
+        sub_object: new.sub_object,
         value: new.value,
         context: new.context,
         tenant: new.tenant,

@@ -12,22 +12,24 @@ use pointsman_core::fire::Fire;
 use pointsman_core::journal::{EventPage, JournalRange, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    AuditEntry, ChainView, ClaimRequest, ClaimResult, EmitBatch, EmitReceipt, EventView, FinishReceipt,
-    FinishedAttempt, FirePage, FireRequest, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal,
-    JournalQuery, LogPage, NewCollectionRun, NewLogLine, NodeCapabilities, NodeId, NodeView, ObjectView,
-    OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefusal,
-    OrderView, Orders, PruneReport, Queue, QueueView, Registration, Registry, ReplayReport, RescueReport,
-    RescueSweep, Result, RunReceipt, RunRefusal, ScheduleDef, ScheduleProgress, Schedules, Store, StoreError,
-    StoreListener, TaskFilter, TaskPage, Tasks,
+    AuditEntry, ChainView, ClaimRequest, ClaimResult, CollectionRunError, CollectionRunReceipt, EmitBatch,
+    EmitReceipt, EventView, FinishReceipt, FinishedAttempt, FirePage, FireRequest, IdempotencyError,
+    IdempotencyKey, IdempotencyRecord, Journal, JournalQuery, LogPage, NewCollectionRun, NewLogLine,
+    NodeCapabilities, NodeId, NodeView, ObjectView, OrderBatch, OrderBatchError, OrderCommand, OrderCursor,
+    OrderError, OrderPage, OrderReceipt, OrderView, Orders, PruneReport, Queue, QueueView, Registration,
+    Registry, ReplayReport, RescueReport, RescueSweep, Result, ScheduleDef, ScheduleProgress, Schedules,
+    Store, StoreError, StoreListener, TaskFilter, TaskPage, Tasks,
 };
 use pointsman_core::task::gates::Gate;
-use pointsman_core::task::{Task, TaskCommand, TaskRejection, TaskSeq};
+use pointsman_core::task::{Task, TaskCommand, TaskCommandError, TaskSeq};
 use pointsman_core::{
     EventId, HandlerName, ObjectKey, Rule, RuleKind, RuleScope, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
 use crate::lifecycle::AttemptOutput;
-use crate::read_set::{add_emissions_to_read_set, add_endings_to_read_set, add_firings_to_read_set};
+use crate::read_set::{
+    add_emit_batches_to_read_set, add_finished_attempts_to_read_set, add_fire_requests_to_read_set,
+};
 use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
 use crate::store_reader::StoreReader;
 use crate::writer::{JobPosition, JobRequest, Writer};
@@ -55,7 +57,7 @@ impl<R: StoreReader> BackendStore<R> {
 
     /// Re-evaluates all orders whose chains have changed, batch by batch.
     async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
-        while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
+        while self.writer.run(move |txn| txn.reevaluate_order_batch(now)).await? {}
         Ok(())
     }
 }
@@ -87,7 +89,7 @@ impl<R: StoreReader> Store for BackendStore<R> {
     }
 
     fn write_problem(&self) -> Option<String> {
-        self.writer.status().describe_trouble(Instant::now())
+        self.writer.status().describe_write_problem(Instant::now())
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -113,14 +115,14 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         let request = JobRequest {
             position: JobPosition::First,
             input: (emissions, claim),
-            add_to_read_set: add_emissions_to_read_set,
+            add_to_read_set: add_emit_batches_to_read_set,
         };
         self.writer
             .run_job(request, move |txn, (emissions, claim)| {
                 let mut slots =
                     txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
                 let receipts =
-                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut slots, now));
+                    emissions.into_iter().map(|emission| txn.append_emit_batch(emission, &mut slots, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
                 Ok((receipts, txn.claim_tasks(slots, now)?))
             })
@@ -140,7 +142,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
-        self.writer.run(move |txn| txn.write_idempotency_record_once(&idempotency, answer, now)).await
+        self.writer.run(move |txn| txn.write_idempotency_record_if_absent(&idempotency, answer, now)).await
     }
 
     async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
@@ -150,15 +152,15 @@ impl<R: StoreReader> Journal for BackendStore<R> {
     }
 
     async fn read_journal_range(&self) -> Result<JournalRange> {
-        self.reader.extent().await
+        self.reader.read_journal_range().await
     }
 
     async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
-        self.reader.journal_page(read).await
+        self.reader.read_events(read).await
     }
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.reader.event(id).await
+        self.reader.read_event(id).await
     }
 
     async fn read_object(
@@ -167,7 +169,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         key: &ObjectKey,
         limit: usize,
     ) -> Result<Option<ObjectView>> {
-        self.reader.object(tenant, key, limit).await
+        self.reader.read_object(tenant, key, limit).await
     }
 
     async fn prune(
@@ -184,7 +186,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
 #[async_trait]
 impl<R: StoreReader> Queue for BackendStore<R> {
     async fn schedule_tasks(&self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.writer.run(move |txn| txn.schedule_ahead(ahead, now)).await
+        self.writer.run(move |txn| txn.schedule_tasks_ahead(ahead, now)).await
     }
 
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult> {
@@ -201,11 +203,11 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         endings: Vec<FinishedAttempt>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskRejection>>, ClaimResult)> {
+    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: (endings, claim),
-            add_to_read_set: add_endings_to_read_set,
+            add_to_read_set: add_finished_attempts_to_read_set,
         };
         self.writer
             .run_job(request, move |txn, (endings, claim)| {
@@ -219,7 +221,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
     }
 
     async fn append_log_lines(&self, lines: Vec<NewLogLine>) -> Result<usize> {
-        self.writer.run(move |txn| txn.append_attempt_logs(lines)).await
+        self.writer.run(move |txn| txn.append_running_attempt_logs(lines)).await
     }
 
     async fn renew_lease(
@@ -227,14 +229,14 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskRejection>> {
+    ) -> Result<std::result::Result<(), TaskCommandError>> {
         self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
     async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         match leases.is_empty() {
             true => Ok(vec![]),
-            false => self.reader.lost_leases(leases).await,
+            false => self.reader.find_lost_attempts(leases).await,
         }
     }
 
@@ -243,15 +245,15 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunReceipt, RunRefusal>> {
-        self.writer.run(move |txn| txn.create_requested_run(&run, idempotency.as_ref(), now)).await
+    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
+        self.writer.run(move |txn| txn.create_requested_collection_run(&run, idempotency.as_ref(), now)).await
     }
 
     async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
         let (rescued, redefined) = self
             .writer
             .run(move |txn| {
-                let redefined = sweep.park_missing && txn.expire_registrants(now)?;
+                let redefined = sweep.mark_missing && txn.expire_registrants(now)?;
                 Ok((txn.rescue_tasks(sweep, now)?, redefined))
             })
             .await?;
@@ -270,7 +272,7 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn read_merged_registration(&self) -> Result<Registration> {
-        self.writer.run(|txn| txn.current_registration()).await
+        self.writer.run(|txn| txn.merged_registration()).await
     }
 
     async fn list_registrants(&self) -> Result<Vec<String>> {
@@ -283,22 +285,22 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()> {
-        self.writer.run(move |txn| txn.announce_capabilities(node, &capabilities)).await
+        self.writer.run(move |txn| txn.write_node_capabilities(node, &capabilities)).await
     }
 
     async fn list_nodes(&self) -> Result<Vec<NodeView>> {
-        self.reader.nodes().await
+        self.reader.list_nodes().await
     }
 
     async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
-        self.reader.read_clock().await
+        self.reader.read_server_clock().await
     }
 
-    async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
     }
 
-    async fn leave_node(&self, node: NodeId, now: Timestamp) -> Result<()> {
+    async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()> {
         self.writer.run(move |txn| txn.remove_node(node, now)).await
     }
 
@@ -312,11 +314,11 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn list_rules(&self) -> Result<Vec<Rule>> {
-        self.reader.rules().await
+        self.reader.list_rules().await
     }
 
     async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-        self.reader.queues(handler).await
+        self.reader.list_queues(handler).await
     }
 
     async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()> {
@@ -324,14 +326,14 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
-        self.reader.audit_entries(before, limit).await
+        self.reader.list_audit_entries(before, limit).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Tasks for BackendStore<R> {
     async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
-        self.reader.task(id).await
+        self.reader.read_task(id).await
     }
 
     async fn list_tasks(
@@ -340,11 +342,11 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<TaskPage> {
-        self.reader.tasks(filter, before, limit).await
+        self.reader.list_tasks(filter, before, limit).await
     }
 
     async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        self.reader.logs(id, from, limit).await
+        self.reader.read_logs(id, from, limit).await
     }
 
     async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
@@ -356,12 +358,12 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), TaskRejection>>> {
+    ) -> Result<Vec<std::result::Result<(), TaskCommandError>>> {
         self.writer
             .run(move |txn| {
                 let retry_task = |task| {
                     Ok(txn
-                        .apply_command(task, TaskCommand::Retry, AttemptOutput::default(), now)?
+                        .apply_task_command(task, TaskCommand::Retry, AttemptOutput::default(), now)?
                         .map(|_| ()))
                 };
                 tasks.into_iter().map(retry_task).collect()
@@ -373,14 +375,14 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         &self,
         id: &TaskId,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), TaskRejection>> {
+    ) -> Result<std::result::Result<(), TaskCommandError>> {
         let id = id.clone();
         self.writer
             .run(move |txn| match txn.find_task_by_id(&id)? {
                 Some(task) => Ok(txn
-                    .apply_command(task.seq, TaskCommand::Cancel, AttemptOutput::default(), now)?
+                    .apply_task_command(task.seq, TaskCommand::Cancel, AttemptOutput::default(), now)?
                     .map(|_| ())),
-                None => Ok(Err(TaskRejection::NoSuchTask)),
+                None => Ok(Err(TaskCommandError::NoSuchTask)),
             })
             .await
     }
@@ -405,7 +407,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         now: Timestamp,
     ) -> Result<ReplayReport> {
         let handler = handler.clone();
-        self.writer.run(move |txn| txn.replay_gap(&handler, from, now)).await
+        self.writer.run(move |txn| txn.replay_journal_gap(&handler, from, now)).await
     }
 }
 
@@ -416,16 +418,16 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         plans: Vec<ScheduleDef>,
         now: Timestamp,
     ) -> Result<Vec<ScheduleProgress>> {
-        self.writer.run(move |txn| txn.register_plans(plans, now)).await
+        self.writer.run(move |txn| txn.register_schedules(plans, now)).await
     }
 
     async fn record_fires(&self, firings: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: firings,
-            add_to_read_set: add_firings_to_read_set,
+            add_to_read_set: add_fire_requests_to_read_set,
         };
-        self.writer.run_job(request, move |txn, firings| txn.resolve_firings(firings, now)).await
+        self.writer.run_job(request, move |txn, firings| txn.process_fire_requests(firings, now)).await
     }
 
     async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
@@ -439,7 +441,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<FirePage> {
-        self.reader.fires(schedule, before, limit).await
+        self.reader.list_fires(schedule, before, limit).await
     }
 }
 
@@ -449,13 +451,13 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrderBatchRefusal>> {
+    ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>> {
         self.check_accepts_writes()?;
         self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
     async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
-        self.reader.order(tenant, key).await
+        self.reader.read_order(tenant, key).await
     }
 
     async fn list_orders(
@@ -465,11 +467,11 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
-        self.reader.orders(path, tenant, after, limit).await
+        self.reader.list_orders(path, tenant, after, limit).await
     }
 
     async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        self.reader.all_orders(path, tenant).await
+        self.reader.list_all_orders(path, tenant).await
     }
 
     async fn read_order_statistics(
@@ -478,7 +480,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, JournalRange)> {
-        self.reader.order_statistics(path, tenant, now).await
+        self.reader.read_order_statistics(path, tenant, now).await
     }
 
     async fn apply_order_command(
@@ -487,13 +489,13 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
     async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
-        self.reader.chains().await
+        self.reader.list_chains().await
     }
 
     async fn set_chain_stopped(
@@ -501,7 +503,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let chain = chain.clone();
         let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
         self.reevaluate_orders(now).await?;
@@ -514,9 +516,9 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         node: &chain::ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let (chain, node) = (chain.clone(), node.clone());
-        let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
+        let done = self.writer.run(move |txn| txn.set_chain_node_action(&chain, &node, action, now)).await?;
         self.reevaluate_orders(now).await?;
         Ok(done)
     }

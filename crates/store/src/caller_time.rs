@@ -10,32 +10,32 @@ use pointsman_core::Timestamp;
 /// because no caller passes one and this machine's clock may be off.
 #[derive(Debug)]
 pub struct CallerTime {
-    reported: Mutex<(Timestamp, Instant)>,
+    last_report: Mutex<(Timestamp, Instant)>,
 }
 
 impl Default for CallerTime {
     fn default() -> Self {
-        Self::starting_at(Timestamp::MIN)
+        Self::from_start_time(Timestamp::MIN)
     }
 }
 
 impl CallerTime {
-    pub fn starting_at(now: Timestamp) -> Self {
-        Self { reported: Mutex::new((now, Instant::now())) }
+    pub fn from_start_time(now: Timestamp) -> Self {
+        Self { last_report: Mutex::new((now, Instant::now())) }
     }
 
     /// Records the time that a caller reports.
-    pub fn report(&self, now: Timestamp) {
-        *self.lock_reported() = (now, Instant::now());
+    pub fn record_time(&self, now: Timestamp) {
+        *self.lock_last_report() = (now, Instant::now());
     }
 
     pub fn now(&self) -> Timestamp {
-        let (reported, at) = *self.lock_reported();
+        let (reported, at) = *self.lock_last_report();
         reported.plus(at.elapsed())
     }
 
-    fn lock_reported(&self) -> MutexGuard<'_, (Timestamp, Instant)> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_last_report(&self) -> MutexGuard<'_, (Timestamp, Instant)> {
+        self.last_report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,11 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_reported_time_counts_even_if_it_is_earlier() {
-        let time = CallerTime::starting_at(Timestamp::from_millis(1_800_000_000_000));
+    fn last_recorded_time_applies_even_if_it_is_earlier() {
+        let time = CallerTime::from_start_time(Timestamp::from_millis(1_800_000_000_000));
         let (first, second) = (time.now(), time.now());
         assert!(first <= second);
-        time.report(Timestamp::from_millis(1_000));
+        time.record_time(Timestamp::from_millis(1_000));
         assert!(time.now() >= Timestamp::from_millis(1_000) && time.now() < first);
     }
 }

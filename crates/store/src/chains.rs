@@ -7,7 +7,7 @@ use pointsman_core::chain::{Chain, ChainNodeAction, ChainNodeId, ChainPath, Chai
 use pointsman_core::engine_event::{EngineEvent, FileBasedChange};
 use pointsman_core::order::OrderInput;
 use pointsman_core::route::ChainRoutes;
-use pointsman_core::store::OrderRefusal;
+use pointsman_core::store::OrderError;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerName, HandlingKey, Timestamp};
@@ -17,7 +17,7 @@ use crate::queues::QueueState;
 use crate::row::ChainRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{MAX_RESOLVED_TYPES, read_json_text, write_json_text};
+use crate::writer_state::{MAX_RESOLVED_TYPES, read_named_json, write_named_json};
 
 /// Most orders that one transaction re-evaluates.
 const MAX_ORDERS_PER_REEVALUATION: usize = 500;
@@ -33,7 +33,7 @@ pub struct ChainRegistry {
 
 impl ChainRegistry {
     pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
-        let routes = read_json_text(tables, "chain_routes")?.unwrap_or_default();
+        let routes = read_named_json(tables, "chain_routes")?.unwrap_or_default();
         Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
 
@@ -47,7 +47,7 @@ impl ChainRegistry {
         self.chains.get(path)
     }
 
-    pub(crate) fn iter_defined(&self) -> impl Iterator<Item = &Chain> {
+    pub(crate) fn iter_defined_chains(&self) -> impl Iterator<Item = &Chain> {
         self.chains.values().filter_map(|chain_row| chain_row.definition())
     }
 
@@ -56,7 +56,7 @@ impl ChainRegistry {
     }
 
     /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
-    pub fn is_stopped(&self, kind: &QueueSubject) -> bool {
+    pub fn is_chain_node_stopped(&self, kind: &QueueSubject) -> bool {
         let QueueSubject::ChainNode { chain, node } = kind else { return false };
         self.chains.get(chain).is_some_and(|chain_row| chain_row.state.is_node_stopped(node))
     }
@@ -101,8 +101,8 @@ impl<T: Tables> Txn<'_, T> {
         routes: &ChainRoutes,
         fresh_handlers: &[HandlerName],
     ) -> Result<()> {
-        write_json_text(self.tables, "chain_routes", routes)?;
-        self.tables.write_chains(chains)?;
+        write_named_json(self.tables, "chain_routes", routes)?;
+        self.tables.set_defined_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
         let changed =
             |(path, chain_row): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(chain_row);
@@ -110,11 +110,11 @@ impl<T: Tables> Txn<'_, T> {
             |chain_row: &ChainRow| chain_row.chain.handlers().any(|handler| fresh_handlers.contains(handler));
         let now_known = self.state.chains.chains.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
-        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
+        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_orders_for_reevaluation(path))
     }
 
     /// Publishes an engine event for each configuration file that was added, replaced or removed.
-    pub(crate) fn publish_file_changes(
+    pub(crate) fn publish_config_file_changes(
         &mut self,
         files: &BTreeMap<String, String>,
         now: Timestamp,
@@ -122,19 +122,24 @@ impl<T: Tables> Txn<'_, T> {
         let before = self.tables.list_file_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
             self.tables.delete_file_digest(key)?;
-            self.publish_file_event(FileBasedChange::Removed, key, now)?;
+            self.publish_config_file_change(FileBasedChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
             self.tables.write_file_digest(key, digest)?;
             let change =
                 if before.contains_key(key) { FileBasedChange::Replaced } else { FileBasedChange::Added };
-            self.publish_file_event(change, key, now)?;
-            self.publish_file_event(FileBasedChange::Activated, key, now)?;
+            self.publish_config_file_change(change, key, now)?;
+            self.publish_config_file_change(FileBasedChange::Activated, key, now)?;
         }
         Ok(())
     }
 
-    fn publish_file_event(&mut self, change: FileBasedChange, key: &str, now: Timestamp) -> Result<()> {
+    fn publish_config_file_change(
+        &mut self,
+        change: FileBasedChange,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<()> {
         self.publish_engine_event(&EngineEvent::FileBasedChanged { change, key: key.into() }, now)
     }
 
@@ -143,11 +148,11 @@ impl<T: Tables> Txn<'_, T> {
         path: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
-            return Ok(Err(OrderRefusal::NoSuchChain(path.clone())));
+            return Ok(Err(OrderError::NoSuchChain(path.clone())));
         };
         if chain_row.state.stopped == stopped {
             return Ok(Ok(()));
@@ -158,25 +163,25 @@ impl<T: Tables> Txn<'_, T> {
         self.write_chain_state(&chain_row, state, now)?;
         self.publish_engine_event(&event, now)?;
         if passes {
-            self.mark_for_reevaluation(path)?;
+            self.mark_orders_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
-    pub(crate) fn set_node_action(
+    pub(crate) fn set_chain_node_action(
         &mut self,
         path: &ChainPath,
         node: &ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
-            return Ok(Err(OrderRefusal::NoSuchChain(path.clone())));
+            return Ok(Err(OrderError::NoSuchChain(path.clone())));
         };
         if chain_row.chain.find_step(node).is_none() {
-            return Ok(Err(OrderRefusal::NoSuchNode(path.clone(), node.clone())));
+            return Ok(Err(OrderError::NoSuchNode(path.clone(), node.clone())));
         }
         if chain_row.state.node_action(node) == action {
             return Ok(Ok(()));
@@ -197,7 +202,7 @@ impl<T: Tables> Txn<'_, T> {
         )?;
         // Orders that stopped in a cycle of skipped nodes may be at any node.
         if passed || action == ChainNodeAction::NextState {
-            self.mark_for_reevaluation(path)?;
+            self.mark_orders_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
@@ -207,25 +212,25 @@ impl<T: Tables> Txn<'_, T> {
         let path = chain_row.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
         self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..chain_row.clone() }));
-        for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
-            self.unschedule_queue(queue, now)?;
+        for queue in self.state.refresh_paused_flags(|queue| is_step_queue_of(queue, &path))? {
+            self.unschedule_queue_tasks(queue, now)?;
         }
         self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
     /// Marks all orders of a chain for re-evaluation.
-    fn mark_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
+    fn mark_orders_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
         self.tables.write_pending_reevaluation(path, Some(0))
     }
 
     /// Re-evaluates a batch of orders whose chains have changed; returns whether there may be more. Batches keep emits
     /// from waiting for all orders; the cursor is stored and survives a restart.
-    pub(crate) fn reevaluate_some_orders(&mut self, now: Timestamp) -> Result<bool> {
+    pub(crate) fn reevaluate_order_batch(&mut self, now: Timestamp) -> Result<bool> {
         let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
-            self.apply_input_by_number(*number, OrderInput::Reevaluate, now)?;
+            self.apply_input_to_order_number(*number, OrderInput::Reevaluate, now)?;
         }
         self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
         Ok(true)
@@ -234,5 +239,5 @@ impl<T: Tables> Txn<'_, T> {
 
 /// Returns whether the tasks of a queue are steps of orders of this chain.
 pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
-    matches!(&queue.kind, QueueSubject::ChainNode { chain, .. } if chain == path)
+    matches!(&queue.subject, QueueSubject::ChainNode { chain, .. } if chain == path)
 }

@@ -16,13 +16,13 @@ use crate::writer::Txn;
 use crate::writer_state::{RegisteredHandler, RunningTask};
 
 /// Most delayed tasks that one claim makes ready.
-const MAX_DUE_PER_CLAIM: usize = 1000;
+const MAX_DUE_TASKS_PER_CLAIM: usize = 1000;
 
 /// A claim that is combined with another operation, and the tasks it has been given so far.
 #[derive(Debug, Default)]
 pub struct ClaimSlots {
-    claim: Option<ClaimRequest>,
-    claimed: Vec<ClaimedTask>,
+    request: Option<ClaimRequest>,
+    claimed_tasks: Vec<ClaimedTask>,
     /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
     /// otherwise a later event of the batch with a higher priority would be overtaken.
     top_priority: Option<Priority>,
@@ -32,13 +32,13 @@ pub struct ClaimSlots {
 
 impl<T: Tables> Txn<'_, T> {
     /// Moves tasks to `scheduled` until `ahead` tasks are; returns how many are scheduled now.
-    pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
+    pub(crate) fn schedule_tasks_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.make_due_tasks_ready(now)?;
         let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
         let mut scheduled = already_scheduled;
-        for task_row in self.select_ahead(ahead.saturating_sub(already_scheduled), now)? {
+        for task_row in self.select_for_look_ahead(ahead.saturating_sub(already_scheduled), now)? {
             if self
-                .apply_command_to_active(task_row, TaskCommand::Schedule, AttemptOutput::default(), now)?
+                .apply_command_to_active_task(task_row, TaskCommand::Schedule, AttemptOutput::default(), now)?
                 .is_ok()
             {
                 scheduled += 1;
@@ -60,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         self.make_due_tasks_ready(now)?;
         Ok(ClaimSlots {
-            claim,
+            request: claim,
             top_priority: events.map(|event| event.priority).max(),
             ..ClaimSlots::default()
         })
@@ -68,13 +68,14 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Locks tasks for the free slots of a claim.
     pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<ClaimResult> {
-        let ClaimSlots { claim, claimed: mut tasks, tasks_without_slot: turned_away, .. } = slots;
+        let ClaimSlots { request: claim, claimed_tasks: mut tasks, tasks_without_slot: turned_away, .. } =
+            slots;
         let Some(claim) = claim else {
             return Ok(ClaimResult { new_tasks_without_slot: turned_away, ..ClaimResult::default() });
         };
         let free_slots = if self.may_claim(&claim) { claim.max_tasks.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
-        let (scheduled, more_scheduled) = self.select_scheduled(&claim, free_slots, now)?;
+        let (scheduled, more_scheduled) = self.select_scheduled_tasks(&claim, free_slots, now)?;
         if free_slots > 0 {
             let free_slots = free_slots - scheduled.len();
             tasks.extend(self.lock_tasks(scheduled, &claim, now)?);
@@ -103,7 +104,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Claimant::Worker { .. } = claim.claimant {
             for name in claim.handlers.iter() {
                 if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
-                    self.state.last_pulled.insert(id, now);
+                    self.state.last_pulled_at.insert(id, now);
                 }
             }
         }
@@ -111,7 +112,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Selects scheduled tasks that the node can run, and returns whether there are more than `max`. Tasks whose
     /// handler has reached a limit stay scheduled.
-    fn select_scheduled(
+    fn select_scheduled_tasks(
         &self,
         claim: &ClaimRequest,
         max: usize,
@@ -124,8 +125,8 @@ impl<T: Tables> Txn<'_, T> {
         for task_row in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
-            let free = !self.state.is_limited(handler.id)?
-                || matches!(self.state.check_limits(handler.id, now)?, Admission::Admitted(slots)
+            let free = !self.state.is_handler_limited(handler.id)?
+                || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(slots)
                     if (slots as usize) > self.count_tasks_of_handler(&chosen, handler)?);
             if free && claim.handlers.contains(&handler.def.name) {
                 if chosen.len() == max {
@@ -153,19 +154,20 @@ impl<T: Tables> Txn<'_, T> {
         claim: &ClaimRequest,
         now: Timestamp,
     ) -> Result<Vec<ClaimedTask>> {
-        self.prefetch_subjects(&chosen)?;
+        self.prefetch_task_subjects(&chosen)?;
         chosen.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
-    fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
+    fn prefetch_task_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
         let events = chosen.iter().filter_map(|task_row| task_row.event);
-        let events: BTreeSet<_> = events.filter(|id| self.state.recent_events.find(*id).is_none()).collect();
+        let events: BTreeSet<_> =
+            events.filter(|id| self.state.recent_events.find_event(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
-        let orders: Vec<_> = chosen.iter().filter_map(|task_row| task_row.order).collect();
+        let orders: Vec<_> = chosen.iter().filter_map(|task_row| task_row.order_number).collect();
         if events.is_empty() && orders.is_empty() {
             return Ok(());
         }
-        self.tables.prefetch_subjects(&events, &orders)
+        self.tables.prefetch_task_subjects(&events, &orders)
     }
 
     fn lock_task(
@@ -174,13 +176,13 @@ impl<T: Tables> Txn<'_, T> {
         claim: &ClaimRequest,
         now: Timestamp,
     ) -> Result<ClaimedTask> {
-        let order = self.read_task_order(&task_row)?;
+        let order = self.read_order_of_task(&task_row)?;
         let subject = match &order {
             Some(order) => TaskSubject::Step(self.step_run_of(&task_row, order)?),
-            None => self.read_subject(&task_row)?,
+            None => self.read_task_subject(&task_row)?,
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
-        let id = self.state.task_id(handler.id, subject.collection(), task_row.seq)?;
+        let id = self.state.build_task_id(handler.id, subject.collection(), task_row.seq)?;
         let before = task_row.phase;
         let lease = self.grant_lease(&mut task_row, &handler, claim, now)?;
         self.tables.write_task_lock(&task_row)?;
@@ -201,12 +203,12 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         self.publish_attempt_start(task_row, handler, task, now)?;
-        self.state.record_served(task_row.queue, task_row.score, task_row.rank)?;
-        if self.state.is_limited(handler.id)? {
+        self.state.record_served_rank(task_row.queue, task_row.score, task_row.rank)?;
+        if self.state.is_handler_limited(handler.id)? {
             self.state.update_limiter_state(handler.id, |limiter_state| {
                 limiter_state.record_start(&handler.def.limits, now)
             })?;
-            self.state.apply_limits(handler.id, now)?;
+            self.state.apply_handler_limits(handler.id, now)?;
         }
         Ok(())
     }
@@ -226,11 +228,15 @@ impl<T: Tables> Txn<'_, T> {
                 Lease { node: 0, fence, since: now, until: Some(until) }
             }
         };
-        let (life, _) = transition(task_row.seq, task_row.life, TaskCommand::Lock(lease), &handler.def, now)
-            .map_err(|rejected| {
-                Fault::damaged(format!("task {} was selected but cannot be locked: {rejected}", task_row.seq))
-            })?;
-        task_row.life = life;
+        let (life, _) =
+            transition(task_row.seq, task_row.lifecycle, TaskCommand::Lock(lease), &handler.def, now)
+                .map_err(|rejected| {
+                    Fault::damaged(format!(
+                        "task {} was selected but cannot be locked: {rejected}",
+                        task_row.seq
+                    ))
+                })?;
+        task_row.lifecycle = life;
         task_row.phase = TaskPhase::Locked;
         task_row.started_at = Some(now);
         Ok(lease)
@@ -238,7 +244,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a new task may be created locked, because nothing is ahead of it. Counts tasks that fail only
     /// for lack of a slot.
-    pub(crate) fn may_create_locked(
+    pub(crate) fn may_create_task_locked(
         &self,
         task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
@@ -250,10 +256,11 @@ impl<T: Tables> Txn<'_, T> {
             && !handler.def.pull
             && !queue.is_paused
             && queue.is_defined
-            && self.state.is_queue_next(task_row.queue)?
-            && (!self.state.is_limited(handler.id)?
-                || matches!(self.state.check_limits(handler.id, now)?, Admission::Admitted(_)));
-        let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max_tasks) else {
+            && self.state.would_queue_be_served_next(task_row.queue)?
+            && (!self.state.is_handler_limited(handler.id)?
+                || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(_)));
+        let Some(claim) = slots.request.as_ref().filter(|claim| slots.claimed_tasks.len() < claim.max_tasks)
+        else {
             slots.tasks_without_slot += usize::from(next);
             return Ok(false);
         };
@@ -274,15 +281,15 @@ impl<T: Tables> Txn<'_, T> {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(claim) = slots.claim.clone() else { return Ok(()) };
+        let Some(claim) = slots.request.clone() else { return Ok(()) };
         let lease = self.grant_lease(&mut task_row, handler, &claim, now)?;
         self.tables.insert_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
-        self.state.serve_queue(task_row.queue)?;
+        self.state.record_queue_served(task_row.queue)?;
         self.record_attempt_start(&task_row, handler, id, now)?;
         // Steps of orders are never created locked.
         let running = RunningTask { row: task_row, subject, order: None };
-        slots.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
+        slots.claimed_tasks.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 
@@ -294,7 +301,7 @@ impl<T: Tables> Txn<'_, T> {
         id: TaskId,
         lease: Lease,
     ) -> ClaimedTask {
-        let TaskLifecycle { attempt, retries, late, .. } = running.row.life;
+        let TaskLifecycle { attempt, retries, late, .. } = running.row.lifecycle;
         let ActiveTaskRow { seq, prev_sent_event: prev_sent, planned_at: planned, .. } = running.row;
         let subject = running.subject.clone();
         self.state.running_tasks.insert(seq, running);
@@ -308,8 +315,8 @@ impl<T: Tables> Txn<'_, T> {
             retries,
             fence: lease.fence,
             lease_until: lease.until,
-            prev_sent,
-            late,
+            prev_sent_event: prev_sent,
+            out_of_order: late,
         }
     }
 
@@ -319,7 +326,7 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        for waiting in self.tables.list_due_tasks(now, MAX_DUE_PER_CLAIM)? {
+        for waiting in self.tables.list_due_tasks(now, MAX_DUE_TASKS_PER_CLAIM)? {
             self.unblock_task(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)

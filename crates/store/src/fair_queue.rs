@@ -21,126 +21,135 @@ pub(crate) type TenantIndex = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FairQueueEntry {
     Queue(QueueId),
-    Sources,
+    AllSources,
 }
 
 /// Rank of a source task among those of its tenant: the higher score first, then the older task.
 pub(crate) type SourceRank = (Reverse<i64>, i64);
 
+/// Runnable queues of a worker pool, by tenant.
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     tenants: HashMap<TenantIndex, TenantRotation>,
-    tenant_order: BTreeSet<(i64, TenantIndex)>,
+    tenants_by_virtual_time: BTreeSet<(i64, TenantIndex)>,
     /// Virtual time of the tenant that was served last.
-    last_served_time: i64,
+    last_served_virtual_time: i64,
 }
 
 /// A tenant's virtual time, and the round robin of its entries.
 #[derive(Debug, Default)]
 struct TenantRotation {
     virtual_time: i64,
-    entries: BTreeSet<(i64, FairQueueEntry)>,
+    entries_by_virtual_time: BTreeSet<(i64, FairQueueEntry)>,
     /// Virtual time of the entry that was served last.
-    last_served_time: i64,
-    sources: BTreeSet<(SourceRank, QueueId)>,
+    last_served_virtual_time: i64,
+    source_queues_by_rank: BTreeSet<(SourceRank, QueueId)>,
     sources_virtual_time: i64,
 }
 
 impl FairQueue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tenant_order.is_empty()
+        self.tenants_by_virtual_time.is_empty()
     }
 
     /// Adds a runnable queue; returns its virtual time, which is at least that of the entry served last.
     pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) -> i64 {
-        let rotation = self.rotation_mut(tenant);
-        let virtual_time = virtual_time.max(rotation.last_served_time);
-        rotation.entries.insert((virtual_time, FairQueueEntry::Queue(queue)));
+        let rotation = self.activate_tenant(tenant);
+        let virtual_time = virtual_time.max(rotation.last_served_virtual_time);
+        rotation.entries_by_virtual_time.insert((virtual_time, FairQueueEntry::Queue(queue)));
         virtual_time
     }
 
     pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) {
         if let Some(rotation) = self.tenants.get_mut(&tenant) {
-            rotation.entries.remove(&(virtual_time, FairQueueEntry::Queue(queue)));
+            rotation.entries_by_virtual_time.remove(&(virtual_time, FairQueueEntry::Queue(queue)));
         }
-        self.remove_idle_tenant(tenant);
+        self.remove_tenant_if_idle(tenant);
     }
 
     /// Adds a runnable queue of a source.
     pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        let rotation = self.rotation_mut(tenant);
-        if rotation.sources.is_empty() {
-            rotation.sources_virtual_time = rotation.sources_virtual_time.max(rotation.last_served_time);
-            rotation.entries.insert((rotation.sources_virtual_time, FairQueueEntry::Sources));
+        let rotation = self.activate_tenant(tenant);
+        if rotation.source_queues_by_rank.is_empty() {
+            rotation.sources_virtual_time =
+                rotation.sources_virtual_time.max(rotation.last_served_virtual_time);
+            rotation
+                .entries_by_virtual_time
+                .insert((rotation.sources_virtual_time, FairQueueEntry::AllSources));
         }
-        rotation.sources.insert((rank, queue));
+        rotation.source_queues_by_rank.insert((rank, queue));
     }
 
     pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         if let Some(rotation) = self.tenants.get_mut(&tenant)
-            && rotation.sources.remove(&(rank, queue))
-            && rotation.sources.is_empty()
+            && rotation.source_queues_by_rank.remove(&(rank, queue))
+            && rotation.source_queues_by_rank.is_empty()
         {
-            rotation.entries.remove(&(rotation.sources_virtual_time, FairQueueEntry::Sources));
+            rotation
+                .entries_by_virtual_time
+                .remove(&(rotation.sources_virtual_time, FairQueueEntry::AllSources));
         }
-        self.remove_idle_tenant(tenant);
+        self.remove_tenant_if_idle(tenant);
     }
 
     /// Returns the round robin of a tenant, and adds the tenant to the order if it had nothing to run.
-    fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
+    fn activate_tenant(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
         let rotation = self.tenants.entry(tenant).or_default();
-        if rotation.entries.is_empty() {
-            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
-            self.tenant_order.insert((rotation.virtual_time, tenant));
+        if rotation.entries_by_virtual_time.is_empty() {
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_virtual_time);
+            self.tenants_by_virtual_time.insert((rotation.virtual_time, tenant));
         }
         rotation
     }
 
     /// Removes a tenant that has nothing to run from the order.
-    fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
+    fn remove_tenant_if_idle(&mut self, tenant: TenantIndex) {
         if let Some(rotation) = self.tenants.get(&tenant)
-            && rotation.entries.is_empty()
+            && rotation.entries_by_virtual_time.is_empty()
         {
-            self.tenant_order.remove(&(rotation.virtual_time, tenant));
+            self.tenants_by_virtual_time.remove(&(rotation.virtual_time, tenant));
         }
     }
 
     /// Returns the queue to serve next, among those for which `is_allowed` returns true.
-    pub(crate) fn first_queue(&self, is_allowed: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
-        self.tenant_order.iter().find_map(|(_, tenant)| {
-            self.first_queue_of_tenant(*tenant, &is_allowed).map(|queue| (*tenant, queue))
+    pub(crate) fn find_next_queue(
+        &self,
+        is_allowed: impl Fn(QueueId) -> bool,
+    ) -> Option<(TenantIndex, QueueId)> {
+        self.tenants_by_virtual_time.iter().find_map(|(_, tenant)| {
+            self.find_next_queue_of_tenant(*tenant, &is_allowed).map(|queue| (*tenant, queue))
         })
     }
 
     /// Returns the queue of one tenant to serve next, among those for which `is_allowed` returns true.
-    pub(crate) fn first_queue_of_tenant(
+    pub(crate) fn find_next_queue_of_tenant(
         &self,
         tenant: TenantIndex,
         is_allowed: impl Fn(QueueId) -> bool,
     ) -> Option<QueueId> {
-        self.tenants.get(&tenant)?.entries.iter().find_map(|(_, entry)| match entry {
+        self.tenants.get(&tenant)?.entries_by_virtual_time.iter().find_map(|(_, entry)| match entry {
             FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
-            FairQueueEntry::Sources => {
-                let sources = self.tenants.get(&tenant)?.sources.iter();
+            FairQueueEntry::AllSources => {
+                let sources = self.tenants.get(&tenant)?.source_queues_by_rank.iter();
                 sources.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
             }
         })
     }
 
     /// Returns whether a queue that is added now would be served next.
-    pub(crate) fn would_be_first(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
-        let Some((first_turn, first)) = self.tenant_order.first() else { return true };
-        match self.tenants.get(&tenant).filter(|rotation| !rotation.entries.is_empty()) {
+    pub(crate) fn would_be_served_next(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
+        let Some((first_turn, first)) = self.tenants_by_virtual_time.first() else { return true };
+        match self.tenants.get(&tenant).filter(|rotation| !rotation.entries_by_virtual_time.is_empty()) {
             Some(rotation) => {
                 *first == tenant
                     && rotation
-                        .entries
+                        .entries_by_virtual_time
                         .first()
-                        .is_none_or(|(entry, _)| virtual_time.max(rotation.last_served_time) < *entry)
+                        .is_none_or(|(entry, _)| virtual_time.max(rotation.last_served_virtual_time) < *entry)
             }
             None => {
-                self.tenants.get(&tenant).map_or(self.last_served_time, |rotation| {
-                    rotation.virtual_time.max(self.last_served_time)
+                self.tenants.get(&tenant).map_or(self.last_served_virtual_time, |rotation| {
+                    rotation.virtual_time.max(self.last_served_virtual_time)
                 }) <= *first_turn
             }
         }
@@ -148,7 +157,7 @@ impl FairQueue {
 
     /// Serves an entry once: advances the virtual times of the entry and its tenant. Returns the entry's new virtual
     /// time.
-    pub(crate) fn serve_entry(
+    pub(crate) fn record_entry_served(
         &mut self,
         tenant: TenantIndex,
         entry: FairQueueEntry,
@@ -156,30 +165,30 @@ impl FairQueue {
         strides: Strides,
     ) -> i64 {
         let rotation = self.tenants.entry(tenant).or_default();
-        let is_listed = !rotation.entries.is_empty();
+        let is_listed = !rotation.entries_by_virtual_time.is_empty();
         if is_listed {
-            self.tenant_order.remove(&(rotation.virtual_time, tenant));
+            self.tenants_by_virtual_time.remove(&(rotation.virtual_time, tenant));
         } else {
-            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_virtual_time);
         }
-        self.last_served_time = self.last_served_time.max(rotation.virtual_time);
+        self.last_served_virtual_time = self.last_served_virtual_time.max(rotation.virtual_time);
         rotation.virtual_time += strides.tenant;
         if is_listed {
-            self.tenant_order.insert((rotation.virtual_time, tenant));
+            self.tenants_by_virtual_time.insert((rotation.virtual_time, tenant));
         }
         let virtual_time = match entry {
             FairQueueEntry::Queue(_) => virtual_time,
-            FairQueueEntry::Sources => rotation.sources_virtual_time,
+            FairQueueEntry::AllSources => rotation.sources_virtual_time,
         };
-        let was_listed = rotation.entries.remove(&(virtual_time, entry));
+        let was_listed = rotation.entries_by_virtual_time.remove(&(virtual_time, entry));
         let virtual_time =
-            if was_listed { virtual_time } else { virtual_time.max(rotation.last_served_time) };
-        rotation.last_served_time = rotation.last_served_time.max(virtual_time);
+            if was_listed { virtual_time } else { virtual_time.max(rotation.last_served_virtual_time) };
+        rotation.last_served_virtual_time = rotation.last_served_virtual_time.max(virtual_time);
         let next = virtual_time + strides.entry;
         if was_listed {
-            rotation.entries.insert((next, entry));
+            rotation.entries_by_virtual_time.insert((next, entry));
         }
-        if entry == FairQueueEntry::Sources {
+        if entry == FairQueueEntry::AllSources {
             rotation.sources_virtual_time = next;
         }
         next
@@ -208,8 +217,8 @@ mod tests {
     ) -> HashMap<QueueId, usize> {
         let mut served = HashMap::default();
         for _ in 0..count {
-            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
-            let virtual_time = fair_queue.serve_entry(
+            let Some((tenant, queue)) = fair_queue.find_next_queue(|_| true) else { break };
+            let virtual_time = fair_queue.record_entry_served(
                 tenant,
                 FairQueueEntry::Queue(queue),
                 virtual_times[&queue],
@@ -222,19 +231,19 @@ mod tests {
     }
 
     #[test]
-    fn tenants_get_equal_shares_then_their_queues() {
+    fn tenants_share_equally_and_so_do_queues_of_a_tenant() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in 1..=10 {
             virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
         }
         virtual_times.insert(99, fair_queue.add_queue(2, 99, 0));
         let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 200);
-        assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
+        assert_eq!(served[&99], 100, "a tenant gets half, whether it has one queue or ten");
         assert!((1..=10).all(|queue| served[&queue] == 10));
     }
 
     #[test]
-    fn services_are_proportional_to_weights() {
+    fn queues_are_served_in_proportion_to_weights() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in [1, 2] {
             virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
@@ -260,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn source_queues_of_a_tenant_are_one_entry_by_priority_and_age() {
+    fn source_queues_of_a_tenant_share_one_entry_by_priority_and_age() {
         let mut fair_queue = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
             fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
@@ -269,13 +278,17 @@ mod tests {
         let mut order = Vec::new();
         let mut virtual_time = virtual_time_of_queue;
         for _ in 0..6 {
-            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
+            let Some((tenant, queue)) = fair_queue.find_next_queue(|_| true) else { break };
             order.push(queue);
             if queue == 9 {
-                virtual_time =
-                    fair_queue.serve_entry(tenant, FairQueueEntry::Queue(9), virtual_time, EQUAL_STRIDES);
+                virtual_time = fair_queue.record_entry_served(
+                    tenant,
+                    FairQueueEntry::Queue(9),
+                    virtual_time,
+                    EQUAL_STRIDES,
+                );
             } else {
-                fair_queue.serve_entry(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
+                fair_queue.record_entry_served(tenant, FairQueueEntry::AllSources, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
                 fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
@@ -285,21 +298,24 @@ mod tests {
         assert_eq!(
             order.iter().filter(|queue| **queue == 9).count(),
             3,
-            "and take every other turn: {order:?}"
+            "the source queues together are served every other time: {order:?}"
         );
     }
 
     #[test]
-    fn least_served_queue_would_be_first() {
+    fn least_served_queue_is_served_next() {
         let mut fair_queue = FairQueue::default();
-        assert!(fair_queue.would_be_first(1, 0), "where nobody is");
+        assert!(fair_queue.would_be_served_next(1, 0), "an empty fair queue serves any queue next");
         let mut virtual_times = HashMap::from_iter([(1, fair_queue.add_queue(1, 1, 0))]);
         serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 3);
-        assert!(fair_queue.would_be_first(2, 0), "a tenant that has not been served");
-        assert!(fair_queue.would_be_first(1, 0), "a queue beside the one that was");
-        assert!(!fair_queue.would_be_first(1, virtual_times[&1] + 100), "but not one that has had more");
+        assert!(fair_queue.would_be_served_next(2, 0), "a tenant that has not been served");
+        assert!(fair_queue.would_be_served_next(1, 0), "another queue of the tenant that was served");
+        assert!(
+            !fair_queue.would_be_served_next(1, virtual_times[&1] + 100),
+            "not a queue that was served more"
+        );
         virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
-        assert!(!fair_queue.would_be_first(1, 0), "nor one whose tenant has had its turn");
+        assert!(!fair_queue.would_be_served_next(1, 0), "not a queue whose tenant was served more");
     }
 
     #[test]
@@ -307,6 +323,6 @@ mod tests {
         let mut fair_queue = FairQueue::default();
         let virtual_time = fair_queue.add_queue(1, 1, 5);
         fair_queue.remove_queue(1, 1, virtual_time);
-        assert!(fair_queue.is_empty() && fair_queue.first_queue(|_| true).is_none());
+        assert!(fair_queue.is_empty() && fair_queue.find_next_queue(|_| true).is_none());
     }
 }

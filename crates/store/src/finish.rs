@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pointsman_core::limit::TargetHealth;
 use pointsman_core::store::{AttemptResult, FinishReceipt, FinishedAttempt, NewLogLine};
 use pointsman_core::task::lifecycle::transition;
-use pointsman_core::task::{Lease, LogLine, TaskCommand, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::task::{Lease, LogLine, TaskCommand, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{Json, Timestamp};
 
 use crate::claim::ClaimSlots;
@@ -21,7 +21,7 @@ impl<T: Tables> Txn<'_, T> {
         ending: FinishedAttempt,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<std::result::Result<FinishReceipt, TaskRejection>> {
+    ) -> Result<std::result::Result<FinishReceipt, TaskCommandError>> {
         let FinishedAttempt {
             task,
             fence,
@@ -49,12 +49,12 @@ impl<T: Tables> Txn<'_, T> {
             }
             AttemptResult::Snoozed { .. } | AttemptResult::Released => AttemptOutput::default(),
         };
-        let life = match self.apply_command(task, command, output, now)? {
+        let life = match self.apply_task_command(task, command, output, now)? {
             Ok(life) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
         if let (Some(target), Some(handler)) = (target, handler) {
-            self.record_target_report(&handler, target, now)?;
+            self.record_target_health(&handler, target, now)?;
         }
         self.append_log_lines(task, logs)?;
         let emitted = self.append_events(emits, slots, now)?;
@@ -78,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records what an attempt reported about the handler's target. It concerns all tasks of the handler.
-    fn record_target_report(
+    fn record_target_health(
         &mut self,
         handler: &RegisteredHandler,
         target: TargetHealth,
@@ -87,12 +87,12 @@ impl<T: Tables> Txn<'_, T> {
         self.state.update_limiter_state(handler.id, |limiter_state| {
             limiter_state.record_target_health(target, &handler.def.retry, now)
         })?;
-        self.state.apply_limits(handler.id, now)
+        self.state.apply_handler_limits(handler.id, now)
     }
 
     /// Appends log lines of running attempts; drops lines of attempts that have ended. Returns how many lines were
     /// stored.
-    pub(crate) fn append_attempt_logs(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
+    pub(crate) fn append_running_attempt_logs(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
         let mut kept = 0;
         let mut lines = lines.into_iter().peekable();
         while let Some(first) = lines.next() {
@@ -119,7 +119,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             let release = TaskCommand::Release { fence: lease.fence };
             // A refusal means that the task is no longer locked with this fence.
-            let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
+            let _ = self.apply_command_to_active_task(task_row, release, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
@@ -130,15 +130,17 @@ impl<T: Tables> Txn<'_, T> {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskRejection>> {
+    ) -> Result<std::result::Result<(), TaskCommandError>> {
         let Some(task_row) = self.read_cached_or_active_task(task)? else {
-            let ended =
-                self.tables.read_archived_task(task)?.map(|archived_row| archived_row.life.state.status());
-            return Ok(Err(ended.map_or(TaskRejection::NoSuchTask, TaskRejection::WrongState)));
+            let ended = self
+                .tables
+                .read_archived_task(task)?
+                .map(|archived_row| archived_row.lifecycle.state.status());
+            return Ok(Err(ended.map_or(TaskCommandError::NoSuchTask, TaskCommandError::WrongState)));
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
         let renew = TaskCommand::Renew { fence, until };
-        let life = match transition(task, task_row.life, renew, &handler.def, until) {
+        let life = match transition(task, task_row.lifecycle, renew, &handler.def, until) {
             Ok((life, _)) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -147,7 +149,7 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.set_lease_end(task, until)?;
         }
         match self.state.running_tasks.get_mut(&task) {
-            Some(running) => running.row.life = life,
+            Some(running) => running.row.lifecycle = life,
             None => self.tables.invalidate_task_on_peers(task),
         }
         Ok(Ok(()))

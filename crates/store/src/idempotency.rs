@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records an answer unless the key has one; returns the recorded answer.
-    pub(crate) fn write_idempotency_record_once(
+    pub(crate) fn write_idempotency_record_if_absent(
         &self,
         idempotency: &IdempotencyKey,
         answer: String,

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(
             invalidations_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
             None,
-            "of another history"
+            "the same number with another nonce is another commit"
         );
     }
 

@@ -65,7 +65,7 @@ impl KeyRoundRobin {
         rank
     }
 
-    pub(crate) fn record_served(&mut self, score: i64, rank: i64) {
+    pub(crate) fn record_served_rank(&mut self, score: i64, rank: i64) {
         if let Some(ranks) = self.0.get_mut(&score) {
             ranks.last_served_rank = ranks.last_served_rank.max(rank);
         }
@@ -89,7 +89,7 @@ mod tests {
             ),
             (0, 0, 0)
         );
-        ranks_by_score.record_served(100, 2);
+        ranks_by_score.record_served_rank(100, 2);
         assert_eq!(
             (
                 ranks_by_score.assign_rank(100, Some(3)),

@@ -34,14 +34,14 @@ impl TaskGrouping {
         Self {
             lane: ordered.then_some(number),
             concurrency_group: crowded.then_some(number),
-            key_bucket: Some(key_bucket_of(mix_with_salt(number, salt))),
+            key_bucket: Some(key_bucket_of(hash_with_salt(number, salt))),
         }
     }
 
     /// Returns the grouping of a source's collection, which is the same for all tenants.
-    pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
+    pub(crate) fn for_source_collection(salt: u64, source: HandlerId, collection: &str) -> Self {
         Self {
-            lane: Some(pair_lane_number(salt, source, collection)),
+            lane: Some(source_collection_lane_number(salt, source, collection)),
             concurrency_group: None,
             key_bucket: None,
         }
@@ -59,7 +59,7 @@ impl<T: Tables> Txn<'_, T> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
-                self.state.has_earlier_due = true;
+                self.state.has_earlier_due_time = true;
             }
             return Ok((TaskPhase::Delayed, 0));
         }
@@ -71,7 +71,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.set_source_rank(waiting.queue, waiting.score, waiting.seq)?;
         Ok((
             TaskPhase::Ready,
-            self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,
+            self.state.assign_task_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,
         ))
     }
 
@@ -99,8 +99,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the task of a source's collection that is in its lane. The lanes of two collections may have the same
     /// number, so the queue is compared as well.
-    pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
-        let lane = TaskGrouping::for_pair(self.state.salt, source, collection).lane;
+    pub(crate) fn find_source_collection_task(
+        &self,
+        source: HandlerId,
+        collection: &str,
+    ) -> Result<Option<TaskSeq>> {
+        let lane = TaskGrouping::for_source_collection(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.list_lane_tasks(lane)? {
             let queue = self.state.queue(queue)?;
@@ -116,7 +120,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Unblocks the head of a lane, if it is blocked.
-    pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
+    pub(crate) fn unblock_lane_head(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
         match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
             Some(head) => self.unblock_task(&head.task, TaskPhase::Blocked, now),
@@ -142,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Unblocks the oldest blocked tasks of a concurrency group while it is not full.
-    pub(crate) fn advance_concurrency_group(
+    pub(crate) fn unblock_in_concurrency_group(
         &mut self,
         concurrency_group: i64,
         queue: QueueId,
@@ -183,7 +187,7 @@ pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
 
 /// Returns the lane of a source's collection: a negative number, which no object's lane has. Collections that share a
 /// number by chance only wait for each other; the salt prevents choosing names that collide.
-fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
+fn source_collection_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
     for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
@@ -193,7 +197,7 @@ fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
-fn mix_with_salt(number: i64, salt: u64) -> i64 {
+fn hash_with_salt(number: i64, salt: u64) -> i64 {
     let spread = (number as u64).wrapping_mul(HASH_MULTIPLIER);
     ((spread ^ spread >> 32) ^ salt) as i64
 }
@@ -220,16 +224,16 @@ mod tests {
                 .all(|other| !lanes.contains(other))
         );
         assert_eq!([0, -9, i64::MAX].map(lane_range_of_object), [None, None, None]);
-        assert_eq!(object_of_lane(pair_lane_number(1, 1, "a")), None);
+        assert_eq!(object_of_lane(source_collection_lane_number(1, 1, "a")), None);
     }
 
     #[test]
-    fn lanes_of_pairs_never_equal_lanes_of_objects() {
+    fn lanes_of_source_collections_never_equal_lanes_of_objects() {
         let lanes = [
-            pair_lane_number(1, 1, "a"),
-            pair_lane_number(1, 2, "a"),
-            pair_lane_number(1, 1, "b"),
-            pair_lane_number(2, 1, "a"),
+            source_collection_lane_number(1, 1, "a"),
+            source_collection_lane_number(1, 2, "a"),
+            source_collection_lane_number(1, 1, "b"),
+            source_collection_lane_number(2, 1, "a"),
         ];
         assert!(lanes.iter().all(|lane| *lane < 0));
         let different: std::collections::HashSet<_> = lanes.iter().collect();
@@ -239,7 +243,7 @@ mod tests {
     #[test]
     fn consecutive_objects_get_different_key_buckets() {
         let buckets: std::collections::HashSet<_> =
-            (1..=256).map(|object| key_bucket_of(mix_with_salt(lane_number(object, 3), 99))).collect();
+            (1..=256).map(|object| key_bucket_of(hash_with_salt(lane_number(object, 3), 99))).collect();
         assert!(buckets.len() > 200, "{}", buckets.len());
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use pointsman_core::task::lifecycle::{TaskEffect, transition};
 use pointsman_core::task::{
-    AttemptOutcome, CollectionRun, QueueSubject, TaskCommand, TaskLifecycle, TaskRejection, TaskSeq,
+    AttemptOutcome, CollectionRun, QueueSubject, TaskCommand, TaskCommandError, TaskLifecycle, TaskSeq,
     TaskState, TaskSubject,
 };
 use pointsman_core::{EventId, HandlerDef, Priority, SourceCollection, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
-use crate::orders::step_end_of_command;
+use crate::orders::step_outcome_of_command;
 use crate::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
-use crate::task_events::EndedTask;
+use crate::task_events::TaskAfterCommand;
 use crate::writer::Txn;
 use crate::writer_state::{RegisteredHandler, RunningTask};
 
@@ -42,18 +42,18 @@ impl<'a> AttemptOutput<'a> {
 
 impl<T: Tables> Txn<'_, T> {
     /// Applies `command` to an active or archived task. A refusal changes nothing.
-    pub(crate) fn apply_command(
+    pub(crate) fn apply_task_command(
         &mut self,
         seq: TaskSeq,
         command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
         match self.read_cached_or_active_task(seq)? {
-            Some(task_row) => self.apply_command_to_active(task_row, command, output, now),
+            Some(task_row) => self.apply_command_to_active_task(task_row, command, output, now),
             None => match self.tables.read_archived_task(seq)? {
-                Some(archived_row) => self.apply_command_to_archived(archived_row, command, now),
-                None => Ok(Err(TaskRejection::NoSuchTask)),
+                Some(archived_row) => self.apply_command_to_archived_task(archived_row, command, now),
+                None => Ok(Err(TaskCommandError::NoSuchTask)),
             },
         }
     }
@@ -66,23 +66,23 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    pub(crate) fn apply_command_to_active(
+    pub(crate) fn apply_command_to_active_task(
         &mut self,
         task_row: ActiveTaskRow,
         command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
         let task_row =
             if command == TaskCommand::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
-        let def = self.effective_definition(&task_row, &handler)?;
-        let (life, effects) = match transition(task_row.seq, task_row.life, command, &def, now) {
+        let def = self.effective_handler_def(&task_row, &handler)?;
+        let (life, effects) = match transition(task_row.seq, task_row.lifecycle, command, &def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if effects.contains(&TaskEffect::JoinLane) && self.is_pair_busy(&task_row)? {
-            return Ok(Err(TaskRejection::CollectionBusy));
+        if effects.contains(&TaskEffect::JoinLane) && self.is_source_collection_busy(&task_row)? {
+            return Ok(Err(TaskCommandError::CollectionBusy));
         }
         let (mut subject, order) = match self.state.running_tasks.remove(&task_row.seq) {
             Some(RunningTask { subject, order, .. }) => (Some(subject), order),
@@ -98,14 +98,14 @@ impl<T: Tables> Txn<'_, T> {
             // Read before the task is deleted: its event may be stored only because of this task.
             let subject = match &mut subject {
                 Some(subject) => subject,
-                unknown => unknown.insert(self.read_subject(&task_row)?),
+                unknown => unknown.insert(self.read_task_subject(&task_row)?),
             };
             self.tables.delete_active_task(&task_row)?;
             self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
                 &task_row, subject, life, now, output,
             ))?;
             self.state.count_phase_change(task_row.queue, Some(task_row.phase), None)?;
-            self.state.counters.archived_tasks += 1;
+            self.state.counters.archived_task_count += 1;
             None
         } else {
             let mut task_row = task_row.clone();
@@ -116,31 +116,39 @@ impl<T: Tables> Txn<'_, T> {
         };
         for effect in effects {
             match effect {
-                TaskEffect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
+                TaskEffect::RecordAttempt(end) => {
+                    self.record_unsuccessful_attempt(&task_row, end, output.error, now)?
+                }
                 TaskEffect::OpenSyncGate => {
                     if let Some(event) = task_row.event.filter(|_| task_row.is_sync) {
                         self.release_gated_tasks(event, now)?;
                     }
                 }
-                TaskEffect::AdvanceLane => self.advance_lane(task_row.lane, now)?,
+                TaskEffect::AdvanceLane => self.unblock_lane_head(task_row.lane, now)?,
                 TaskEffect::Archive | TaskEffect::Unarchive | TaskEffect::JoinLane => {}
             }
         }
         self.release_capacity(&task_row, phase, &handler, now)?;
-        self.record_step_end(&task_row, order, step_end_of_command(&task_row, command, &life, output), now)?;
-        let ended = EndedTask { row_before: &task_row, subject: subject.as_ref(), life: &life, output };
+        self.record_step_end(
+            &task_row,
+            order,
+            step_outcome_of_command(&task_row, command, &life, output),
+            now,
+        )?;
+        let ended =
+            TaskAfterCommand { row_before: &task_row, subject: subject.as_ref(), lifecycle: &life, output };
         self.publish_attempt_end(ended, &handler, command, now)?;
         Ok(Ok(life))
     }
 
     /// Returns the definition that applies to a task: a chain node may replace the retry policy of the handler.
-    fn effective_definition<'h>(
+    fn effective_handler_def<'h>(
         &self,
         task_row: &ActiveTaskRow,
         handler: &'h RegisteredHandler,
     ) -> Result<Cow<'h, HandlerDef>> {
-        let retry_override = match task_row.order {
-            Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.kind),
+        let retry_override = match task_row.order_number {
+            Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.subject),
             None => None,
         };
         Ok(match retry_override {
@@ -158,14 +166,14 @@ impl<T: Tables> Txn<'_, T> {
         if task_row.event.is_none() {
             return Ok(task_row);
         }
-        let subject = self.read_subject(&task_row)?;
+        let subject = self.read_task_subject(&task_row)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
         let TaskGrouping { lane, concurrency_group, key_bucket } =
             TaskGrouping::for_object(self.state.salt, handler, object);
         (task_row.lane, task_row.concurrency_group, task_row.key_bucket) =
             (lane, concurrency_group, key_bucket);
-        task_row.life.has_lane = lane.is_some();
+        task_row.lifecycle.has_lane = lane.is_some();
         self.tables.set_task_grouping(&task_row)?;
         Ok(task_row)
     }
@@ -180,27 +188,27 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         if let Some(concurrency_group) = task_row.concurrency_group
-            && task_row.phase.is_active()
-            && !phase.is_some_and(TaskPhase::is_active)
+            && task_row.phase.counts_in_concurrency_group()
+            && !phase.is_some_and(TaskPhase::counts_in_concurrency_group)
         {
-            self.advance_concurrency_group(concurrency_group, task_row.queue, now)?;
+            self.unblock_in_concurrency_group(concurrency_group, task_row.queue, now)?;
         }
         let ran = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
-        if ran && self.state.is_limited(handler.id)? {
-            self.state.apply_limits(handler.id, now)?;
+        if ran && self.state.is_handler_limited(handler.id)? {
+            self.state.apply_handler_limits(handler.id, now)?;
         }
         Ok(())
     }
 
     /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
-    pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<TaskSubject> {
-        if let Some(order) = self.read_task_order(task_row)? {
+    pub(crate) fn read_task_subject(&self, task_row: &ActiveTaskRow) -> Result<TaskSubject> {
+        if let Some(order) = self.read_order_of_task(task_row)? {
             return self.step_run_of(task_row, &order).map(TaskSubject::Step);
         }
         let Some(id) = task_row.event else {
-            return self.source_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
+            return self.collection_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
         };
-        if let Some(event) = self.state.recent_events.find(id) {
+        if let Some(event) = self.state.recent_events.find_event(id) {
             return Ok(TaskSubject::Event(event));
         }
         let event = self.tables.read_event(id)?;
@@ -209,7 +217,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(TaskSubject::Event(Arc::new(event)))
     }
 
-    fn source_run_of_queue(&self, queue: QueueId) -> Result<CollectionRun> {
+    fn collection_run_of_queue(&self, queue: QueueId) -> Result<CollectionRun> {
         let queue = self.state.queue(queue)?;
         let collection = queue
             .collection()
@@ -221,10 +229,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a source's task cannot be restored, because another task of its collection is queued or
     /// running.
-    fn is_pair_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
+    fn is_source_collection_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {
-            Some(collection) => Ok(self.find_pair_task(queue.handler, collection.as_str())?.is_some()),
+            Some(collection) => {
+                Ok(self.find_source_collection_task(queue.handler, collection.as_str())?.is_some())
+            }
             None => Ok(false),
         }
     }
@@ -237,38 +247,39 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Applies a command to an archived task. The only command it accepts is to run again.
-    fn apply_command_to_archived(
+    fn apply_command_to_archived_task(
         &mut self,
         mut archived_row: ArchivedTaskRow,
         command: TaskCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskCommandError>> {
         let queue = self.state.queue(archived_row.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
-        let object = match (&queue.kind, &archived_row.key) {
+        let object = match (&queue.subject, &archived_row.key) {
             (QueueSubject::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
             (QueueSubject::Events, None)
             | (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }, _) => None,
         };
-        let track = match &queue.kind {
+        let track = match &queue.subject {
             QueueSubject::Collection(collection) => {
-                TaskGrouping::for_pair(self.state.salt, handler.id, collection.as_str())
+                TaskGrouping::for_source_collection(self.state.salt, handler.id, collection.as_str())
             }
             QueueSubject::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
             QueueSubject::ChainNode { .. } if command == TaskCommand::Retry => {
-                return Ok(Err(TaskRejection::IsOrderStep));
+                return Ok(Err(TaskCommandError::IsOrderStep));
             }
             QueueSubject::ChainNode { .. } => TaskGrouping::default(),
         };
-        archived_row.life.has_lane = track.lane.is_some();
-        let (life, _) = match transition(archived_row.seq, archived_row.life, command, &handler.def, now) {
+        archived_row.lifecycle.has_lane = track.lane.is_some();
+        let (life, _) = match transition(archived_row.seq, archived_row.lifecycle, command, &handler.def, now)
+        {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
         if let Some(event) = archived_row.event {
             let is_deleted = archived_row.key.is_some() && object.is_none();
             if is_deleted || self.tables.read_event(event)?.is_none() {
-                return Ok(Err(TaskRejection::EventExpired));
+                return Ok(Err(TaskCommandError::EventExpired));
             }
             if let Some(key) =
                 archived_row.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to)
@@ -281,7 +292,7 @@ impl<T: Tables> Txn<'_, T> {
             seq: archived_row.seq,
             queue: archived_row.queue,
             event: archived_row.event,
-            order: None,
+            order_number: None,
             phase: TaskPhase::Gated,
             lane: track.lane,
             lane_position: None,
@@ -297,13 +308,13 @@ impl<T: Tables> Txn<'_, T> {
             created_at: archived_row.created_at,
             started_at: archived_row.started_at,
             error: archived_row.error.clone(),
-            life,
+            lifecycle: life,
         };
-        if self.is_pair_busy(&task_row)? {
-            return Ok(Err(TaskRejection::CollectionBusy));
+        if self.is_source_collection_busy(&task_row)? {
+            return Ok(Err(TaskCommandError::CollectionBusy));
         }
         self.tables.delete_archived_task(archived_row.seq)?;
-        self.state.counters.archived_tasks -= 1;
+        self.state.counters.archived_task_count -= 1;
         self.join_lane(&mut task_row);
         (task_row.phase, task_row.rank) = self.phase_of_new_task(&task_row, now, now)?;
         self.tables.insert_active_task(&task_row)?;
@@ -332,13 +343,13 @@ impl<T: Tables> Txn<'_, T> {
         let error = error.map(str::to_string).or(task_row.error.take());
         task_row.error = error.filter(|_| before != TaskPhase::Missing);
         task_row.lane_position = task_row.lane_position.filter(|_| life.in_lane);
-        task_row.life = life;
+        task_row.lifecycle = life;
         task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
         self.tables.update_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
         if task_row.phase == TaskPhase::Blocked {
             // The task gave up its position, so the head of the lane may run.
-            self.advance_lane(task_row.lane_position.and(task_row.lane), now)?;
+            self.unblock_lane_head(task_row.lane_position.and(task_row.lane), now)?;
         }
         Ok(task_row.phase)
     }
@@ -353,7 +364,7 @@ impl<T: Tables> Txn<'_, T> {
         // Only a task that was missing or archived can be gated again.
         let was_away = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
         if let Some(event) = task_row.event.filter(|_| was_away)
-            && self.is_gated(event, task_row.stage)?
+            && self.is_stage_gated(event, task_row.stage)?
         {
             return Ok((TaskPhase::Gated, 0));
         }
@@ -366,7 +377,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns whether a synchronous task of the event before this stage has not had its first attempt yet.
-    fn is_gated(&self, event: EventId, stage: i64) -> Result<bool> {
+    fn is_stage_gated(&self, event: EventId, stage: i64) -> Result<bool> {
         if stage == 0 {
             return Ok(false);
         }
@@ -376,7 +387,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Releases gated tasks of the event that no synchronous task holds back any more.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
         for GatedTask { task: waiting, lane, lane_position, stage } in self.tables.list_gated_tasks(event)? {
-            if self.is_gated(event, stage)? {
+            if self.is_stage_gated(event, stage)? {
                 // The remaining tasks have the same or a later stage, so they are gated too.
                 break;
             }
@@ -398,7 +409,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn record_attempt(
+    fn record_unsuccessful_attempt(
         &mut self,
         task_row: &ActiveTaskRow,
         end: AttemptOutcome,
@@ -409,7 +420,10 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let ActiveTaskRow {
-            seq: task, started_at: started, life: TaskLifecycle { attempt: number, .. }, ..
+            seq: task,
+            started_at: started,
+            lifecycle: TaskLifecycle { attempt: number, .. },
+            ..
         } = *task_row;
         let started = started.unwrap_or(now);
         self.tables.write_attempt(&AttemptRow {
@@ -417,7 +431,7 @@ impl<T: Tables> Txn<'_, T> {
             number,
             started_at: started,
             ended_at: now,
-            end,
+            outcome: end,
             error,
         })
     }

@@ -18,15 +18,15 @@ use crate::writer_state::WriterState;
 /// Limiter of a handler: decides whether another of its tasks may start.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerLimiter {
-    pub(crate) running: i64,
-    pub(crate) scheduled: i64,
+    pub(crate) running_count: i64,
+    pub(crate) scheduled_count: i64,
     pub(crate) state: LimiterState,
     /// Whether a limit keeps all of its tasks from starting.
     pub(crate) is_closed: bool,
     /// Tasks that could still start when the limits were last checked.
     pub(crate) free_slots: u32,
     /// Number of its queues in the fair queue.
-    pub(crate) queues_in_rotation: u32,
+    pub(crate) queues_in_fair_queue: u32,
     /// Its queues that wait for a free slot, by virtual time.
     pub(crate) parked_queues: BTreeSet<(i64, QueueId)>,
     /// When the limits allow tasks again without further action.
@@ -56,7 +56,7 @@ impl WriterState {
     pub(crate) fn unpark_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
         let limiter = self.limiter(handler)?;
         let missing =
-            usize::try_from(free_slots.saturating_sub(limiter.queues_in_rotation)).unwrap_or(usize::MAX);
+            usize::try_from(free_slots.saturating_sub(limiter.queues_in_fair_queue)).unwrap_or(usize::MAX);
         let returning: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
         for id in returning {
             self.unpark_queue(id)?;
@@ -92,7 +92,7 @@ impl WriterState {
     }
 
     /// Returns whether any limit applies to a handler. Most handlers have none and skip all checks.
-    pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
+    pub(crate) fn is_handler_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
         let limiter_state = &limiter.state;
@@ -103,9 +103,9 @@ impl WriterState {
             || limiter.is_closed)
     }
 
-    pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Admission> {
+    pub(crate) fn check_handler_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Admission> {
         let limiter = self.limiter(handler)?;
-        let running = u32::try_from(limiter.running).unwrap_or(0);
+        let running = u32::try_from(limiter.running_count).unwrap_or(0);
         Ok(limiter.state.admission(&self.handler(handler)?.def.limits, running, now))
     }
 
@@ -126,8 +126,8 @@ impl WriterState {
     }
 
     /// Opens or closes a handler according to its limits at `now`.
-    pub(crate) fn apply_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
-        let opening = self.check_limits(handler, now)?;
+    pub(crate) fn apply_handler_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
+        let opening = self.check_handler_limits(handler, now)?;
         let reopens = match opening {
             Admission::RateLimited(at) | Admission::BreakerOpen(at) => Some(at),
             Admission::Admitted(_) | Admission::ConcurrencyFull => None,
@@ -139,7 +139,7 @@ impl WriterState {
         };
         let was_closed = std::mem::replace(&mut limiter.is_closed, limiter.free_slots == 0);
         // If another node had closed the handler, its queues are still in the fair queue here.
-        let opened = was_closed && !limiter.is_closed && limiter.queues_in_rotation > 0;
+        let opened = was_closed && !limiter.is_closed && limiter.queues_in_fair_queue > 0;
         let before = std::mem::replace(&mut limiter.reopens_at, reopens);
         if before != reopens {
             if let Some(at) = before {
@@ -147,7 +147,7 @@ impl WriterState {
             }
             if let Some(at) = reopens {
                 self.limiters.reopen_times.insert((at, handler));
-                self.has_earlier_due |= self.counters.next_due.is_none_or(|due| at < due);
+                self.has_earlier_due_time |= self.counters.next_due.is_none_or(|due| at < due);
             }
         }
         self.has_new_ready_tasks |= opened;
@@ -162,7 +162,7 @@ impl WriterState {
     pub(crate) fn reopen_due_handlers(&mut self, now: Timestamp) -> Result<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
-                self.apply_limits(handler, now)?;
+                self.apply_handler_limits(handler, now)?;
             }
         }
         while let Some((at, handler)) =
@@ -170,7 +170,7 @@ impl WriterState {
         {
             self.limiters.reopen_times.remove(&(at, handler));
             self.limiter_mut(handler)?.reopens_at = None;
-            self.apply_limits(handler, now)?;
+            self.apply_handler_limits(handler, now)?;
         }
         Ok(())
     }

@@ -26,8 +26,8 @@ const OUTBOX_MESSAGE: &str = "outbox";
 pub struct PeerNotifier {
     /// Identifies this process, so that it ignores its own messages.
     sender_id: Uuid,
-    pending_head: AtomicU64,
-    has_pending_work: AtomicBool,
+    pending_journal_head: AtomicU64,
+    has_pending_ready_tasks: AtomicBool,
     /// Whether other nodes are to be notified. Until the first check has found them, they find commits by polling.
     has_peers: AtomicBool,
     pending_signal: Notify,
@@ -41,8 +41,8 @@ impl Default for PeerNotifier {
     fn default() -> Self {
         Self {
             sender_id: Uuid::new_v4(),
-            pending_head: AtomicU64::new(0),
-            has_pending_work: AtomicBool::new(false),
+            pending_journal_head: AtomicU64::new(0),
+            has_pending_ready_tasks: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
             pending_signal: Notify::new(),
             outbox_signal: Notify::new(),
@@ -65,14 +65,14 @@ impl PeerNotifier {
     }
 
     /// Waits for something to publish; returns the message for the channel.
-    pub async fn next_message(&self) -> Option<String> {
+    pub async fn wait_for_message(&self) -> Option<String> {
         self.pending_signal.notified().await;
-        self.take_message()
+        self.take_pending_message()
     }
 
-    fn take_message(&self) -> Option<String> {
-        let head = self.pending_head.swap(0, Ordering::AcqRel);
-        let work = self.has_pending_work.swap(false, Ordering::AcqRel);
+    fn take_pending_message(&self) -> Option<String> {
+        let head = self.pending_journal_head.swap(0, Ordering::AcqRel);
+        let work = self.has_pending_ready_tasks.swap(false, Ordering::AcqRel);
         (head > 0 || work).then(|| format!("{} {head} {}", self.sender_id, u8::from(work)))
     }
 
@@ -102,7 +102,7 @@ impl PeerNotifier {
 
     /// Signals ready tasks and outbox entries after the listener has reconnected, because missed messages are not
     /// repeated.
-    pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
+    pub fn signal_possibly_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
         writer.notify_listeners(StoreSignal::TasksReady);
         self.outbox_signal.notify_one();
     }
@@ -113,8 +113,8 @@ impl CommitHook for PeerNotifier {
         if !self.has_peers.load(Ordering::Relaxed) {
             return;
         }
-        self.pending_head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
-        self.has_pending_work.fetch_or(work, Ordering::AcqRel);
+        self.pending_journal_head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
+        self.has_pending_ready_tasks.fetch_or(work, Ordering::AcqRel);
         self.pending_signal.notify_one();
     }
 }

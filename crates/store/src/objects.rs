@@ -12,12 +12,12 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// An object's number, and its row before the latest event.
-pub(crate) struct AdvancedObject {
+pub(crate) struct UpdatedObject {
     pub(crate) number: ObjectNumber,
     previous_row: Option<ObjectRow>,
 }
 
-impl AdvancedObject {
+impl UpdatedObject {
     pub(crate) fn previous_event(&self) -> Option<EventId> {
         self.previous_row.as_ref().map(|object| object.last_event)
     }
@@ -29,23 +29,27 @@ impl AdvancedObject {
 
 impl<T: Tables> Txn<'_, T> {
     /// Makes `id` the object's last event, sent to these handlers; returns the row before.
-    pub(crate) fn advance_object(
+    pub(crate) fn record_object_event(
         &mut self,
         tenant: &Tenant,
         key: &str,
         handlers: &[(HandlerId, bool)],
         id: EventId,
-    ) -> Result<AdvancedObject> {
+    ) -> Result<UpdatedObject> {
         let before = self.tables.read_object(tenant, key)?;
         let number = match &before {
             Some(row) if row.number != 0 => row.number,
             Some(_) | None => self.state.allocate_object_number(),
         };
-        let others = before.iter().flat_map(|object| &object.last_sent).copied();
+        let others = before.iter().flat_map(|object| &object.last_sent_events).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
         let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.write_object(tenant, key, &ObjectRow { number, last_event: id, last_sent: sent })?;
-        Ok(AdvancedObject { number, previous_row: before })
+        self.tables.write_object(
+            tenant,
+            key,
+            &ObjectRow { number, last_event: id, last_sent_events: sent },
+        )?;
+        Ok(UpdatedObject { number, previous_row: before })
     }
 
     /// Returns the number of an object that must exist.

@@ -3,7 +3,7 @@
 use pointsman_core::chain::{ChainNodeId, ChainState, OrderKey};
 use pointsman_core::engine_event::{EngineEvent, FileBasedChange};
 use pointsman_core::order::{EndedOrder, Order, OrderEffect, OrderInput, OrderOutcome, StepOutcome};
-use pointsman_core::store::{OrderCommand, OrderRefusal};
+use pointsman_core::store::{OrderCommand, OrderError};
 use pointsman_core::task::{QueueSubject, StepRun, TaskCommand, TaskLifecycle, TaskSeq, TaskState};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
 
@@ -16,17 +16,18 @@ use crate::writer::Txn;
 impl<T: Tables> Txn<'_, T> {
     /// Publishes an engine event that belongs to no tenant.
     pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
-        self.publish_tenant_event(&Tenant::no_tenant(), event, now).map(drop)
+        self.publish_tenant_engine_event(&Tenant::no_tenant(), event, now).map(drop)
     }
 
     /// Publishes an engine event about an order or task of a tenant.
-    pub(crate) fn publish_tenant_event(
+    pub(crate) fn publish_tenant_engine_event(
         &mut self,
         tenant: &Tenant,
         event: &EngineEvent,
         now: Timestamp,
     ) -> Result<EventId> {
-        let event = Event { tenant: tenant.clone(), ..event.to_event(self.state.id_clock.next(now)) };
+        let event =
+            Event { tenant: tenant.clone(), ..event.to_event(self.state.event_id_generator.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
         Ok(event.id)
     }
@@ -37,16 +38,16 @@ impl<T: Tables> Txn<'_, T> {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
-        let Some(found) = self.tables.find_order(tenant, key)? else {
-            return Ok(Err(OrderRefusal::NoSuchOrder(key.clone())));
+    ) -> Result<std::result::Result<(), OrderError>> {
+        let Some(found) = self.tables.find_order_by_key(tenant, key)? else {
+            return Ok(Err(OrderError::NoSuchOrder(key.clone())));
         };
         let running = found.order.step_running;
         match command {
             OrderCommand::Suspend => drop(self.apply_order_input(found, OrderInput::Suspend, now)?),
             OrderCommand::Resume => drop(self.apply_order_input(found, OrderInput::Resume, now)?),
             OrderCommand::Remove | OrderCommand::Change { .. } if running => {
-                return Ok(Err(OrderRefusal::StepRunning(key.clone())));
+                return Ok(Err(OrderError::StepRunning(key.clone())));
             }
             OrderCommand::Remove => drop(self.apply_order_input(found, OrderInput::Remove, now)?),
             OrderCommand::Change { value, node, planned_at: at } => {
@@ -63,16 +64,16 @@ impl<T: Tables> Txn<'_, T> {
         node: Option<ChainNodeId>,
         at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>> {
+    ) -> Result<std::result::Result<(), OrderError>> {
         let path = found.order.key.chain.clone();
         if let Some(to) = &node {
             let Some(chain) =
                 self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
             else {
-                return Ok(Err(OrderRefusal::NoSuchChain(path)));
+                return Ok(Err(OrderError::NoSuchChain(path)));
             };
             if chain.find_node(to).is_none() {
-                return Ok(Err(OrderRefusal::NoSuchNode(path, to.clone())));
+                return Ok(Err(OrderError::NoSuchNode(path, to.clone())));
             }
         }
         let to = node.filter(|node| *node != found.order.node);
@@ -87,12 +88,12 @@ impl<T: Tables> Txn<'_, T> {
             // The task was created for the old time and is created again.
             let task = found.order.task.take();
             self.tables.update_order(&found)?;
-            self.cancel_step(task, now)?;
+            self.cancel_step_task(task, now)?;
         }
         if replaced {
             let key = format!("Order:{}", found.order.key);
             let replaced = EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key };
-            self.publish_tenant_event(&found.order.tenant, &replaced, now)?;
+            self.publish_tenant_engine_event(&found.order.tenant, &replaced, now)?;
         }
         self.apply_order_input(
             found,
@@ -103,7 +104,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Applies an input to the order with this number, if it exists.
-    pub(crate) fn apply_input_by_number(
+    pub(crate) fn apply_input_to_order_number(
         &mut self,
         number: i64,
         input: OrderInput,
@@ -133,13 +134,13 @@ impl<T: Tables> Txn<'_, T> {
         for effect in effects {
             match effect {
                 OrderEffect::Publish(event) => {
-                    self.publish_tenant_event(&before.tenant, &event, now)?;
+                    self.publish_tenant_engine_event(&before.tenant, &event, now)?;
                 }
                 OrderEffect::CreateTask { handler } => {
                     found.order.task = self.create_step_task(&found, &handler, now)?
                 }
                 OrderEffect::KeepTask { handler } => {
-                    if !self.is_step_task(found.order.task, &found.order.node, &handler)? {
+                    if !self.is_task_of_step(found.order.task, &found.order.node, &handler)? {
                         canceled = found.order.task;
                         found.order.task = self.create_step_task(&found, &handler, now)?;
                     }
@@ -148,10 +149,10 @@ impl<T: Tables> Txn<'_, T> {
                 OrderEffect::EndOrder(how) => outcome = Some(how),
             }
         }
-        if stored_order_fields(&found.order) != stored_order_fields(&before) {
+        if mutable_order_fields(&found.order) != mutable_order_fields(&before) {
             self.tables.update_order(&found)?;
         }
-        self.cancel_step(canceled, now)?;
+        self.cancel_step_task(canceled, now)?;
         if let Some(outcome) = outcome {
             self.end_order(&found, outcome, now)?;
         }
@@ -179,27 +180,33 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Cancels a step task that its order no longer needs. A task without an attempt is deleted and leaves no record.
-    fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
+    fn cancel_step_task(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
         let Some(task_row) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten()
         else {
             return Ok(());
         };
-        if task_row.life.attempt == 0 {
+        if task_row.lifecycle.attempt == 0 {
             self.tables.delete_active_task(&task_row)?;
             return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
         // A refusal means that the task has already ended.
-        let _ = self.apply_command_to_active(task_row, TaskCommand::Cancel, AttemptOutput::default(), now)?;
+        let _ =
+            self.apply_command_to_active_task(task_row, TaskCommand::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
     /// Returns whether a waiting task belongs to this chain node and handler.
-    fn is_step_task(&self, task: Option<TaskSeq>, node: &ChainNodeId, handler: &HandlerName) -> Result<bool> {
+    fn is_task_of_step(
+        &self,
+        task: Option<TaskSeq>,
+        node: &ChainNodeId,
+        handler: &HandlerName,
+    ) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
         let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(task_row.queue)?;
         let is_at_node =
-            matches!(&queue.kind, QueueSubject::ChainNode { node: queue_node, .. } if queue_node == node);
+            matches!(&queue.subject, QueueSubject::ChainNode { node: queue_node, .. } if queue_node == node);
         Ok(is_at_node && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
@@ -213,14 +220,14 @@ impl<T: Tables> Txn<'_, T> {
         let order = &found.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
         let kind = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, kind)?;
+        let queue = self.state.get_or_create_non_event_queue(self.tables, handler.id, &order.tenant, kind)?;
         let due = order.planned_at.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
-            order: Some(found.number),
+            order_number: Some(found.number),
             phase: TaskPhase::Ready,
             lane: None,
             lane_position: None,
@@ -236,7 +243,7 @@ impl<T: Tables> Txn<'_, T> {
             created_at: now,
             started_at: None,
             error: None,
-            life: TaskLifecycle::new(due, false),
+            lifecycle: TaskLifecycle::new(due, false),
         };
         (task_row.phase, task_row.rank) =
             self.phase_when_unblocked(&WaitingTask::from_row(&task_row, due), now)?;
@@ -247,8 +254,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the order step that a task runs.
     pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
-        match &self.state.queue(task_row.queue)?.kind {
-            QueueSubject::ChainNode { node, .. } => order.step_run(node),
+        match &self.state.queue(task_row.queue)?.subject {
+            QueueSubject::ChainNode { node, .. } => order.build_step_run(node),
             QueueSubject::Events | QueueSubject::Collection(_) => {
                 Err(Fault::damaged("a step is in a queue of another kind"))
             }
@@ -256,8 +263,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the order whose step a task is.
-    pub(crate) fn read_task_order(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
-        let Some(number) = task_row.order else { return Ok(None) };
+    pub(crate) fn read_order_of_task(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
+        let Some(number) = task_row.order_number else { return Ok(None) };
         let order = self.tables.read_order(number)?;
         order
             .ok_or_else(|| Fault::damaged(format!("the order of task {} does not exist", task_row.seq)))
@@ -283,7 +290,7 @@ impl<T: Tables> Txn<'_, T> {
         end: Option<StepOutcome>,
         now: Timestamp,
     ) -> Result<()> {
-        let (Some(number), Some(end)) = (task_row.order, end) else { return Ok(()) };
+        let (Some(number), Some(end)) = (task_row.order_number, end) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
             None => self.tables.read_order(number)?,
@@ -299,7 +306,7 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// Returns the fields of an order that its row stores and that can change.
-fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
+fn mutable_order_fields(order: &Order) -> impl PartialEq + '_ {
     let Order {
         node,
         value,
@@ -316,7 +323,7 @@ fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
 }
 
 /// Returns the end of a step that results from a command to its task.
-pub(crate) fn step_end_of_command(
+pub(crate) fn step_outcome_of_command(
     task_row: &ActiveTaskRow,
     command: TaskCommand,
     life: &TaskLifecycle,

@@ -33,7 +33,7 @@ impl TaskPhase {
     }
 
     /// Returns whether the task counts against the limit of its concurrency group.
-    pub(crate) fn is_active(self) -> bool {
+    pub(crate) fn counts_in_concurrency_group(self) -> bool {
         matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
     }
 

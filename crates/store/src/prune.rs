@@ -28,11 +28,11 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<PruneReport> {
         self.advance_low_water_mark(journal, now)?;
         let (events, more_events) = self.delete_expired_events()?;
-        let (tasks, more_tasks) = self.delete_expired_history(history, now)?;
+        let (tasks, more_tasks) = self.delete_expired_archived_tasks(history, now)?;
         let more_answers =
             self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
-        let more_records = self.tables.delete_expired_records(now.minus(history.max_age))?;
+        let more_records = self.tables.delete_expired_fires_nodes_audit(now.minus(history.max_age))?;
         // While expired events remain, a round would visit events that no task needs.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(objects, now)? };
@@ -50,21 +50,21 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Deletes archived tasks beyond the maximum count or age.
-    fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
-        let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
+    fn delete_expired_archived_tasks(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+        let surplus = count_above_retention(self.state.counters.archived_task_count, retention);
         let (deleted, more) =
             self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.max_age))?;
-        self.state.counters.archived_tasks -= deleted as i64;
+        self.state.counters.archived_task_count -= deleted as i64;
         Ok((deleted, more))
     }
 
     /// Moves the low-water mark up.
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.max_age).millis().max(0).saturating_mul(1000));
-        let mut mark = by_age.min(self.state.id_clock.last());
-        let surplus = count_above_retention(self.state.counters.journaled_events, retention);
+        let mut mark = by_age.min(self.state.event_id_generator.last());
+        let surplus = count_above_retention(self.state.counters.journaled_event_count, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
-            mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
+            mark = mark.max(self.tables.find_event_near_number(surplus)?.unwrap_or(EventId::ZERO));
         }
         // The mark is the id of an event, so that a cursor after which nothing has expired stays valid.
         let mark = self.tables.find_last_event_up_to(mark)?;

@@ -26,23 +26,23 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::write_json_text;
+use crate::writer_state::write_named_json;
 
 /// Most events or objects that one transaction visits. Emits wait for it.
-const OBJECT_BATCH: usize = 500;
+const OBJECT_BATCH_SIZE: usize = 500;
 
 /// While fewer than [`OBJECT_BATCH`] objects are due, rounds begin at this interval.
 const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
+const CUTOFF_TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// Name of the text that stores the latest round.
-const OBJECT_ROUND_TEXT: &str = "object_round";
+const OBJECT_ROUND_TEXT_NAME: &str = "object_round";
 
 /// The latest round and its progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct ObjectRound {
+struct ObjectPruneRound {
     /// When it began, in microseconds.
     #[serde(rename = "begun")]
     begun_at: i64,
@@ -51,21 +51,21 @@ struct ObjectRound {
     /// is behind may give a new event an id before the cutoff.
     #[serde(rename = "newest")]
     last_dropped_event: EventId,
-    step: RoundStep,
+    step: PruneRoundStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RoundStep {
+enum PruneRoundStep {
     /// Events after this one that unfinished tasks need.
     Events(EventId),
     Objects,
     Done,
 }
 
-impl ObjectRound {
-    fn is_valid_for(&self, cutoff: EventId) -> bool {
-        self.cutoff.timestamp() <= cutoff.timestamp().plus(CLOCK_TOLERANCE)
+impl ObjectPruneRound {
+    fn is_cutoff_valid(&self, cutoff: EventId) -> bool {
+        self.cutoff.timestamp() <= cutoff.timestamp().plus(CUTOFF_TOLERANCE)
     }
 
     fn is_recent(&self, now: Timestamp) -> bool {
@@ -83,41 +83,44 @@ impl<T: Tables> Txn<'_, T> {
         // A round that another version has stored in a different format starts again.
         let latest = self
             .tables
-            .read_named_text(OBJECT_ROUND_TEXT)?
-            .and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
-        let round = match latest.filter(|round| round.is_valid_for(cutoff)) {
-            Some(round) if round.step != RoundStep::Done => Some(round),
+            .read_named_text(OBJECT_ROUND_TEXT_NAME)?
+            .and_then(|text| serde_json::from_str::<ObjectPruneRound>(&text).ok());
+        let round = match latest.filter(|round| round.is_cutoff_valid(cutoff)) {
+            Some(round) if round.step != PruneRoundStep::Done => Some(round),
             latest => self.begin_object_round(latest, cutoff, now)?,
         };
         let Some(round) = round else { return Ok((0, false)) };
-        let in_use = first_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
+        let in_use = first_event_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
-            RoundStep::Events(after) => (0, self.mark_event_objects_in_use(after, round.cutoff, in_use)?),
-            RoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
-            RoundStep::Done => (0, RoundStep::Done),
+            PruneRoundStep::Events(after) => {
+                (0, self.mark_event_objects_in_use(after, round.cutoff, in_use)?)
+            }
+            PruneRoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
+            PruneRoundStep::Done => (0, PruneRoundStep::Done),
         };
-        write_json_text(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
-        Ok((deleted, step != RoundStep::Done))
+        write_named_json(self.tables, OBJECT_ROUND_TEXT_NAME, &ObjectPruneRound { step, ..round })?;
+        Ok((deleted, step != PruneRoundStep::Done))
     }
 
     /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
     /// empty journal has no later event, so its low-water mark does not count.
     fn compute_object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
-        let (age, low_water_mark) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
-        if low_water_mark >= self.state.id_clock.last() { age } else { age.min(low_water_mark) }
+        let (age, low_water_mark) =
+            (first_event_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
+        if low_water_mark >= self.state.event_id_generator.last() { age } else { age.min(low_water_mark) }
     }
 
     fn begin_object_round(
         &self,
-        latest: Option<ObjectRound>,
+        latest: Option<ObjectPruneRound>,
         cutoff: EventId,
         now: Timestamp,
-    ) -> Result<Option<ObjectRound>> {
-        let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
+    ) -> Result<Option<ObjectPruneRound>> {
+        let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH_SIZE } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
         let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
-        let step = RoundStep::Events(EventId::ZERO);
-        Ok(is_due.then_some(ObjectRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
+        let step = PruneRoundStep::Events(EventId::ZERO);
+        Ok(is_due.then_some(ObjectPruneRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
     }
 
     fn mark_event_objects_in_use(
@@ -125,16 +128,21 @@ impl<T: Tables> Txn<'_, T> {
         after: EventId,
         cutoff: EventId,
         in_use: EventId,
-    ) -> Result<RoundStep> {
-        let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH)?;
-        self.tables.set_event_objects_checked(&events, cutoff, in_use)?;
-        Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
+    ) -> Result<PruneRoundStep> {
+        let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH_SIZE)?;
+        self.tables.mark_event_objects_in_use(&events, cutoff, in_use)?;
+        Ok(next.map_or(PruneRoundStep::Objects, PruneRoundStep::Events))
     }
 
-    fn delete_unused_objects(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
-        let ObjectRound { cutoff, last_dropped_event, .. } = *round;
-        let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
-        let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
+    fn delete_unused_objects(
+        &self,
+        round: &ObjectPruneRound,
+        in_use: EventId,
+    ) -> Result<(u64, PruneRoundStep)> {
+        let ObjectPruneRound { cutoff, last_dropped_event, .. } = *round;
+        let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH_SIZE)?;
+        let next =
+            if idle.len() >= OBJECT_BATCH_SIZE { PruneRoundStep::Objects } else { PruneRoundStep::Done };
         let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
             .into_iter()
             .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);
@@ -143,7 +151,7 @@ impl<T: Tables> Txn<'_, T> {
             .into_iter()
             .map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event)))
             .collect();
-        self.tables.set_objects_checked(&in_use_objects)?;
+        self.tables.mark_objects_in_use(&in_use_objects)?;
         self.tables.delete_objects(&unused)?;
         Ok((unused.len() as u64, next))
     }
@@ -151,11 +159,11 @@ impl<T: Tables> Txn<'_, T> {
     /// Marks the object of an old event as in use, because a task of the event is unfinished again: a round that has
     /// already passed the event must not delete the object.
     pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
-        self.tables.set_objects_checked(&[(tenant.clone(), key.to_string(), first_id_at(now))])
+        self.tables.mark_objects_in_use(&[(tenant.clone(), key.to_string(), first_event_id_at(now))])
     }
 }
 
 /// Returns the smallest id that an event of this time can have.
-fn first_id_at(time: Timestamp) -> EventId {
+fn first_event_id_at(time: Timestamp) -> EventId {
     EventId::from_i64(time.millis().max(0).saturating_mul(1000))
 }

@@ -12,7 +12,7 @@ use crate::writer_state::WriterState;
 /// Stands for no handler: only the object is read.
 const NO_HANDLER: HandlerId = 0;
 
-pub fn add_emissions_to_read_set(
+pub fn add_emit_batches_to_read_set(
     (emissions, _): &(Vec<EmitBatch>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
@@ -25,7 +25,7 @@ pub fn add_emissions_to_read_set(
     }
 }
 
-pub(crate) fn add_endings_to_read_set(
+pub(crate) fn add_finished_attempts_to_read_set(
     (endings, _): &(Vec<FinishedAttempt>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
@@ -37,7 +37,7 @@ pub(crate) fn add_endings_to_read_set(
     }
 }
 
-pub(crate) fn add_firings_to_read_set(
+pub(crate) fn add_fire_requests_to_read_set(
     firings: &Vec<FireRequest>,
     state: &mut WriterState,
     read_set: &mut ReadSet,
@@ -55,7 +55,7 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set
         let Some(key) = &event.key else { continue };
         let handlers = state.resolve_handlers(&event.kind);
         let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
-        tracked.retain(|id| waits_per_key(state, *id));
+        tracked.retain(|id| is_limited_per_key(state, *id));
         if tracked.is_empty() {
             tracked.push(NO_HANDLER);
         }
@@ -65,7 +65,7 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set
 }
 
 /// Returns whether a handler's tasks of one object wait for each other.
-fn waits_per_key(state: &WriterState, handler: HandlerId) -> bool {
+fn is_limited_per_key(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
         handler.def.ordering == LaneOrdering::Key || handler.def.limits.concurrency_per_key.is_some()
     })

@@ -6,28 +6,28 @@ use std::sync::Arc;
 use pointsman_core::{Event, EventId};
 
 /// Most cached events, and most bytes of payload.
-const MAX_EVENTS: usize = 4096;
-const MAX_BYTES: usize = 4 << 20;
+const MAX_CACHED_EVENTS: usize = 4096;
+const MAX_CACHED_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct RecentEvents {
+pub(crate) struct RecentEventCache {
     /// Ordered by id.
     events: VecDeque<Arc<Event>>,
-    bytes: usize,
+    payload_bytes: usize,
 }
 
-impl RecentEvents {
+impl RecentEventCache {
     /// Adds an event, which must be newer than all others.
-    pub(crate) fn add(&mut self, event: &Arc<Event>) {
-        self.bytes += event.value.as_str().len();
+    pub(crate) fn push_event(&mut self, event: &Arc<Event>) {
+        self.payload_bytes += event.value.as_str().len();
         self.events.push_back(event.clone());
-        while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
+        while self.events.len() > MAX_CACHED_EVENTS || self.payload_bytes > MAX_CACHED_BYTES {
             let Some(oldest) = self.events.pop_front() else { break };
-            self.bytes -= oldest.value.as_str().len();
+            self.payload_bytes -= oldest.value.as_str().len();
         }
     }
 
-    pub(crate) fn find(&self, id: EventId) -> Option<Arc<Event>> {
+    pub(crate) fn find_event(&self, id: EventId) -> Option<Arc<Event>> {
         let index = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
         self.events.get(index).cloned()
     }
@@ -45,7 +45,7 @@ mod tests {
             prev: None,
             kind: HandlingKey::new("a").unwrap(),
             key: None,
-            sub: None,
+            sub_object: None,
             value: Json::from_trusted("x".repeat(bytes)),
             context: Context::new(),
             tenant: Tenant::default(),
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn cache_is_bounded_in_number_and_bytes() {
-        let mut recent = RecentEvents::default();
-        for id in 0..MAX_EVENTS as u64 + 10 {
-            recent.add(&event_of_size(id, 1));
+        let mut recent = RecentEventCache::default();
+        for id in 0..MAX_CACHED_EVENTS as u64 + 10 {
+            recent.push_event(&event_of_size(id, 1));
         }
-        assert_eq!((recent.events.len(), recent.bytes), (MAX_EVENTS, MAX_EVENTS));
-        assert!(recent.find(EventId::new(9).unwrap()).is_none());
-        assert!(recent.find(EventId::new(10).unwrap()).is_some());
-        recent.add(&event_of_size(1_000_000, MAX_BYTES + 1));
-        assert_eq!((recent.events.len(), recent.bytes), (0, 0));
+        assert_eq!((recent.events.len(), recent.payload_bytes), (MAX_CACHED_EVENTS, MAX_CACHED_EVENTS));
+        assert!(recent.find_event(EventId::new(9).unwrap()).is_none());
+        assert!(recent.find_event(EventId::new(10).unwrap()).is_some());
+        recent.push_event(&event_of_size(1_000_000, MAX_CACHED_BYTES + 1));
+        assert_eq!((recent.events.len(), recent.payload_bytes), (0, 0));
     }
 }

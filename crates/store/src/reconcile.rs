@@ -14,7 +14,7 @@ use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
     /// Reconciles the tasks of handlers whose pull mode, definition or limit per key has changed.
-    pub(crate) fn reconcile_tasks(
+    pub(crate) fn reconcile_tasks_of_handlers(
         &mut self,
         before: &[Arc<RegisteredHandler>],
         now: Timestamp,
@@ -25,11 +25,11 @@ impl<T: Tables> Txn<'_, T> {
             let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
             for queue in queues {
                 if new.def.pull || !new.is_defined {
-                    self.unschedule_queue(queue, now)?;
+                    self.unschedule_queue_tasks(queue, now)?;
                 }
                 let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
                 if widths[0] != widths[1] && new.def.ordering == LaneOrdering::None {
-                    self.regroup_queue(queue, &new, now)?;
+                    self.regroup_queue_tasks(queue, &new, now)?;
                 }
             }
         }
@@ -37,7 +37,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Recomputes the scores of tasks whose handler has changed its ageing.
-    pub(crate) fn rescore_changed_handlers(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
+    pub(crate) fn rescore_tasks_of_changed_handlers(
+        &mut self,
+        before: &[Arc<RegisteredHandler>],
+    ) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
             if new.def.limits.ageing != old.def.limits.ageing {
@@ -62,7 +65,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Applies a new limit per key to the tasks of a queue: running tasks count first, then the oldest get the
     /// remaining slots.
-    fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
+    fn regroup_queue_tasks(
+        &mut self,
+        queue: QueueId,
+        handler: &RegisteredHandler,
+        now: Timestamp,
+    ) -> Result<()> {
         let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut active: HashMap<String, usize> = HashMap::new();
@@ -77,10 +85,10 @@ impl<T: Tables> Txn<'_, T> {
                 TaskPhase::Ready | TaskPhase::Blocked if *active < max => {
                     *active += 1;
                     if phase == TaskPhase::Blocked {
-                        self.change_phase(&waiting, phase, TaskPhase::Ready)?;
+                        self.change_task_phase(&waiting, phase, TaskPhase::Ready)?;
                     }
                 }
-                TaskPhase::Ready => self.change_phase(&waiting, phase, TaskPhase::Blocked)?,
+                TaskPhase::Ready => self.change_task_phase(&waiting, phase, TaskPhase::Blocked)?,
                 TaskPhase::Blocked
                 | TaskPhase::Gated
                 | TaskPhase::Delayed
@@ -102,13 +110,13 @@ impl<T: Tables> Txn<'_, T> {
                 running.row.concurrency_group = concurrency_group;
             }
         }
-        self.state.apply_limits(handler.id, now)
+        self.state.apply_handler_limits(handler.id, now)
     }
 
-    fn change_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
+    fn change_task_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
         let rank = match to {
             TaskPhase::Ready => {
-                self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?
+                self.state.assign_task_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?
             }
             _ => 0,
         };

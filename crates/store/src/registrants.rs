@@ -14,19 +14,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{read_json_text, write_json_text};
+use crate::writer_state::{read_named_json, write_named_json};
 
 /// A registrant without a live node for this long expires.
 const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// How often registrants are checked for live nodes.
-const CHECK_INTERVAL: Duration = Duration::from_secs(3600);
+const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(3600);
 /// Name of the text that stores the registrants.
-const REGISTRANTS_TEXT: &str = "registrants";
+const REGISTRANTS_TEXT_NAME: &str = "registrants";
 
+/// A program and its registration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Registrant {
     registration: Registration,
-    /// When a live node of it was last seen.
+    /// When the registrant last had a live node.
     #[serde(rename = "seen")]
     last_live_at: Timestamp,
 }
@@ -43,11 +44,11 @@ struct Registrants {
 
 impl Registrants {
     fn load(tables: &dyn Tables) -> Result<Self> {
-        Ok(read_json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
+        Ok(read_named_json(tables, REGISTRANTS_TEXT_NAME)?.unwrap_or_default())
     }
 
     /// Adds or replaces a registrant. An unchanged registration keeps its position, so that a restart changes nothing.
-    fn upsert(&mut self, registration: Registration, now: Timestamp) {
+    fn upsert_registrant(&mut self, registration: Registration, now: Timestamp) {
         let registrant = self
             .registrants
             .iter_mut()
@@ -62,21 +63,25 @@ impl Registrants {
         }
     }
 
-    fn merged_registration(&self) -> Registration {
+    fn merge_registrations(&self) -> Registration {
         let mut union = Registration::default();
         self.registrants.iter().for_each(|registrant| union.merge(registrant.registration.clone()));
         union
     }
 
     /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
-    fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+    fn expire_absent_registrants(
+        &mut self,
+        live_registrants: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> Vec<String> {
         let unchecked = now.duration_since(self.checked_at.unwrap_or(Timestamp::MIN));
         for registrant in &mut self.registrants {
             match live_registrants.contains(&registrant.registration.registrant) {
                 true => registrant.last_live_at = now,
                 // No check took place for a while, because no node was running: absent registrants may be about to come
                 // back.
-                false if unchecked > 2 * CHECK_INTERVAL => {
+                false if unchecked > 2 * LIVENESS_CHECK_INTERVAL => {
                     registrant.last_live_at = registrant.last_live_at.plus(unchecked).min(now);
                 }
                 false => {}
@@ -94,9 +99,9 @@ impl Registrants {
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
         let mut registrants = Registrants::load(self.tables)?;
-        registrants.upsert(registration, now);
-        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
-        self.apply_registration(&registrants.merged_registration(), now)
+        registrants.upsert_registrant(registration, now);
+        write_named_json(self.tables, REGISTRANTS_TEXT_NAME, &registrants)?;
+        self.apply_registration(&registrants.merge_registrations(), now)
     }
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
@@ -107,28 +112,29 @@ impl<T: Tables> Txn<'_, T> {
     /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
     /// never expires.
     pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
-        if now.duration_since(self.state.registrants_checked_at) < CHECK_INTERVAL {
+        if now.duration_since(self.state.registrants_checked_at) < LIVENESS_CHECK_INTERVAL {
             return Ok(false);
         }
         self.state.registrants_checked_at = now;
         let mut registrants = Registrants::load(self.tables)?;
         let is_recent =
-            registrants.checked_at.is_some_and(|looked| now.duration_since(looked) < CHECK_INTERVAL);
+            registrants.checked_at.is_some_and(|looked| now.duration_since(looked) < LIVENESS_CHECK_INTERVAL);
         if registrants.registrants.len() < 2 || is_recent {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
         let live_registrants = nodes.filter_map(|node| node.capabilities.registrant).collect();
-        let expired = registrants.expire_absent(&live_registrants, now);
-        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
+        let expired = registrants.expire_absent_registrants(&live_registrants, now);
+        write_named_json(self.tables, REGISTRANTS_TEXT_NAME, &registrants)?;
         if expired.is_empty() {
             return Ok(false);
         }
         tracing::warn!(
             registrants = expired.join(", "),
-            "registrants had no live node for a day; their handlers and chains are removed until they register again"
+            "registrants had no live node for a day; their handlers and chains are removed until they register again; \
+             start a node of each registrant that is still needed"
         );
-        self.apply_registration(&registrants.merged_registration(), now)?;
+        self.apply_registration(&registrants.merge_registrations(), now)?;
         Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use crate::queues::QueueState;
 use crate::row::{ActiveTaskRow, QueueId, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::write_json_text;
+use crate::writer_state::write_named_json;
 
 /// Most tasks that one sweep marks as missing.
 const MAX_MISSING_PER_SWEEP: usize = 10_000;
@@ -24,53 +24,53 @@ const WAITING_PHASES: [TaskPhase; 5] =
 impl<T: Tables> Txn<'_, T> {
     /// Replaces the effective registration.
     pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
-        self.state.suspend_fair_queues()?;
+        self.state.empty_fair_queues()?;
         let before = std::mem::take(&mut self.state.handlers);
-        self.tables.write_handlers(&registration.handlers)?;
-        write_json_text(self.tables, "routes", &registration.routes)?;
-        write_json_text(self.tables, "tenants", &registration.tenant_weights)?;
-        self.state.load_registry(self.tables)?;
+        self.tables.set_defined_handlers(&registration.handlers)?;
+        write_named_json(self.tables, "routes", &registration.routes)?;
+        write_named_json(self.tables, "tenants", &registration.tenant_weights)?;
+        self.state.load_registration(self.tables)?;
         for handler in self.state.handlers.clone() {
             let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
-            self.record_handler_presence(handler.id, was_there, handler.is_defined)?;
+            self.update_handler_gaps(handler.id, was_there, handler.is_defined)?;
         }
-        self.rescore_changed_handlers(&before)?;
-        self.state.resume_fair_queues(now)?;
-        self.reconcile_tasks(&before, now)?;
+        self.rescore_tasks_of_changed_handlers(&before)?;
+        self.state.refill_fair_queues(now)?;
+        self.reconcile_tasks_of_handlers(&before, now)?;
         let new_handlers = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
         let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
-        self.publish_file_changes(&registration.file_digests, now)?;
+        self.publish_config_file_changes(&registration.file_digests, now)?;
         self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
-    pub(crate) fn current_registration(&self) -> Result<Registration> {
+    pub(crate) fn merged_registration(&self) -> Result<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
             registrant: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
             tenant_weights: self.state.tenant_weights.clone(),
-            chains: self.state.chains.iter_defined().cloned().collect(),
+            chains: self.state.chains.iter_defined_chains().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
             file_digests: self.tables.list_file_digests()?,
         })
     }
 
     pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.state.id_clock.observe_clock(now);
+        self.state.event_id_generator.observe_clock(now);
         let node = self.tables.insert_node(name, now)?;
         self.state.nodes.insert(node);
         Ok(node)
     }
 
     pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.state.id_clock.observe_clock(now);
+        self.state.event_id_generator.observe_clock(now);
         self.tables.record_node_heartbeat(node, now)
     }
 
-    pub(crate) fn announce_capabilities(
+    pub(crate) fn write_node_capabilities(
         &mut self,
         node: NodeId,
         capabilities: &NodeCapabilities,
@@ -86,10 +86,11 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.mark_node_gone(node)?;
         for task_row in self.tables.list_tasks_locked_by(node)? {
-            if let TaskState::Locked(lease) = task_row.life.state {
+            if let TaskState::Locked(lease) = task_row.lifecycle.state {
                 let release = TaskCommand::Release { fence: lease.fence };
                 // A refusal means that the task is no longer locked, so there is nothing to release.
-                let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
+                let _ =
+                    self.apply_command_to_active_task(task_row, release, AttemptOutput::default(), now)?;
             }
         }
         Ok(())
@@ -106,7 +107,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
         for queue in self.refresh_paused_queues(&rule.scope)? {
-            self.unschedule_queue(queue, rule.since)?;
+            self.unschedule_queue_tasks(queue, rule.since)?;
         }
         Ok(())
     }
@@ -118,8 +119,8 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.rules == before {
             return Ok(());
         }
-        for queue in self.state.refresh_paused(|_| true)? {
-            self.unschedule_queue(queue, now)?;
+        for queue in self.state.refresh_paused_flags(|_| true)? {
+            self.unschedule_queue_tasks(queue, now)?;
         }
         self.state.has_new_ready_tasks = true;
         Ok(())
@@ -131,24 +132,24 @@ impl<T: Tables> Txn<'_, T> {
             RuleScope::Handler(name) => name,
             RuleScope::Collection(pair) => &pair.source,
             RuleScope::Chain(path) => {
-                return self.state.refresh_paused(|queue| is_step_queue_of(queue, path));
+                return self.state.refresh_paused_flags(|queue| is_step_queue_of(queue, path));
             }
             RuleScope::Schedule(_) => return Ok(vec![]),
         };
         match self.state.find_handler(handler).map(|h| h.id) {
-            Some(handler) => self.state.refresh_paused(|queue| queue.handler == handler),
+            Some(handler) => self.state.refresh_paused_flags(|queue| queue.handler == handler),
             None => Ok(vec![]),
         }
     }
 
     /// Returns scheduled tasks of a queue to `new`. The look-ahead bounds their number, whatever the backlog.
-    pub(crate) fn unschedule_queue(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
+    pub(crate) fn unschedule_queue_tasks(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
         let scheduled = usize::try_from(self.state.queue(queue)?.counts.scheduled).unwrap_or(0);
         if scheduled == 0 {
             return Ok(());
         }
         for seq in self.tables.list_tasks_in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
-            let _ = self.apply_command(seq, TaskCommand::Unschedule, AttemptOutput::default(), now)?;
+            let _ = self.apply_task_command(seq, TaskCommand::Unschedule, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
@@ -177,18 +178,20 @@ impl<T: Tables> Txn<'_, T> {
             for task_row in self.tables.list_tasks_locked_by(node)? {
                 let error = format!(
                     "node {node} stopped sending heartbeats during attempt {}",
-                    task_row.life.attempt
+                    task_row.lifecycle.attempt
                 );
                 rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
         for task_row in self.tables.list_expired_worker_leases(sweep.leased_since, now)? {
-            let error =
-                format!("the worker of attempt {} did not renew its lease in time", task_row.life.attempt);
+            let error = format!(
+                "the worker of attempt {} did not renew its lease in time",
+                task_row.lifecycle.attempt
+            );
             rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
-        if sweep.park_missing {
-            rescued.parked_missing = self.park_undefined_tasks(now)?;
+        if sweep.mark_missing {
+            rescued.marked_missing = self.mark_undefined_tasks_missing(now)?;
         }
         Ok(rescued)
     }
@@ -200,17 +203,25 @@ impl<T: Tables> Txn<'_, T> {
         error: &str,
         now: Timestamp,
     ) -> Result<Option<(TaskId, TaskStatus)>> {
-        let TaskState::Locked(lease) = task_row.life.state else { return Ok(None) };
+        let TaskState::Locked(lease) = task_row.lifecycle.state else { return Ok(None) };
         let handler = self.state.queue(task_row.queue)?.handler;
-        let id = self.state.task_id(handler, self.read_subject(&task_row)?.collection(), task_row.seq)?;
+        let id = self.state.build_task_id(
+            handler,
+            self.read_task_subject(&task_row)?.collection(),
+            task_row.seq,
+        )?;
         let output = AttemptOutput::from_error(error);
-        let expired =
-            self.apply_command_to_active(task_row, TaskCommand::Expire { fence: lease.fence }, output, now)?;
+        let expired = self.apply_command_to_active_task(
+            task_row,
+            TaskCommand::Expire { fence: lease.fence },
+            output,
+            now,
+        )?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
 
     /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
-    fn park_undefined_tasks(&mut self, now: Timestamp) -> Result<u64> {
+    fn mark_undefined_tasks_missing(&mut self, now: Timestamp) -> Result<u64> {
         let mut parked = 0;
         let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
         let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(waiting);
@@ -218,7 +229,7 @@ impl<T: Tables> Txn<'_, T> {
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
                 let error = AttemptOutput::from_error("its handler is no longer defined");
-                if self.apply_command(seq, TaskCommand::MarkMissing, error, now)?.is_ok() {
+                if self.apply_task_command(seq, TaskCommand::MarkMissing, error, now)?.is_ok() {
                     parked += 1;
                 }
                 if parked >= MAX_MISSING_PER_SWEEP as u64 {
@@ -240,7 +251,7 @@ impl<T: Tables> Txn<'_, T> {
             for seq in
                 self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
             {
-                if self.apply_command(seq, TaskCommand::Adopt, AttemptOutput::default(), now)?.is_ok() {
+                if self.apply_task_command(seq, TaskCommand::Adopt, AttemptOutput::default(), now)?.is_ok() {
                     adopted += 1;
                 }
                 if adopted >= MAX_ADOPTED_PER_TRANSACTION as u64 {

@@ -25,7 +25,7 @@ struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
     /// Replays a batch of events from the handler's first gap that reaches `from` or a later event.
-    pub(crate) fn replay_gap(
+    pub(crate) fn replay_journal_gap(
         &mut self,
         handler: &HandlerName,
         from: EventId,
@@ -34,7 +34,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
             return Ok(ReplayReport::default());
         };
-        let mut gaps = self.read_gaps(id)?;
+        let mut gaps = self.read_handler_gaps(id)?;
         let from = from.as_i64();
         let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(ReplayReport::default()) };
@@ -61,12 +61,12 @@ impl<T: Tables> Txn<'_, T> {
         for gap in remaining.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
-        self.write_gaps(id, &gaps)?;
+        self.write_handler_gaps(id, &gaps)?;
         Ok(ReplayReport { created_tasks: tasks, has_more: gaps.iter().any(reaches) })
     }
 
     /// Records that a handler was added or removed.
-    pub(crate) fn record_handler_presence(
+    pub(crate) fn update_handler_gaps(
         &mut self,
         handler: HandlerId,
         was_there: bool,
@@ -75,8 +75,8 @@ impl<T: Tables> Txn<'_, T> {
         if was_there == is_there {
             return Ok(());
         }
-        let head = self.state.id_clock.last().as_i64();
-        let mut gaps = self.read_gaps(handler)?;
+        let head = self.state.event_id_generator.last().as_i64();
+        let mut gaps = self.read_handler_gaps(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_there => gap.1 = Some(head),
             Some(_) => {}
@@ -86,16 +86,16 @@ impl<T: Tables> Txn<'_, T> {
         // Expired events cannot be replayed.
         let low_water_mark = self.state.counters.expired_up_to.as_i64();
         gaps.retain(|gap| gap.1.is_none_or(|last| last > low_water_mark && last >= gap.0));
-        self.write_gaps(handler, &gaps)
+        self.write_handler_gaps(handler, &gaps)
     }
 
-    fn read_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
+    fn read_handler_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
         let json = self.tables.read_handler_gaps(handler)?;
         serde_json::from_str(&json)
             .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
-    fn write_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
+    fn write_handler_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
         self.tables.write_handler_gaps(handler, &json)
     }

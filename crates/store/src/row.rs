@@ -25,7 +25,7 @@ pub struct ActiveTaskRow {
     /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
     /// Number of the order whose step it is.
-    pub order: Option<i64>,
+    pub order_number: Option<i64>,
     pub phase: TaskPhase,
     /// The lane of the task; `None` if its handler has no ordering.
     pub lane: Option<i64>,
@@ -51,13 +51,13 @@ pub struct ActiveTaskRow {
     /// When its latest attempt started.
     pub started_at: Option<Timestamp>,
     pub error: Option<String>,
-    pub life: TaskLifecycle,
+    pub lifecycle: TaskLifecycle,
 }
 
 impl ActiveTaskRow {
     /// Returns when the task may run; for a task that does not wait for a time, when it was created.
     pub fn due_time(&self) -> Timestamp {
-        match self.life.state {
+        match self.lifecycle.state {
             TaskState::New { due } | TaskState::Missing { due } => due,
             TaskState::Scheduled | TaskState::Locked(_) | TaskState::Done | TaskState::Error { .. } => {
                 self.created_at
@@ -66,7 +66,7 @@ impl ActiveTaskRow {
     }
 
     pub fn lease(&self) -> Option<Lease> {
-        match self.life.state {
+        match self.lifecycle.state {
             TaskState::Locked(lease) => Some(lease),
             TaskState::New { .. }
             | TaskState::Scheduled
@@ -89,7 +89,7 @@ impl ActiveTaskRow {
             }
             TaskPhase::Scheduled => TaskState::Scheduled,
             TaskPhase::Locked => TaskState::Locked(lease()?),
-            TaskPhase::Halted => TaskState::Error { reason: decode_end_reason(reason)?, halts_lane: true },
+            TaskPhase::Halted => TaskState::Error { reason: decode_error_reason(reason)?, halts_lane: true },
             TaskPhase::Missing => TaskState::Missing { due },
         })
     }
@@ -103,12 +103,12 @@ pub struct ArchivedTaskRow {
     /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
     /// The event's type, the source's collection, or the chain node of the step.
-    pub collection: String,
+    pub subject_name: String,
     pub key: Option<String>,
     pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
-    pub life: TaskLifecycle,
+    pub lifecycle: TaskLifecycle,
     pub prev_sent_event: Option<EventId>,
     pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -124,22 +124,22 @@ impl ArchivedTaskRow {
     pub(crate) fn from_ended_task(
         task_row: &ActiveTaskRow,
         subject: &TaskSubject,
-        life: TaskLifecycle,
+        lifecycle: TaskLifecycle,
         finished: Timestamp,
         output: AttemptOutput<'_>,
     ) -> Self {
-        let failed = life.state.status() != TaskStatus::Done;
+        let failed = lifecycle.state.status() != TaskStatus::Done;
         let error = output.error.or(task_row.error.as_deref().filter(|_| failed));
         Self {
             seq: task_row.seq,
             queue: task_row.queue,
             event: task_row.event,
-            collection: subject.collection().into(),
+            subject_name: subject.collection().into(),
             key: subject.key().map(|key| key.as_str().into()),
             is_sync: task_row.is_sync,
             stage: task_row.stage,
             priority: task_row.priority,
-            life,
+            lifecycle,
             prev_sent_event: task_row.prev_sent_event,
             planned_at: task_row.planned_at,
             created_at: task_row.created_at,
@@ -152,14 +152,14 @@ impl ArchivedTaskRow {
 
     /// Returns 0 for a task that is done, 1 for one in error.
     pub fn encode_status(&self) -> i64 {
-        if self.life.state.status() == TaskStatus::Done { STATUS_DONE } else { STATUS_ERROR }
+        if self.lifecycle.state.status() == TaskStatus::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
     /// Decodes the state from its columns.
     pub fn decode_state(status: i64, reason: Option<i64>) -> Result<TaskState> {
         Ok(match status {
             STATUS_DONE => TaskState::Done,
-            _ => TaskState::Error { reason: decode_end_reason(reason)?, halts_lane: false },
+            _ => TaskState::Error { reason: decode_error_reason(reason)?, halts_lane: false },
         })
     }
 }
@@ -209,7 +209,7 @@ pub struct ObjectRow {
     pub number: ObjectNumber,
     pub last_event: EventId,
     /// The last event sent to each handler.
-    pub last_sent: Vec<(HandlerId, EventId)>,
+    pub last_sent_events: Vec<(HandlerId, EventId)>,
 }
 
 /// An object that retention has not found in use for a while.
@@ -224,13 +224,13 @@ pub struct IdleObject {
 
 impl ObjectRow {
     pub fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.last_sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
+        self.last_sent_events.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
     /// Encodes the last events sent: pairs of a handler's number (4 bytes) and an event id (8 bytes), little-endian.
     pub fn encode_last_sent(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.last_sent.len() * 12);
-        for (handler, id) in &self.last_sent {
+        let mut bytes = Vec::with_capacity(self.last_sent_events.len() * 12);
+        for (handler, id) in &self.last_sent_events {
             bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
             bytes.extend_from_slice(&id.get().to_le_bytes());
         }
@@ -281,7 +281,7 @@ pub struct QueueRow {
     pub handler: HandlerId,
     pub tenant: Tenant,
     /// Whether its tasks run for events, for a collection or for a chain node.
-    pub kind: QueueSubject,
+    pub subject: QueueSubject,
     pub counts: QueueCounts,
 }
 
@@ -322,7 +322,7 @@ pub struct OrderRow {
 
 impl OrderRow {
     /// Returns the order's step at a chain node: where it is, or where it was when the task was created.
-    pub fn step_run(&self, node: &ChainNode) -> Result<StepRun> {
+    pub fn build_step_run(&self, node: &ChainNode) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
@@ -340,7 +340,7 @@ impl OrderRow {
 pub struct ScheduleRow {
     pub expression: String,
     /// The last planned time that has a row in the fire ledger, or when the schedule started.
-    pub resolved_up_to: Timestamp,
+    pub processed_up_to: Timestamp,
     /// The first planned time that a rule skipped and that is still to be caught up.
     pub next_catch_up: Option<Timestamp>,
     /// When a node last registered it; updated at intervals only.
@@ -354,11 +354,11 @@ pub struct AttemptRow<'a> {
     pub number: u32,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    pub end: AttemptOutcome,
+    pub outcome: AttemptOutcome,
     pub error: Option<&'a str>,
 }
 
-pub fn encode_end_reason(reason: ErrorReason) -> i64 {
+pub fn encode_error_reason(reason: ErrorReason) -> i64 {
     match reason {
         ErrorReason::Failed => 0,
         ErrorReason::Crashed => 1,
@@ -366,7 +366,7 @@ pub fn encode_end_reason(reason: ErrorReason) -> i64 {
     }
 }
 
-fn decode_end_reason(code: Option<i64>) -> Result<ErrorReason> {
+fn decode_error_reason(code: Option<i64>) -> Result<ErrorReason> {
     match code {
         Some(0) => Ok(ErrorReason::Failed),
         Some(1) => Ok(ErrorReason::Crashed),
@@ -375,7 +375,7 @@ fn decode_end_reason(code: Option<i64>) -> Result<ErrorReason> {
     }
 }
 
-pub fn encode_attempt_end(end: AttemptOutcome) -> i64 {
+pub fn encode_attempt_outcome(end: AttemptOutcome) -> i64 {
     match end {
         AttemptOutcome::Succeeded => 0,
         AttemptOutcome::Failed => 1,
@@ -386,7 +386,7 @@ pub fn encode_attempt_end(end: AttemptOutcome) -> i64 {
     }
 }
 
-pub fn decode_attempt_end(code: i64) -> Result<AttemptOutcome> {
+pub fn decode_attempt_outcome(code: i64) -> Result<AttemptOutcome> {
     const ALL: [AttemptOutcome; 6] = [
         AttemptOutcome::Succeeded,
         AttemptOutcome::Failed,
@@ -415,9 +415,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_sent_round_trips() {
+    fn last_sent_events_are_decoded_as_encoded() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent: sent.clone() };
+        let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent_events: sent.clone() };
         assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);
         assert!(ObjectRow::decode_last_sent(&[]).is_empty());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pointsman_core::fire::{
     Fire, FireAction, FireDecision, FireOutcome, OverlapPolicy, Punctuality, SkipReason,
 };
-use pointsman_core::store::{FireRequest, OrderRefusal, ScheduleDef, ScheduleProgress};
+use pointsman_core::store::{FireRequest, OrderError, ScheduleDef, ScheduleProgress};
 use pointsman_core::task::TaskCommand;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
@@ -16,7 +16,7 @@ use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{read_json_text, write_json_text};
+use crate::writer_state::{read_named_json, write_named_json};
 
 /// A schedule that no node has registered for this long is deleted.
 const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -31,13 +31,13 @@ struct FireResult {
 }
 
 impl FireResult {
-    fn skipped_because(message: SkipReason) -> Self {
+    fn from_skip_reason(message: SkipReason) -> Self {
         Self { outcome: FireOutcome::Skipped(message), event: None, task: None }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn register_plans(
+    pub(crate) fn register_schedules(
         &mut self,
         plans: Vec<ScheduleDef>,
         now: Timestamp,
@@ -53,7 +53,7 @@ impl<T: Tables> Txn<'_, T> {
                         registered_names.push(plan.name.to_string());
                     }
                     ScheduleProgress {
-                        processed_up_to: row.resolved_up_to,
+                        processed_up_to: row.processed_up_to,
                         paused: is_paused,
                         first_skipped_while_paused: row.next_catch_up,
                     }
@@ -83,7 +83,7 @@ impl<T: Tables> Txn<'_, T> {
         registered_names: &mut Vec<String>,
         now: Timestamp,
     ) -> Result<()> {
-        if !self.record_planning(now)? {
+        if !self.record_planning_activity(now)? {
             registered_names.extend(unnamed.into_keys());
             return Ok(());
         }
@@ -93,24 +93,24 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records that a node plans schedules now; returns whether one did within the last hours.
-    fn record_planning(&mut self, now: Timestamp) -> Result<bool> {
-        let last: Option<i64> = read_json_text(self.tables, "planned")?;
+    fn record_planning_activity(&mut self, now: Timestamp) -> Result<bool> {
+        let last: Option<i64> = read_named_json(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
         if !is_within(REGISTRATION_RECORD_INTERVAL) {
-            write_json_text(self.tables, "planned", &now.micros())?;
+            write_named_json(self.tables, "planned", &now.micros())?;
         }
         Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
 
-    pub(crate) fn resolve_firings(
+    pub(crate) fn process_fire_requests(
         &mut self,
         firings: Vec<FireRequest>,
         now: Timestamp,
     ) -> Result<Vec<(Fire, bool)>> {
-        firings.into_iter().map(|firing| self.resolve_firing(firing, now)).collect()
+        firings.into_iter().map(|firing| self.process_fire_request(firing, now)).collect()
     }
 
-    fn resolve_firing(&mut self, firing: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
+    fn process_fire_request(&mut self, firing: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
         let FireRequest { schedule, planned_at: planned, decision: settle } = firing;
         let existing = self.tables.read_fire(&schedule, planned)?;
         let caught_up = matches!(settle, FireDecision::Fire { punctuality: Punctuality::CaughtUp, .. });
@@ -120,7 +120,8 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((fire, false));
         }
-        let FireResult { outcome, event, task } = self.carry_out_firing(&schedule, planned, settle, now)?;
+        let FireResult { outcome, event, task } =
+            self.execute_fire_decision(&schedule, planned, settle, now)?;
         let fire = Fire { planned_at: planned, recorded_at: now, outcome, event, task };
         self.tables.write_fire(
             &schedule,
@@ -130,7 +131,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((fire, true))
     }
 
-    fn carry_out_firing(
+    fn execute_fire_decision(
         &mut self,
         schedule: &ScheduleName,
         planned: Timestamp,
@@ -138,38 +139,42 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<FireResult> {
         if self.state.is_schedule_paused(schedule) {
-            return Ok(FireResult::skipped_because(SkipReason::PausedByRule));
+            return Ok(FireResult::from_skip_reason(SkipReason::PausedByRule));
         }
         let FireDecision::Fire { action: makes, punctuality: when, overlap } = settle else {
-            return Ok(FireResult::skipped_because(SkipReason::Missed));
+            return Ok(FireResult::from_skip_reason(SkipReason::Missed));
         };
         match makes {
-            FireAction::EmitEvent(event) => self.fire_event(schedule, *event, when, overlap, now),
+            FireAction::EmitEvent(event) => self.emit_fired_event(schedule, *event, when, overlap, now),
             FireAction::AddOrder(order) => Ok(match self.add_order(*order, now)? {
                 Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
-                Err(OrderRefusal::AlreadyExists(..)) => FireResult::skipped_because(SkipReason::Overlap),
-                Err(_) => FireResult::skipped_because(SkipReason::TargetUndefined),
+                Err(OrderError::AlreadyExists(..)) => FireResult::from_skip_reason(SkipReason::Overlap),
+                Err(_) => FireResult::from_skip_reason(SkipReason::TargetUndefined),
             }),
             FireAction::RunCollection(run) => {
                 if overlap == OverlapPolicy::Cancel {
-                    let message = overlap_message(schedule);
-                    self.cancel_run(&run.source_collection, AttemptOutput::from_error(&message), now)?;
+                    let message = format_overlap_error(schedule);
+                    self.cancel_collection_run(
+                        &run.source_collection,
+                        AttemptOutput::from_error(&message),
+                        now,
+                    )?;
                 }
-                Ok(match self.create_run(&run, Some(planned), now)? {
+                Ok(match self.create_collection_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
                         FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
                     Ok(ran) => FireResult {
                         task: Some(ran.task),
-                        ..FireResult::skipped_because(SkipReason::Overlap)
+                        ..FireResult::from_skip_reason(SkipReason::Overlap)
                     },
-                    Err(_) => FireResult::skipped_because(SkipReason::TargetUndefined),
+                    Err(_) => FireResult::from_skip_reason(SkipReason::TargetUndefined),
                 })
             }
         }
     }
 
-    fn fire_event(
+    fn emit_fired_event(
         &mut self,
         schedule: &ScheduleName,
         event: NewEvent,
@@ -185,13 +190,13 @@ impl<T: Tables> Txn<'_, T> {
         };
         if let (OverlapPolicy::Skip, Some(first)) = (overlap, unfinished.first()) {
             let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
-            return Ok(FireResult { task, ..FireResult::skipped_because(SkipReason::Overlap) });
+            return Ok(FireResult { task, ..FireResult::from_skip_reason(SkipReason::Overlap) });
         }
-        let message = overlap_message(schedule);
+        let message = format_overlap_error(schedule);
         for task in unfinished {
             // A refusal means that the task has ended in the meantime.
             let _ =
-                self.apply_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&message), now)?;
+                self.apply_task_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&message), now)?;
         }
         let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
         Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
@@ -203,6 +208,6 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// Formats the error of a task that its schedule canceled because it fired again.
-fn overlap_message(schedule: &ScheduleName) -> String {
+fn format_overlap_error(schedule: &ScheduleName) -> String {
     format!("the schedule {schedule} fired again")
 }

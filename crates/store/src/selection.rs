@@ -39,7 +39,7 @@ struct Selection {
 }
 
 impl Selection {
-    fn add_share(&mut self, queue: QueueId) -> i64 {
+    fn increment_queue_share(&mut self, queue: QueueId) -> i64 {
         let index = *self.share_indexes.entry(queue).or_insert_with(|| {
             self.queue_shares.push((queue, 0));
             self.queue_shares.len() - 1
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
         max: usize,
         now: Timestamp,
     ) -> Result<Vec<ActiveTaskRow>> {
-        let Some(scope) = self.selection_scope(claim) else { return Ok(vec![]) };
+        let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(vec![]) };
         if let Some(tenant) = scope.only_tenant {
             for handler in scope.only_handlers.iter().flatten() {
                 self.state.unpark_tenant_queues(*handler, tenant, now)?;
@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Selects up to `max` tasks to schedule ahead.
-    pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    pub(crate) fn select_for_look_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let scope = SelectionScope {
             pools: vec![WorkerPool::Nodes],
             only_handlers: None,
@@ -80,12 +80,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns whether a claim would find more tasks.
     pub(crate) fn has_more_for_claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<bool> {
-        let Some(scope) = self.selection_scope(claim) else { return Ok(false) };
-        Ok(self.next_queue(&scope, &mut Selection::default(), now)?.is_some())
+        let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(false) };
+        Ok(self.find_next_queue(&scope, &mut Selection::default(), now)?.is_some())
     }
 
     /// Returns the queues that a claim may take tasks from; `None` if there are none.
-    fn selection_scope(&self, claim: &ClaimRequest) -> Option<SelectionScope> {
+    fn selection_scope_of_claim(&self, claim: &ClaimRequest) -> Option<SelectionScope> {
         let mut scope =
             SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
         let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
@@ -128,15 +128,15 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Vec<ActiveTaskRow>> {
         let mut selection = Selection::default();
         for _ in 0..max {
-            let Some(queue) = self.next_queue(scope, &mut selection, now)? else { break };
-            self.state.serve_queue(queue)?;
-            let share = selection.add_share(queue);
+            let Some(queue) = self.find_next_queue(scope, &mut selection, now)? else { break };
+            self.state.record_queue_served(queue)?;
+            let share = selection.increment_queue_share(queue);
             let (handler, ready) = {
                 let queue = self.state.queue(queue)?;
                 (queue.handler, queue.counts.ready)
             };
             if share >= ready {
-                self.state.remove_exhausted_queue(queue)?;
+                self.state.remove_queue_from_fair_queue(queue)?;
             }
             if let Some(free_slots) = selection.handler_slots.get_mut(&handler) {
                 *free_slots -= 1;
@@ -147,37 +147,37 @@ impl<T: Tables> Txn<'_, T> {
         if scope.is_look_ahead {
             // Queues that were parked only because of scheduled tasks can still be claimed from.
             for handler in selection.handler_slots.keys() {
-                self.state.apply_limits(*handler, now)?;
+                self.state.apply_handler_limits(*handler, now)?;
             }
         }
         self.tables.list_ready_tasks(&selection.queue_shares)
     }
 
     /// Returns the queue to serve next. Parks queues whose handler has no free slot.
-    fn next_queue(
+    fn find_next_queue(
         &mut self,
         scope: &SelectionScope,
         selection: &mut Selection,
         now: Timestamp,
     ) -> Result<Option<QueueId>> {
         for pool in self.state.sort_pools_by_virtual_time(&scope.pools) {
-            while let Some(queue) = self.first_queue_in_pool(scope, pool) {
+            while let Some(queue) = self.find_next_queue_in_pool(scope, pool) {
                 let handler = self.state.queue(queue)?.handler;
-                if !self.state.is_limited(handler)? {
+                if !self.state.is_handler_limited(handler)? {
                     return Ok(Some(queue));
                 }
                 let free_slots = match selection.handler_slots.get(&handler) {
                     Some(free_slots) => *free_slots,
-                    None => match self.state.check_limits(handler, now)? {
+                    None => match self.state.check_handler_limits(handler, now)? {
                         Admission::Admitted(free_slots) if scope.is_look_ahead => {
-                            let scheduled = self.state.limiter(handler)?.scheduled;
+                            let scheduled = self.state.limiter(handler)?.scheduled_count;
                             free_slots.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
                         }
                         Admission::Admitted(free_slots) => free_slots,
                         Admission::ConcurrencyFull
                         | Admission::RateLimited(_)
                         | Admission::BreakerOpen(_) => {
-                            self.state.apply_limits(handler, now)?;
+                            self.state.apply_handler_limits(handler, now)?;
                             0
                         }
                     },
@@ -192,15 +192,15 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    fn first_queue_in_pool(&self, scope: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
+    fn find_next_queue_in_pool(&self, scope: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
         let is_allowed = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
             scope.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
         };
         let turns = self.state.fair_queue(pool)?;
         match scope.only_tenant {
-            Some(tenant) => turns.first_queue_of_tenant(tenant, is_allowed),
-            None => turns.first_queue(is_allowed).map(|(_, queue)| queue),
+            Some(tenant) => turns.find_next_queue_of_tenant(tenant, is_allowed),
+            None => turns.find_next_queue(is_allowed).map(|(_, queue)| queue),
         }
     }
 }

@@ -78,7 +78,7 @@ pub enum CommentNesting {
 }
 
 /// Returns the first keyword of a statement in capitals, after blanks, semicolons and comments.
-pub fn first_keyword(sql: &str, comments: CommentNesting) -> String {
+pub fn parse_first_keyword(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '\u{feff}');
@@ -117,7 +117,7 @@ pub fn contains_word(sql: &str, word: &str) -> bool {
 }
 
 /// Builds the error of a unit of work that panicked, with the panic message.
-pub fn panic_error(panic: &(dyn Any + Send)) -> BoxError {
+pub fn error_from_panic(panic: &(dyn Any + Send)) -> BoxError {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| text.to_string())
@@ -183,14 +183,14 @@ mod tests {
             "/* * / **/ commit",
             "\u{feff}commit",
         ] {
-            assert_eq!(first_keyword(sql, CommentNesting::Flat), "COMMIT", "{sql}");
-            assert_eq!(first_keyword(sql, CommentNesting::Nested), "COMMIT", "{sql}");
+            assert_eq!(parse_first_keyword(sql, CommentNesting::Flat), "COMMIT", "{sql}");
+            assert_eq!(parse_first_keyword(sql, CommentNesting::Nested), "COMMIT", "{sql}");
         }
-        assert_eq!(first_keyword("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
-        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
-        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
+        assert_eq!(parse_first_keyword("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
+        assert_eq!(parse_first_keyword("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
+        assert_eq!(parse_first_keyword("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
         for none in ["-- only a comment", "/* open", "", "(SELECT 1)", "1"] {
-            assert_eq!(first_keyword(none, CommentNesting::Flat), "", "{none}");
+            assert_eq!(parse_first_keyword(none, CommentNesting::Flat), "", "{none}");
         }
     }
 }

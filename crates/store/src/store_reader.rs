@@ -20,38 +20,40 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
     /// Tables that the writer of the same store writes to.
     type Tables: Tables;
 
-    async fn extent(&self) -> Result<JournalRange>;
+    async fn read_journal_range(&self) -> Result<JournalRange>;
 
-    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage>;
+    async fn read_events(&self, read: JournalQuery) -> Result<EventPage>;
 
-    async fn event(&self, id: EventId) -> Result<Option<EventView>>;
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
 
-    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
+    async fn read_object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize)
+    -> Result<Option<ObjectView>>;
 
     /// Reads the clock of the store's server; `None` for an embedded store.
-    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
         Ok(None)
     }
 
-    async fn nodes(&self) -> Result<Vec<NodeView>>;
+    async fn list_nodes(&self) -> Result<Vec<NodeView>>;
 
-    async fn rules(&self) -> Result<Vec<Rule>>;
+    async fn list_rules(&self) -> Result<Vec<Rule>>;
 
-    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
-    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>>;
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>>;
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
 
-    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
+    async fn list_tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize)
+    -> Result<TaskPage>;
 
-    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
-    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
 
-    async fn orders(
+    async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -59,18 +61,18 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<OrderPage>;
 
-    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
 
-    async fn order_statistics(
+    async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, JournalRange)>;
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
 
-    async fn fires(
+    async fn list_fires(
         &self,
         schedule: &ScheduleName,
         before: Option<Timestamp>,

@@ -36,9 +36,9 @@ pub struct Counters {
     pub last_object: i64,
     pub last_order: i64,
     /// Number of events ever journaled.
-    pub journaled_events: i64,
+    pub journaled_event_count: i64,
     /// Number of archived tasks.
-    pub archived_tasks: i64,
+    pub archived_task_count: i64,
     /// A time at or before the earliest due time of a delayed task.
     pub next_due: Option<Timestamp>,
 }
@@ -99,7 +99,7 @@ pub trait Tables: 'static {
     fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>>;
 
     /// Returns an event whose number is at most `number`, and not much smaller.
-    fn find_event_by_number(&self, number: i64) -> Result<Option<EventId>>;
+    fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>>;
 
     /// Returns the last stored event up to this id; zero if there is none.
     fn find_last_event_up_to(&self, id: EventId) -> Result<EventId>;
@@ -192,7 +192,7 @@ pub trait Tables: 'static {
     ) -> Result<Vec<TaskSeq>>;
 
     /// Lists locked tasks of a handler.
-    fn list_running_tasks(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>>;
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>>;
 
     /// Lists the unfinished tasks of a queue with priority and creation time.
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
@@ -239,7 +239,7 @@ pub trait Tables: 'static {
     fn list_handlers(&self) -> Result<Vec<HandlerRow>>;
 
     /// Makes these the defined handlers; all others become undefined.
-    fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
+    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
 
     fn write_limiter_state(&self, handler: HandlerId, state: &LimiterState) -> Result<()>;
 
@@ -290,7 +290,7 @@ pub trait Tables: 'static {
     fn list_chains(&self) -> Result<Vec<ChainRow>>;
 
     /// Makes these the defined chains; all others become undefined. Operator settings stay.
-    fn write_chains(&self, chains: &[Chain]) -> Result<()>;
+    fn set_defined_chains(&self, chains: &[Chain]) -> Result<()>;
 
     fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
 
@@ -302,7 +302,7 @@ pub trait Tables: 'static {
     fn read_order(&self, number: i64) -> Result<Option<OrderRow>>;
 
     /// Returns the tenant's order with this key.
-    fn find_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>>;
+    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>>;
 
     /// Lists the numbers of a chain's orders after this one.
     fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>>;
@@ -364,17 +364,17 @@ pub trait Tables: 'static {
 
     /// Deletes some rows older than `before` of the fire ledger, of former nodes and of the audit; returns whether
     /// there may be more.
-    fn delete_expired_records(&self, before: Timestamp) -> Result<bool>;
+    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool>;
 
     /// Lists objects whose `checked` id is at most `up_to`, the smallest first. A new object is checked at its first
     /// event, an object copied from another store at 0.
     fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>>;
 
     /// Sets the `checked` ids of objects; [`Tables::write_object`] leaves them unchanged.
-    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
+    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
 
     /// Sets the `checked` ids of these events' objects to `checked`, where they are at most `up_to`.
-    fn set_event_objects_checked(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
+    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
 
@@ -390,7 +390,7 @@ pub trait Tables: 'static {
     // --- prefetching -------------------------------------------------------------------------------------------
 
     /// Prefetches events and orders that will be read one by one, where each read would cost a round trip.
-    fn prefetch_subjects(&self, _events: &[EventId], _orders: &[i64]) -> Result<()> {
+    fn prefetch_task_subjects(&self, _events: &[EventId], _orders: &[i64]) -> Result<()> {
         Ok(())
     }
 }
@@ -410,7 +410,7 @@ pub trait Backend: Send + 'static {
     }
 
     /// Returns whether a job with this read set has to wait for the next transaction.
-    fn must_postpone(&self, _read_set: &ReadSet) -> bool {
+    fn must_postpone_job(&self, _read_set: &ReadSet) -> bool {
         false
     }
 

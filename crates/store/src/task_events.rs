@@ -13,12 +13,12 @@ use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
 /// A task to which a command was just applied, with the output of the attempt.
-pub(crate) struct EndedTask<'a> {
+pub(crate) struct TaskAfterCommand<'a> {
     /// Its row before the command.
     pub(crate) row_before: &'a ActiveTaskRow,
     /// Its subject, if it is cached.
     pub(crate) subject: Option<&'a TaskSubject>,
-    pub(crate) life: &'a TaskLifecycle,
+    pub(crate) lifecycle: &'a TaskLifecycle,
     pub(crate) output: AttemptOutput<'a>,
 }
 
@@ -42,12 +42,12 @@ impl<T: Tables> Txn<'_, T> {
     /// Publishes the end of an attempt or of the task, after a command was applied to it.
     pub(crate) fn publish_attempt_end(
         &mut self,
-        task: EndedTask<'_>,
+        task: TaskAfterCommand<'_>,
         handler: &RegisteredHandler,
         command: TaskCommand,
         now: Timestamp,
     ) -> Result<()> {
-        let EndedTask { row_before: task_row, subject, life, output } = task;
+        let TaskAfterCommand { row_before: task_row, subject, lifecycle: life, output } = task;
         let failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::Expire { .. });
         let is_published = match handler.def.observe {
             ObservePolicy::All => true,
@@ -79,7 +79,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         let tenant = self.state.queue(task_row.queue)?.tenant.clone();
-        self.publish_tenant_event(&tenant, event, now).map(drop)
+        self.publish_tenant_engine_event(&tenant, event, now).map(drop)
     }
 
     /// Returns the public id of a task that is unfinished or has just ended.
@@ -89,18 +89,20 @@ impl<T: Tables> Txn<'_, T> {
         subject: Option<&TaskSubject>,
         handler: &RegisteredHandler,
     ) -> Result<TaskId> {
-        match (&self.state.queue(task_row.queue)?.kind, subject) {
+        match (&self.state.queue(task_row.queue)?.subject, subject) {
             (QueueSubject::Events, Some(subject)) => {
-                self.state.task_id(handler.id, subject.collection(), task_row.seq)
+                self.state.build_task_id(handler.id, subject.collection(), task_row.seq)
             }
-            (QueueSubject::Events, None) => {
-                self.state.task_id(handler.id, self.read_subject(task_row)?.collection(), task_row.seq)
-            }
+            (QueueSubject::Events, None) => self.state.build_task_id(
+                handler.id,
+                self.read_task_subject(task_row)?.collection(),
+                task_row.seq,
+            ),
             (QueueSubject::Collection(name), _) => {
-                self.state.task_id(handler.id, name.as_str(), task_row.seq)
+                self.state.build_task_id(handler.id, name.as_str(), task_row.seq)
             }
             (QueueSubject::ChainNode { node, .. }, _) => {
-                self.state.task_id(handler.id, node.as_str(), task_row.seq)
+                self.state.build_task_id(handler.id, node.as_str(), task_row.seq)
             }
         }
     }

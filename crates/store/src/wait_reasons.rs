@@ -1,6 +1,6 @@
 //! Collects the facts that explain why a task waits. The core interprets them.
 
-use pointsman_core::task::gates::{Gate, GateInputs, MAX_COUNTED_AHEAD, evaluate_gates};
+use pointsman_core::task::gates::{Gate, GateInputs, MAX_COUNTED_TASKS_AHEAD, evaluate_gates};
 use pointsman_core::task::{Task, TaskId, TaskSeq, TaskStatus};
 use pointsman_core::{HandlerName, Timestamp};
 
@@ -10,13 +10,13 @@ use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
 /// Most tasks that are listed as using up a limit.
-const MAX_NAMED_TASKS: usize = 10;
+const MAX_LISTED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
         let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
-        Ok(Some(evaluate_gates(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
+        Ok(Some(evaluate_gates(&self.collect_gate_inputs(&task_row, &task.handler)?, now)))
     }
 
     /// Returns the task with this complete public id: the uuid alone is not enough.
@@ -25,36 +25,36 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
-    fn collect_wait_facts(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<GateInputs> {
+    fn collect_gate_inputs(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<GateInputs> {
         let queue = self.state.queue(task_row.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let limiter = self.state.limiter(handler.id)?;
-        let holds = |rule: &&pointsman_core::Rule| rule.applies_to_queue(name, &queue.kind, &queue.tenant);
+        let holds = |rule: &&pointsman_core::Rule| rule.applies_to_queue(name, &queue.subject, &queue.tenant);
         let concurrency_group =
             match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
                 Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
                 None => vec![],
             };
         Ok(GateInputs {
-            state: task_row.life.state,
+            state: task_row.lifecycle.state,
             handler: name.clone(),
-            handler_defined: queue.is_defined,
-            pull: handler.def.pull,
+            is_handler_defined: queue.is_defined,
+            is_pull_handler: handler.def.pull,
             blocking_sync_task: self.find_blocking_sync_task(task_row)?,
             blocking_lane_task: self.find_task_ahead_in_lane(task_row)?,
-            order_blocked_because: self.state.chains.describe_stop(&queue.kind),
+            order_blocked_because: self.state.chains.describe_stop(&queue.subject),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
             limiter: limiter.state,
-            running_count: u32::try_from(limiter.running).unwrap_or(0),
+            running_count: u32::try_from(limiter.running_count).unwrap_or(0),
             running_tasks: self.list_running_task_ids(handler.id)?,
-            concurrency_group: concurrency_group
+            blocking_tasks_of_key: concurrency_group
                 .into_iter()
-                .take(MAX_NAMED_TASKS)
+                .take(MAX_LISTED_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
             capable_nodes: self.list_capable_nodes(name)?,
-            last_worker_claim_at: self.state.last_pulled.get(&handler.id).copied(),
+            last_worker_claim_at: self.state.last_pulled_at.get(&handler.id).copied(),
             tasks_ahead: self.count_tasks_ahead(task_row)?,
         })
     }
@@ -63,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
     }
 
-    fn read_task_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, TaskStatus)>> {
+    fn read_task_id_and_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, TaskStatus)>> {
         let Some(seq) = seq else { return Ok(None) };
         let task = self.tables.read_task_with_attempts(seq)?;
         Ok(task.map(|task| (task.id, task.lifecycle.state.status())))
@@ -75,7 +75,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(None);
         };
         let seq = self.tables.find_unfinished_sync_task_before(event, task_row.stage, false)?;
-        self.read_task_status(seq)
+        self.read_task_id_and_status(seq)
     }
 
     /// Returns the task ahead of this one in its lane.
@@ -85,12 +85,12 @@ impl<T: Tables> Txn<'_, T> {
         };
         let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < lane_position);
         let seq = first.map(|head| head.task.seq);
-        self.read_task_status(seq)
+        self.read_task_id_and_status(seq)
     }
 
     /// Lists some running tasks of a handler.
     fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
-        let seqs = self.tables.list_running_tasks(handler, MAX_NAMED_TASKS)?;
+        let seqs = self.tables.list_running_tasks_of_handler(handler, MAX_LISTED_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
     }
 
@@ -106,8 +106,8 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(0);
         }
         if self.state.queue(task_row.queue)?.collection().is_some() {
-            return Ok(self.state.count_source_queues_before(task_row.queue)?.min(MAX_COUNTED_AHEAD));
+            return Ok(self.state.count_source_tasks_before(task_row.queue)?.min(MAX_COUNTED_TASKS_AHEAD));
         }
-        self.tables.count_ready_tasks_before(task_row, MAX_COUNTED_AHEAD)
+        self.tables.count_ready_tasks_before(task_row, MAX_COUNTED_TASKS_AHEAD)
     }
 }

@@ -118,7 +118,7 @@ pub trait CommitHook: Send + Sync {
 
 /// Handle of the writer thread.
 pub struct Writer<T> {
-    jobs: Arc<Mutex<Option<JobSender<T>>>>,
+    job_sender: Arc<Mutex<Option<JobSender<T>>>>,
     listeners: ListenerList,
     commit_hook: CommitHookSlot,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
@@ -127,9 +127,9 @@ pub struct Writer<T> {
 
 impl<T> Clone for Writer<T> {
     fn clone(&self) -> Self {
-        let Self { jobs, listeners, commit_hook, thread, status } = self;
+        let Self { job_sender: jobs, listeners, commit_hook, thread, status } = self;
         Self {
-            jobs: jobs.clone(),
+            job_sender: jobs.clone(),
             listeners: listeners.clone(),
             commit_hook: commit_hook.clone(),
             thread: thread.clone(),
@@ -157,13 +157,14 @@ impl<T: Tables> Writer<T> {
             state,
             listeners: listeners.clone(),
             commit_hook: commit_hook.clone(),
-            must_reload: false,
+            must_reload_state: false,
             unreported_attempts: Vec::new(),
             status: status.clone(),
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
+        let thread =
+            std::thread::Builder::new().name(name.into()).spawn(move || thread.run_until_closed(inbox))?;
         Ok(Ok(Self {
-            jobs: Arc::new(Mutex::new(Some(jobs))),
+            job_sender: Arc::new(Mutex::new(Some(jobs))),
             listeners,
             commit_hook,
             thread: Arc::new(Mutex::new(Some(thread))),
@@ -188,7 +189,7 @@ impl<T: Tables> Writer<T> {
         let (reply, result) = oneshot::channel();
         let job = Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply });
         {
-            let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
+            let jobs = self.job_sender.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
             sender.send(job).map_err(|_| StoreError::Closed)?;
         }
@@ -196,7 +197,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Returns the text stored under a name; stores `text` if there is none.
-    pub async fn get_or_init_text(
+    pub async fn get_or_init_named_text(
         &self,
         name: &'static str,
         text: &str,
@@ -234,7 +235,7 @@ impl<T: Tables> Writer<T> {
 
     /// Lets the writer finish its jobs, and waits for it.
     pub fn close(&self) {
-        drop(self.jobs.lock().unwrap_or_else(|e| e.into_inner()).take());
+        drop(self.job_sender.lock().unwrap_or_else(|e| e.into_inner()).take());
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -261,7 +262,7 @@ fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bo
 }
 
 /// Adds waiting jobs to a group and sorts them by position.
-fn fill_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
+fn fill_job_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
     while group.len() < MAX_GROUP_JOBS
         && let Ok(job) = inbox.try_recv()
     {
@@ -277,34 +278,34 @@ struct WriterThread<B> {
     listeners: ListenerList,
     commit_hook: CommitHookSlot,
     /// Whether the state must be reloaded before the next job, because a transaction failed.
-    must_reload: bool,
+    must_reload_state: bool,
     /// Attempts begun by a commit whose outcome is unknown. No caller was notified of them.
     unreported_attempts: Vec<(TaskSeq, Lease)>,
     status: Arc<WriterStatus>,
 }
 
 impl<B: Backend> WriterThread<B> {
-    fn run(&mut self, mut inbox: JobInbox<B::Tables>) {
+    fn run_until_closed(&mut self, mut inbox: JobInbox<B::Tables>) {
         let mut group = Vec::new();
         while wait_for_first_job(&mut group, &mut inbox) {
-            fill_group(&mut group, &mut inbox);
-            let head = self.state.id_clock.last();
-            self.status.record_begin(Instant::now());
+            fill_job_group(&mut group, &mut inbox);
+            let head = self.state.event_id_generator.last();
+            self.status.record_transaction_begin(Instant::now());
             let outcome =
                 self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
-            self.status.record_end(&outcome, Instant::now());
+            self.status.record_transaction_end(&outcome, Instant::now());
             if outcome.is_err() {
                 self.backend.roll_back();
-                self.must_reload = true;
+                self.must_reload_state = true;
             }
             // The head is announced before results are sent, so that a caller finds its events in the journal.
             let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
             for job in group.drain(..done) {
                 job.send_result(outcome.clone());
             }
-            let work = outcome.is_ok() && self.notify_work();
+            let work = outcome.is_ok() && self.notify_ready_tasks();
             if head.is_some() || work {
                 self.call_commit_hook(head, work);
             }
@@ -317,12 +318,12 @@ impl<B: Backend> WriterThread<B> {
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<usize> {
-        let read_set = if self.must_reload { ReadSet::default() } else { self.collect_read_set(group) };
+        let read_set = if self.must_reload_state { ReadSet::default() } else { self.collect_read_set(group) };
         match self.backend.begin(read_set)? {
-            CacheState::Fresh if !self.must_reload => {}
-            CacheState::Stale(changes) if !self.must_reload => {
+            CacheState::Fresh if !self.must_reload_state => {}
+            CacheState::Stale(changes) if !self.must_reload_state => {
                 self.state.apply_peer_changes(self.backend.tables(), changes)?;
-                self.admit_waiting_jobs(group, inbox)?;
+                self.add_waiting_jobs(group, inbox)?;
             }
             CacheState::Fresh | CacheState::Stale(_) | CacheState::Unknown => self.reload_state(group)?,
         }
@@ -330,7 +331,7 @@ impl<B: Backend> WriterThread<B> {
         let done = match self.run_jobs(group).and_then(|done| self.backend.commit().map(|()| done)) {
             Ok(done) => done,
             Err(fault) => {
-                self.unreported_attempts.extend(self.state.list_attempts_begun_after(fences));
+                self.unreported_attempts.extend(self.state.list_attempts_after_fence(fences));
                 return Err(fault);
             }
         };
@@ -348,13 +349,13 @@ impl<B: Backend> WriterThread<B> {
 
     /// Adds jobs that arrived while another node had the write lock. They share this commit; otherwise two nodes would
     /// need twice as many commits as one.
-    fn admit_waiting_jobs(
+    fn add_waiting_jobs(
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<()> {
         let mut added = Vec::new();
-        fill_group(&mut added, inbox);
+        fill_job_group(&mut added, inbox);
         if added.is_empty() {
             return Ok(());
         }
@@ -374,7 +375,7 @@ impl<B: Backend> WriterThread<B> {
         for job in group.iter_mut().take(done) {
             job.run_work(&mut txn)?;
         }
-        self.state.flush(self.backend.tables())?;
+        self.state.flush_changes(self.backend.tables())?;
         Ok(done)
     }
 
@@ -383,7 +384,7 @@ impl<B: Backend> WriterThread<B> {
         let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
             let mut read_set = ReadSet::default();
             job.add_to_read_set(&mut self.state, &mut read_set);
-            !self.backend.must_postpone(&read_set)
+            !self.backend.must_postpone_job(&read_set)
         });
         let done = go.len();
         group.extend(go.into_iter().chain(wait));
@@ -391,10 +392,10 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
-        self.state = WriterState::load(self.backend.tables(), self.state.id_clock.observed_time())?;
+        self.state = WriterState::load(self.backend.tables(), self.state.event_id_generator.observed_time())?;
         // Listeners here were not notified of tasks that other nodes made ready.
         self.state.has_new_ready_tasks = true;
-        if std::mem::take(&mut self.must_reload) {
+        if std::mem::take(&mut self.must_reload_state) {
             // No read set could be collected with an invalid state.
             let read_set = self.collect_read_set(group);
             self.backend.extend_read_set(read_set)?;
@@ -404,16 +405,16 @@ impl<B: Backend> WriterThread<B> {
 
     /// Notifies listeners of the journal's new head, if it moved; returns it.
     fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
-        let head = Some(self.state.id_clock.last()).filter(|head| *head != before)?;
+        let head = Some(self.state.event_id_generator.last()).filter(|head| *head != before)?;
         notify_listeners(&self.listeners, StoreSignal::JournalGrew(head));
         Some(head)
     }
 
     /// Notifies listeners if a commit created work; returns whether it did.
-    fn notify_work(&mut self) -> bool {
+    fn notify_ready_tasks(&mut self) -> bool {
         let has_ready =
             std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
-        let has_work = std::mem::take(&mut self.state.has_earlier_due) || has_ready;
+        let has_work = std::mem::take(&mut self.state.has_earlier_due_time) || has_ready;
         if has_work {
             notify_listeners(&self.listeners, StoreSignal::TasksReady);
         }

@@ -18,7 +18,7 @@ use crate::chains::ChainRegistry;
 use crate::error::{Fault, Result};
 use crate::limiters::Limiters;
 use crate::queues::QueueStates;
-use crate::recent_events::RecentEvents;
+use crate::recent_events::RecentEventCache;
 use crate::row::{ActiveTaskRow, HandlerId, HandlerRow, ObjectNumber, OrderRow};
 use crate::store_copy;
 use crate::tables::{Counters, PeerChanges, Tables};
@@ -43,7 +43,7 @@ pub(crate) struct RunningTask {
 /// The writer's cache of handlers, queues, rules, chains, counters and running tasks.
 #[derive(Debug)]
 pub struct WriterState {
-    pub(crate) id_clock: EventIdGenerator,
+    pub(crate) event_id_generator: EventIdGenerator,
     /// Allocated numbers. The id of the last event comes from the id generator, and is copied here when the counters
     /// are written.
     pub(crate) counters: Counters,
@@ -53,7 +53,7 @@ pub struct WriterState {
     /// Mixed into hashes of lanes, so that nobody can choose keys that collide.
     pub(crate) salt: u64,
     pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
-    handler_by_name: HashMap<HandlerName, HandlerId>,
+    handler_ids_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
     /// Cache of resolved routes by event type; cleared when the registration changes.
     resolved_routes: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
@@ -66,8 +66,8 @@ pub struct WriterState {
     /// Nodes that have joined and have neither left nor been declared gone.
     pub(crate) nodes: HashSet<NodeId>,
     /// When workers last pulled tasks of each pull handler.
-    pub(crate) last_pulled: HashMap<HandlerId, Timestamp>,
-    pub(crate) recent_events: RecentEvents,
+    pub(crate) last_pulled_at: HashMap<HandlerId, Timestamp>,
+    pub(crate) recent_events: RecentEventCache,
     /// Tasks locked by this node since the start; at most as many as it has slots.
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
     /// When this node last checked which registrants have live nodes.
@@ -79,7 +79,7 @@ pub struct WriterState {
     /// Whether a task became ready in this transaction.
     pub(crate) has_new_ready_tasks: bool,
     /// Whether a task will be due earlier than all tasks that waited before this transaction.
-    pub(crate) has_earlier_due: bool,
+    pub(crate) has_earlier_due_time: bool,
 }
 
 /// Most cached types; the cache is cleared when it is full, because unlimited type names would exhaust memory.
@@ -90,13 +90,13 @@ impl WriterState {
         store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
-            id_clock: EventIdGenerator::new(counters.last_event, now),
+            event_id_generator: EventIdGenerator::new(counters.last_event, now),
             counters,
             written_counters: counters,
             task_id_namespace: tables.read_task_id_namespace()?,
             salt: tables.read_salt()?,
             handlers: Vec::new(),
-            handler_by_name: HashMap::default(),
+            handler_ids_by_name: HashMap::default(),
             routes: Routes::new(),
             resolved_routes: HashMap::default(),
             tenant_weights: BTreeMap::new(),
@@ -105,35 +105,35 @@ impl WriterState {
             rules: tables.list_rules()?,
             chains: ChainRegistry::load(tables)?,
             nodes: tables.list_live_nodes()?.into_iter().collect(),
-            last_pulled: HashMap::default(),
-            recent_events: RecentEvents::default(),
+            last_pulled_at: HashMap::default(),
+            recent_events: RecentEventCache::default(),
             running_tasks: HashMap::default(),
             registrants_checked_at: Timestamp::MIN,
             scheduled_count: 0,
             pruned_up_to: EventId::ZERO,
             has_new_ready_tasks: false,
-            has_earlier_due: false,
+            has_earlier_due_time: false,
         };
-        state.load_registry(tables)?;
+        state.load_registration(tables)?;
         state.load_queue_states(tables)?;
-        state.resume_fair_queues(now)?;
+        state.refill_fair_queues(now)?;
         state.reload_next_due(tables)?;
         Ok(state)
     }
 
-    pub(crate) fn load_registry(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn load_registration(&mut self, tables: &dyn Tables) -> Result<()> {
         self.handlers.clear();
-        self.handler_by_name.clear();
+        self.handler_ids_by_name.clear();
         self.resolved_routes.clear();
         let mut limiter_states = Vec::new();
         for HandlerRow { id, def, is_defined, limiter_state } in tables.list_handlers()? {
-            self.handler_by_name.insert(def.name.clone(), id);
+            self.handler_ids_by_name.insert(def.name.clone(), id);
             self.handlers.push(Arc::new(RegisteredHandler { id, def, is_defined }));
             limiter_states.push(limiter_state);
         }
         self.add_missing_limiters(limiter_states);
-        self.routes = read_json_text(tables, "routes")?.unwrap_or_default();
-        self.tenant_weights = read_json_text(tables, "tenants")?.unwrap_or_default();
+        self.routes = read_named_json(tables, "routes")?.unwrap_or_default();
+        self.tenant_weights = read_named_json(tables, "tenants")?.unwrap_or_default();
         Ok(())
     }
 
@@ -151,8 +151,8 @@ impl WriterState {
     pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
         let PeerChanges { counters, queues, limiter_states, stale_tasks } = changes;
         let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
-        self.has_earlier_due |= counters.next_due.as_ref().is_some_and(is_earlier);
-        self.id_clock.advance_past(counters.last_event);
+        self.has_earlier_due_time |= counters.next_due.as_ref().is_some_and(is_earlier);
+        self.event_id_generator.advance_past(counters.last_event);
         (self.counters, self.written_counters) = (counters, counters);
         for task in stale_tasks {
             self.running_tasks.remove(&task);
@@ -169,25 +169,25 @@ impl WriterState {
             changed_handlers.insert(handler);
         }
         for handler in changed_handlers {
-            self.apply_limits(handler, self.id_clock.observed_time())?;
+            self.apply_handler_limits(handler, self.event_id_generator.observed_time())?;
         }
         Ok(())
     }
 
     /// Lists the attempts begun here with a fence greater than this one.
-    pub(crate) fn list_attempts_begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
+    pub(crate) fn list_attempts_after_fence(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
         let begun = self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
         begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
     /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
-    pub fn reserve_ids(&mut self, up_to: EventId) {
-        self.id_clock.reserve_up_to(up_to);
+    pub fn reserve_event_ids(&mut self, up_to: EventId) {
+        self.event_id_generator.reserve_up_to(up_to);
     }
 
     /// Returns the latest time that a caller has reported.
     pub fn last_observed_time(&self) -> Timestamp {
-        self.id_clock.observed_time()
+        self.event_id_generator.observed_time()
     }
 
     pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
@@ -196,7 +196,7 @@ impl WriterState {
     }
 
     pub(crate) fn find_handler(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
-        let id = self.handler_by_name.get(name)?;
+        let id = self.handler_ids_by_name.get(name)?;
         self.handler(*id).ok()
     }
 
@@ -208,7 +208,7 @@ impl WriterState {
         let bindings = self.routes.resolve_handlers(kind);
         let found: Arc<[_]> = bindings
             .iter()
-            .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
+            .filter_map(|b| self.handler_ids_by_name.get(&b.handler).map(|id| (*id, b.sync)))
             .collect();
         if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
             self.resolved_routes.clear();
@@ -220,7 +220,7 @@ impl WriterState {
     pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueSubject, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
         self.rules.iter().any(|rule| rule.applies_to_queue(&handler.def.name, kind, tenant))
-            || self.chains.is_stopped(kind)
+            || self.chains.is_chain_node_stopped(kind)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
@@ -232,10 +232,10 @@ impl WriterState {
     }
 
     /// Writes the counters that changed. Called once before each commit.
-    pub fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub fn flush_changes(&mut self, tables: &dyn Tables) -> Result<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
-        self.counters.last_event = self.id_clock.last();
+        self.counters.last_event = self.event_id_generator.last();
         if self.counters != self.written_counters {
             tables.write_counters(&self.counters)?;
             self.written_counters = self.counters;
@@ -266,7 +266,7 @@ impl WriterState {
         self.counters.last_order
     }
 
-    pub(crate) fn task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
+    pub(crate) fn build_task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
         Ok(TaskId::new(
             self.handler(handler)?.def.name.as_str(),
             collection,
@@ -276,12 +276,12 @@ impl WriterState {
 }
 
 /// Reads the JSON stored under a name.
-pub(crate) fn read_json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
+pub(crate) fn read_named_json<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
     value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
 }
 
 /// Stores JSON under a name.
-pub(crate) fn write_json_text(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_named_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

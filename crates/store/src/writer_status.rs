@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use pointsman_core::outage::{OutageNotice, OutageTracker};
 use pointsman_core::store::StoreError;
 
-/// A transaction that takes longer than this is reported as trouble.
+/// A transaction that takes longer than this is reported as a write problem.
 const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 
+/// Statistics of the writer, and its current outage or slow commit.
 #[derive(Debug, Default)]
 pub struct WriterStatus {
     commit_count: AtomicU64,
@@ -35,7 +36,7 @@ impl WriterStatus {
 
     /// Describes what keeps the writer from writing, without details, which are in the log. Heartbeats write every few
     /// seconds, so this is never outdated for longer.
-    pub fn describe_trouble(&self, now: Instant) -> Option<String> {
+    pub fn describe_write_problem(&self, now: Instant) -> Option<String> {
         let transaction = self.lock_transaction();
         let ago = |then: Instant| now.saturating_duration_since(then);
         if let Some(since) = transaction.outage.failing_since() {
@@ -51,12 +52,12 @@ impl WriterStatus {
     }
 
     /// Records the beginning of a transaction.
-    pub(crate) fn record_begin(&self, now: Instant) {
+    pub(crate) fn record_transaction_begin(&self, now: Instant) {
         self.lock_transaction().begun_at = Some(now);
     }
 
     /// Records the end of a transaction, and logs the beginning and end of an outage.
-    pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
+    pub(crate) fn record_transaction_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
         let mut transaction = self.lock_transaction();
         transaction.begun_at = None;
         let change = match outcome {
@@ -71,7 +72,11 @@ impl WriterStatus {
                 "the store cannot be written; callers get errors until it can; check the database if this persists"
             ),
             Some(OutageNotice::Ongoing { failures }) => {
-                tracing::error!(error, failures, "the store still cannot be written; check the database");
+                tracing::error!(
+                    error,
+                    failures,
+                    "the store still cannot be written; callers get errors; check the database"
+                );
             }
             Some(OutageNotice::Ended { duration: after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
@@ -89,7 +94,7 @@ impl WriterStatus {
 pub struct ReadOutageLog(Mutex<OutageTracker>);
 
 impl ReadOutageLog {
-    pub fn record_read<T>(&self, read: &Result<T, StoreError>) {
+    pub fn record_read_result<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let change = match read {
@@ -105,7 +110,11 @@ impl ReadOutageLog {
                 "the store cannot be read; readers get errors until it can; check the database if this persists"
             ),
             Some(OutageNotice::Ongoing { failures }) => {
-                tracing::warn!(error, failures, "the store still cannot be read; check the database");
+                tracing::warn!(
+                    error,
+                    failures,
+                    "the store still cannot be read; readers get errors; check the database"
+                );
             }
             Some(OutageNotice::Ended { duration: after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
@@ -119,27 +128,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_lasts_from_a_failure_to_the_next_success() {
+    fn write_problem_lasts_from_a_failure_to_the_next_success() {
         let (status, start) = (WriterStatus::default(), Instant::now());
         let lost = Err(StoreError::Unavailable("the disk is full".into()));
-        assert_eq!(status.describe_trouble(start), None);
-        status.record_begin(start);
-        status.record_end(&lost, start);
-        status.record_begin(start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(status.describe_write_problem(start), None);
+        status.record_transaction_begin(start);
+        status.record_transaction_end(&lost, start);
+        status.record_transaction_begin(start + SLOW_COMMIT_THRESHOLD);
         assert_eq!(
-            status.describe_trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
+            status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD).as_deref(),
             Some("commits have failed for 10 s")
         );
-        status.record_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
-        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        status.record_transaction_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD), None);
     }
 
     #[test]
-    fn slow_commit_is_reported_as_trouble() {
+    fn slow_commit_is_reported_as_a_write_problem() {
         let (status, start) = (WriterStatus::default(), Instant::now());
-        status.record_begin(start);
-        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
-        let trouble = status.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
+        status.record_transaction_begin(start);
+        assert_eq!(status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD), None);
+        let trouble = status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD * 2);
         assert_eq!(trouble.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

@@ -26,10 +26,10 @@
 //! All functions block, and may be called inside and outside of a tokio runtime. They need Linux: `/proc`, and
 //! `setpriv` of util-linux.
 
-mod clients;
-mod cluster_template;
+mod data_directory_template;
 mod disk;
 mod faketime;
+mod language_clients;
 mod pgbouncer;
 mod port;
 mod postgres;
@@ -45,9 +45,9 @@ mod server_user;
 mod shared_servers;
 mod target_folder;
 
-pub use clients::{node_with_pg, python_with_psycopg};
 pub use disk::TmpfsDisk;
 pub use faketime::remove_stale_faketime_files;
+pub use language_clients::{find_nodejs_with_pg, find_python_with_psycopg};
 pub use pgbouncer::PgBouncer;
 pub use postgres::{PostgresServer, PostgresSettings};
 pub use postgres_admin::PostgresAdmin;

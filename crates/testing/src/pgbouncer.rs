@@ -43,7 +43,7 @@ impl PgBouncer {
         database: &str,
         ignored_parameters: &str,
     ) -> anyhow::Result<Self> {
-        let (program, user) = (programs::find_pgbouncer()?, ServerUser::find()?);
+        let (program, user) = (programs::find_pgbouncer()?, ServerUser::choose_user()?);
         let folder = ServerFolder::new(&user)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
         let file = folder.path().join("pgbouncer.ini");

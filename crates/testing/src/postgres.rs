@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use crate::cluster_template;
+use crate::data_directory_template;
 use crate::port;
 use crate::postgres_admin::PostgresAdmin;
 use crate::programs::PostgresPrograms;
@@ -29,12 +29,12 @@ pub struct PostgresSettings {
     pub durable: bool,
     pub max_connections: u16,
     /// Further settings: name and value.
-    pub extra: Vec<(String, String)>,
+    pub extra_settings: Vec<(String, String)>,
 }
 
 impl Default for PostgresSettings {
     fn default() -> Self {
-        Self { durable: false, max_connections: 200, extra: vec![] }
+        Self { durable: false, max_connections: 200, extra_settings: vec![] }
     }
 }
 
@@ -54,14 +54,14 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Starts a server with a new data directory, and waits until it accepts connections.
     pub fn start(settings: PostgresSettings) -> anyhow::Result<Self> {
-        Self::start_in(&std::env::temp_dir(), settings)
+        Self::start_in_folder(&std::env::temp_dir(), settings)
     }
 
     /// Starts a server as [`start`](Self::start) does, with all of its files inside `parent`, such as a small disk.
-    pub fn start_in(parent: &Path, settings: PostgresSettings) -> anyhow::Result<Self> {
-        let (programs, user) = (PostgresPrograms::find()?, ServerUser::find()?);
+    pub fn start_in_folder(parent: &Path, settings: PostgresSettings) -> anyhow::Result<Self> {
+        let (programs, user) = (PostgresPrograms::find()?, ServerUser::choose_user()?);
         let folder = ServerFolder::new_in(parent, &user)?;
-        cluster_template::create_data_directory(&programs, &user, &folder.path().join("data"))?;
+        data_directory_template::create_data_directory(&programs, &user, &folder.path().join("data"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
         let process = Mutex::new(None);
         let admin = PostgresAdmin::for_address(address)?;
@@ -124,7 +124,7 @@ impl PostgresServer {
     }
 
     /// Returns the URL of a database through a proxy in front of this server.
-    pub fn url_through(&self, proxy: &Proxy, database: &str) -> anyhow::Result<String> {
+    pub fn url_through_proxy(&self, proxy: &Proxy, database: &str) -> anyhow::Result<String> {
         Ok(PostgresAdmin::for_address(proxy.address())?.url(database))
     }
 
@@ -166,7 +166,7 @@ impl PostgresServer {
                 settings.push((name.to_owned(), "off".to_owned()));
             }
         }
-        settings.extend(self.settings.extra.iter().cloned());
+        settings.extend(self.settings.extra_settings.iter().cloned());
         let data = ["-D".to_owned(), self.data_folder().display().to_string()];
         let settings =
             settings.into_iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);

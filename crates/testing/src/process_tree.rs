@@ -6,7 +6,7 @@ use std::fs;
 struct ProcessStat {
     /// `R`, `S`, `T`, `Z` and so on.
     state: char,
-    parent: u32,
+    parent_pid: u32,
 }
 
 /// Reads the state and the parent of a process; None if the process does not exist.
@@ -16,7 +16,7 @@ fn read_stat(pid: u32) -> Option<ProcessStat> {
     let (_, after) = line.rsplit_once(')')?;
     let mut fields = after.split_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some(ProcessStat { state, parent: fields.next()?.parse().ok()? })
+    Some(ProcessStat { state, parent_pid: fields.next()?.parse().ok()? })
 }
 
 /// Whether a process runs. A zombie, which has ended but was not waited for, does not.
@@ -25,14 +25,14 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 }
 
 /// Whether a process was stopped by SIGSTOP, or has ended.
-pub(crate) fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped_or_ended(pid: u32) -> bool {
     read_stat(pid).is_none_or(|stat| matches!(stat.state, 'T' | 'Z' | 'X'))
 }
 
-pub(crate) fn list_children(parent: u32) -> anyhow::Result<Vec<u32>> {
+pub(crate) fn list_child_pids(parent: u32) -> anyhow::Result<Vec<u32>> {
     let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let pids = names.filter_map(|name| name.parse().ok());
-    Ok(pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.parent == parent)).collect())
+    Ok(pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.parent_pid == parent)).collect())
 }
 
 #[cfg(test)]
@@ -44,10 +44,12 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id();
         assert!(
-            list_children(std::process::id()).unwrap().contains(&pid) && is_alive(pid) && !is_stopped(pid)
+            list_child_pids(std::process::id()).unwrap().contains(&pid)
+                && is_alive(pid)
+                && !is_stopped_or_ended(pid)
         );
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!list_children(std::process::id()).unwrap().contains(&pid) && !is_alive(pid));
+        assert!(!list_child_pids(std::process::id()).unwrap().contains(&pid) && !is_alive(pid));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct PostgresPrograms {
 
 impl PostgresPrograms {
     pub(crate) fn find() -> anyhow::Result<Self> {
-        let Some(folder) = find_folder_with(&["postgres", "initdb"], &POSTGRES_FOLDERS) else {
+        let Some(folder) = find_folder_with_programs(&["postgres", "initdb"], &POSTGRES_FOLDERS) else {
             bail!("PostgreSQL is not installed; run `apt-get install postgresql-15` as root");
         };
         let postgres = folder.join("postgres");
@@ -37,7 +37,7 @@ impl PostgresPrograms {
 }
 
 pub(crate) fn find_pgbouncer() -> anyhow::Result<PathBuf> {
-    match find_folder_with(&["pgbouncer"], &SERVER_FOLDERS) {
+    match find_folder_with_programs(&["pgbouncer"], &SERVER_FOLDERS) {
         Some(folder) => Ok(folder.join("pgbouncer")),
         None => bail!("PgBouncer is not installed; run `apt-get install pgbouncer` as root"),
     }
@@ -47,13 +47,14 @@ pub(crate) fn find_pgbouncer() -> anyhow::Result<PathBuf> {
 /// as `redis-server`.
 pub(crate) fn find_redis_server() -> anyhow::Result<PathBuf> {
     let names = ["redis-server", "redis-check-rdb"];
-    let found =
-        names.into_iter().find_map(|name| Some(find_folder_with(&[name], &SERVER_FOLDERS)?.join(name)));
+    let found = names
+        .into_iter()
+        .find_map(|name| Some(find_folder_with_programs(&[name], &SERVER_FOLDERS)?.join(name)));
     found.context("Redis is not installed; run `apt-get install redis-tools` as root")
 }
 
 /// Finds the first folder, of PATH and then of `more`, that contains all of the programs.
-fn find_folder_with(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
+fn find_folder_with_programs(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(more.iter().map(PathBuf::from));
     folders.into_iter().find(|folder| programs.iter().all(|program| folder.join(program).is_file()))

@@ -39,7 +39,7 @@ struct ProxyCore {
 
 #[derive(Debug, Default)]
 struct ProxyState {
-    frozen: bool,
+    is_frozen: bool,
     drops_replies: bool,
     connections: Vec<Arc<ProxyConnection>>,
 }
@@ -49,7 +49,7 @@ struct ProxyState {
 struct ProxyConnection {
     client: TcpStream,
     server: TcpStream,
-    closed: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 /// The treatment of bytes that were read.
@@ -74,14 +74,14 @@ impl Proxy {
 
     /// Closes all connections at once. New ones are accepted.
     pub fn close_connections(&self) {
-        for connection in &self.core.state().connections {
+        for connection in &self.core.lock_state().connections {
             connection.close();
         }
         self.core.state_changed.notify_all();
     }
 
     /// Sets whether new connections are refused. Open ones stay.
-    pub fn refuse_connections(&self, refuse: bool) -> anyhow::Result<()> {
+    pub fn set_refuse_connections(&self, refuse: bool) -> anyhow::Result<()> {
         let mut acceptor = self.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
         match (acceptor.take(), refuse) {
             (Some(open), true) => open.close(self.address),
@@ -97,20 +97,20 @@ impl Proxy {
 
     /// Sets whether bytes are held back, in both directions. They are forwarded after unfreezing; none is lost.
     pub fn set_frozen(&self, freeze: bool) {
-        self.core.state().frozen = freeze;
+        self.core.lock_state().is_frozen = freeze;
         self.core.state_changed.notify_all();
     }
 
     /// Sets whether the server's replies are dropped. The client's connection is closed at the first byte of a reply,
     /// but the server still reads and executes all that was sent to it.
     pub fn set_drop_replies(&self, drop: bool) {
-        self.core.state().drops_replies = drop;
+        self.core.lock_state().drops_replies = drop;
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = self.refuse_connections(true);
+        let _ = self.set_refuse_connections(true);
         self.close_connections();
     }
 }
@@ -139,7 +139,7 @@ impl Acceptor {
 }
 
 impl ProxyCore {
-    fn state(&self) -> MutexGuard<'_, ProxyState> {
+    fn lock_state(&self) -> MutexGuard<'_, ProxyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,15 +147,15 @@ impl ProxyCore {
     fn accept_client(self: Arc<Self>, client: TcpStream) {
         let Ok(server) = TcpStream::connect(self.target) else { return };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        let connection = Arc::new(ProxyConnection { client, server, closed: AtomicBool::new(false) });
-        self.state().connections.push(connection.clone());
+        let connection = Arc::new(ProxyConnection { client, server, is_closed: AtomicBool::new(false) });
+        self.lock_state().connections.push(connection.clone());
         thread::spawn(move || {
             thread::scope(|scope| {
                 scope
                     .spawn(|| self.forward_bytes(&connection, &connection.client, &connection.server, false));
                 self.forward_bytes(&connection, &connection.server, &connection.client, true);
             });
-            self.state().connections.retain(|other| !Arc::ptr_eq(other, &connection));
+            self.lock_state().connections.retain(|other| !Arc::ptr_eq(other, &connection));
         });
     }
 
@@ -188,9 +188,9 @@ impl ProxyCore {
 
     /// Decides what to do with bytes that were read, after waiting while the proxy is frozen.
     fn decide_forwarding(&self, connection: &ProxyConnection, replies: bool) -> ForwardAction {
-        let frozen = |state: &mut ProxyState| state.frozen && !connection.is_closed();
+        let frozen = |state: &mut ProxyState| state.is_frozen && !connection.is_closed();
         let state =
-            self.state_changed.wait_while(self.state(), frozen).unwrap_or_else(PoisonError::into_inner);
+            self.state_changed.wait_while(self.lock_state(), frozen).unwrap_or_else(PoisonError::into_inner);
         match (connection.is_closed(), replies && state.drops_replies) {
             (true, _) => ForwardAction::Stop,
             (false, true) => ForwardAction::DropReply,
@@ -201,12 +201,12 @@ impl ProxyCore {
 
 impl ProxyConnection {
     fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Closes both sides. The caller must notify `state_changed` afterwards, for threads that wait while frozen.
     fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.is_closed.store(true, Ordering::SeqCst);
         let _ = (self.client.shutdown(Shutdown::Both), self.server.shutdown(Shutdown::Both));
     }
 

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn abandoned_folders_are_removed_and_folders_in_use_are_kept() {
-        let server_user = ServerUser::find().unwrap();
+        let server_user = ServerUser::choose_user().unwrap();
         let used = ServerFolder::new(&server_user).unwrap();
         let abandoned = ServerFolder::new(&server_user).unwrap();
         let abandoned_path = abandoned.path().to_path_buf();

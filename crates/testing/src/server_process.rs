@@ -28,7 +28,7 @@ const LOG_LINES_IN_ERRORS: usize = 20;
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,
-    log: PathBuf,
+    log_path: PathBuf,
 }
 
 impl ServerProcess {
@@ -51,10 +51,10 @@ impl ServerProcess {
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         command.process_group(0);
         isolate_command(&mut command, folder);
-        server_user.apply_to(&mut command);
+        server_user.apply_to_command(&mut command);
         let child = spawn_from_permanent_thread(command)
             .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self { child, log })
+        Ok(Self { child, log_path: log })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -101,8 +101,8 @@ impl ServerProcess {
         let pid = self.pid();
         // Each child may be in its own process group. A stopped parent starts no other child during the listing.
         send_signal(pid, Signal::SIGSTOP)?;
-        wait_until(|| process_tree::is_stopped(pid));
-        let children = process_tree::list_children(pid)?;
+        wait_until(|| process_tree::is_stopped_or_ended(pid));
+        let children = process_tree::list_child_pids(pid)?;
         self.stop_with_signal(Signal::SIGKILL)?;
         for child in &children {
             // The child may have noticed the death of its parent, and ended.
@@ -115,7 +115,7 @@ impl ServerProcess {
     }
 
     fn read_last_log_lines(&self) -> String {
-        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = std::fs::read(&self.log_path).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES_IN_ERRORS)..].join("\n")

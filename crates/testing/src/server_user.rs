@@ -18,7 +18,7 @@ pub(crate) enum ServerUser {
 }
 
 impl ServerUser {
-    pub(crate) fn find() -> anyhow::Result<Self> {
+    pub(crate) fn choose_user() -> anyhow::Result<Self> {
         if !geteuid().is_root() {
             return Ok(Self::CurrentUser);
         }
@@ -33,7 +33,7 @@ impl ServerUser {
     }
 
     /// Makes a command run as this user.
-    pub(crate) fn apply_to(&self, command: &mut Command) {
+    pub(crate) fn apply_to_command(&self, command: &mut Command) {
         match *self {
             Self::CurrentUser => {}
             Self::Unprivileged { uid, gid } => {

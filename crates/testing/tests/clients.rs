@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use pointsman_testing::{node_with_pg, python_with_psycopg, shared_postgres};
+use pointsman_testing::{find_nodejs_with_pg, find_python_with_psycopg, shared_postgres};
 
 /// Runs a script with the URL of a new database as its argument, and returns its output.
 fn run_script(mut program: Command, option: &str, text: &str) -> String {
@@ -22,11 +22,11 @@ import sys, psycopg
 with psycopg.connect(sys.argv[1]) as connection:
     print(connection.execute('SELECT 40 + 2').fetchone()[0])
 ";
-    assert_eq!(run_script(python_with_psycopg().unwrap(), "-c", text), "42");
+    assert_eq!(run_script(find_python_with_psycopg().unwrap(), "-c", text), "42");
 }
 
 #[test]
-fn node_queries_a_database() {
+fn nodejs_queries_a_database() {
     let text = "\
 const { Client } = require('pg');
 const client = new Client(process.argv[1]);
@@ -34,5 +34,5 @@ client.connect()
   .then(() => client.query('SELECT 40 + 2 AS n'))
   .then(answer => { console.log(answer.rows[0].n); return client.end(); });
 ";
-    assert_eq!(run_script(node_with_pg().unwrap(), "-e", text), "42");
+    assert_eq!(run_script(find_nodejs_with_pg().unwrap(), "-e", text), "42");
 }

@@ -30,7 +30,7 @@ fn query_value(server: &PostgresServer, database: &str, sql: &str) -> String {
 }
 
 /// Returns the pids of a server and of all its children.
-fn process_pids(server: &PostgresServer) -> Vec<u32> {
+fn list_server_pids(server: &PostgresServer) -> Vec<u32> {
     let first = server.pid().unwrap();
     let listed = std::fs::read_to_string(format!("/proc/{first}/task/{first}/children")).unwrap();
     let children = listed.split_whitespace().map(|pid| pid.parse().unwrap());
@@ -45,7 +45,9 @@ fn is_process_alive(pid: u32) -> bool {
 #[test]
 fn two_servers_run_side_by_side_with_their_own_settings() {
     let extra = vec![("work_mem".to_owned(), "5MB".to_owned())];
-    let fast = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
+    let fast =
+        PostgresServer::start(PostgresSettings { extra_settings: extra, ..PostgresSettings::default() })
+            .unwrap();
     let safe = start_durable_server();
     assert_ne!(fast.address(), safe.address());
     assert_eq!(query_value(&fast, "postgres", "SELECT 1"), "1");
@@ -70,7 +72,7 @@ fn committed_rows_survive_a_kill_and_a_stop() {
         .enumerate()
     {
         server.query("postgres", &format!("INSERT INTO t VALUES ({n})")).unwrap();
-        let process_pids = process_pids(&server);
+        let process_pids = list_server_pids(&server);
         assert!(process_pids.len() > 1, "it has child processes");
         end(&server).unwrap();
         assert!(!process_pids.into_iter().any(is_process_alive), "all of its processes have ended");
@@ -86,7 +88,7 @@ fn committed_rows_survive_a_kill_and_a_stop() {
 fn dropping_a_server_ends_its_processes_and_removes_its_folder() {
     for killed in [false, true] {
         let server = start_durable_server();
-        let process_pids = process_pids(&server);
+        let process_pids = list_server_pids(&server);
         let folder = query_value(&server, "postgres", "SHOW unix_socket_directories");
         assert!(Path::new(&folder).exists());
         if killed {

@@ -40,7 +40,7 @@ fn send_text(mut client: &TcpStream, text: &str) {
     client.write_all(text.as_bytes()).unwrap();
 }
 
-fn expect_text(mut client: &TcpStream, text: &str) {
+fn assert_receives_text(mut client: &TcpStream, text: &str) {
     let mut reply = vec![0; text.len()];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply, text.as_bytes());
@@ -60,13 +60,13 @@ fn proxy_forwards_bytes_and_closes_all_connections_at_once() {
     let clients = [connect(&proxy), connect(&proxy)];
     for client in &clients {
         send_text(client, "hello");
-        expect_text(client, "hello");
+        assert_receives_text(client, "hello");
     }
     proxy.close_connections();
     assert!(clients.iter().all(is_closed));
     let client = connect(&proxy);
     send_text(&client, "again");
-    expect_text(&client, "again");
+    assert_receives_text(&client, "again");
 }
 
 #[test]
@@ -74,17 +74,17 @@ fn proxy_refuses_new_connections_and_keeps_open_ones() {
     let proxy = Proxy::start(start_echo_server().0).unwrap();
     let old = connect(&proxy);
     send_text(&old, "one");
-    expect_text(&old, "one");
+    assert_receives_text(&old, "one");
     for _ in 0..3 {
-        proxy.refuse_connections(true).unwrap();
+        proxy.set_refuse_connections(true).unwrap();
         let refused = TcpStream::connect(proxy.address()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         send_text(&old, "two");
-        expect_text(&old, "two");
-        proxy.refuse_connections(false).unwrap();
+        assert_receives_text(&old, "two");
+        proxy.set_refuse_connections(false).unwrap();
         let new = connect(&proxy);
         send_text(&new, "three");
-        expect_text(&new, "three");
+        assert_receives_text(&new, "three");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_frozen_proxy_forwards_the_bytes_after_unfreezing() {
     let proxy = Proxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
     send_text(&client, "one");
-    expect_text(&client, "one");
+    assert_receives_text(&client, "one");
     proxy.set_frozen(true);
     send_text(&client, "two");
     client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -101,7 +101,7 @@ fn a_frozen_proxy_forwards_the_bytes_after_unfreezing() {
     assert!(matches!(silent.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
     proxy.set_frozen(false);
     client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    expect_text(&client, "two");
+    assert_receives_text(&client, "two");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn connections_of_a_frozen_proxy_can_be_closed() {
     let proxy = Proxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
     send_text(&client, "one");
-    expect_text(&client, "one");
+    assert_receives_text(&client, "one");
     proxy.set_frozen(true);
     send_text(&client, "two");
     proxy.close_connections();
@@ -131,7 +131,7 @@ fn a_reply_is_dropped_after_the_server_received_the_request() {
 fn a_commit_whose_reply_is_lost_is_still_committed() {
     let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let proxy = Proxy::start(postgres.address()).unwrap();
-    let url = postgres.url_through(&proxy, "postgres").unwrap();
+    let url = postgres.url_through_proxy(&proxy, "postgres").unwrap();
     postgres.query("postgres", "CREATE TABLE t (n int)").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -133,7 +133,7 @@ fn a_paused_server_replies_after_it_is_resumed() {
 fn a_write_whose_reply_is_lost_is_still_written() {
     let server = start_server();
     let proxy = Proxy::start(server.address()).unwrap();
-    let through = RedisAdmin::new(&server.url_through(&proxy).unwrap()).unwrap();
+    let through = RedisAdmin::new(&server.url_through_proxy(&proxy).unwrap()).unwrap();
     assert_eq!(through.address(), proxy.address());
     let mut connection = through.connect().unwrap();
     connection.run_command(&["INCR", "count"]).unwrap();

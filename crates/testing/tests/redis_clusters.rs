@@ -46,7 +46,7 @@ fn sentinels_promote_the_replica_when_the_master_is_killed() {
     assert!(
         sentinel.url().starts_with("redis+sentinel://127.0.0.1:") && sentinel.url().ends_with("/mymaster")
     );
-    let mut connection = sentinel.master().unwrap().admin().connect().unwrap();
+    let mut connection = sentinel.find_master().unwrap().admin().connect().unwrap();
     connection.run_command(&["SET", "key", "kept"]).unwrap();
     assert_eq!(connection.run_command(&["WAIT", "1", "30000"]).unwrap().number(), Some(1));
     let old = sentinel.kill_master().unwrap();

@@ -1,6 +1,6 @@
 //! Style rules that neither rustfmt nor clippy checks: files stay short, no unfinished work is left behind, no path of
-//! one machine is used, no retired word is used, no name is given to
-//! many types, and links in the documents lead to files.
+//! one machine is used, no retired word is used, no name is given to many types, and links in the documents lead to
+//! files.
 
 mod retired;
 mod type_names;
@@ -69,13 +69,13 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
             .with_context(|| format!("cannot read {} as text", file.display()))?;
         check_text(file, &text, &mut violations);
         check_retired_words(&retired, file, &text, &mut violations);
-        match extension(file) {
+        match file_extension(file) {
             "md" => check_links(root, file, &text, &mut violations),
-            "rs" => type_names.collect(file, &text),
+            "rs" => type_names.collect_type_definitions(file, &text),
             _ => {}
         }
     }
-    type_names.check(&mut violations)?;
+    type_names.report_overused_names(&mut violations)?;
     if violations.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());
@@ -100,20 +100,20 @@ fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow
             if !is_skipped {
                 collect_files(root, &path, files)?;
             }
-        } else if is_checked(&path) {
+        } else if is_checked_file(&path) {
             files.push(path);
         }
     }
     Ok(())
 }
 
-fn is_checked(path: &Path) -> bool {
-    let is_known_extension =
-        CODE_EXTENSIONS.contains(&extension(path)) || DOCUMENT_EXTENSIONS.contains(&extension(path));
+fn is_checked_file(path: &Path) -> bool {
+    let is_known_extension = CODE_EXTENSIONS.contains(&file_extension(path))
+        || DOCUMENT_EXTENSIONS.contains(&file_extension(path));
     is_known_extension || path == Path::new(".ci/run")
 }
 
-fn extension(path: &Path) -> &str {
+fn file_extension(path: &Path) -> &str {
     path.extension().and_then(|e| e.to_str()).unwrap_or("")
 }
 
@@ -121,7 +121,7 @@ fn extension(path: &Path) -> &str {
 fn check_text(file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
     let mut add_violation =
         |line: usize, message: String| violations.push(StyleViolation { file: file.into(), line, message });
-    let is_document = DOCUMENT_EXTENSIONS.contains(&extension(file));
+    let is_document = DOCUMENT_EXTENSIONS.contains(&file_extension(file));
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         if line.contains('\t') {

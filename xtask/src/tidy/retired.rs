@@ -1,7 +1,7 @@
 //! The list of words that the project no longer uses, each with its replacement: `retired.txt`.
 //!
-//! An identifier is retired as a whole token. A word is retired wherever it occurs by itself: in prose, in messages, and
-//! as a part of an identifier (`told` in `told_of` and in `ToldOf`, not in `untold`).
+//! An identifier is retired as a whole token. A word is retired wherever it occurs by itself: in prose, in messages,
+//! and as a part of an identifier (`told` in `told_of` and in `ToldOf`, not in `untold`).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! No name for many types: a name that four visible types have says nothing about any of them.
+//! Limits how many visible types share a name: a name that four types have says nothing about any of them.
 //!
 //! Counts `struct`, `enum`, `trait`, `union` and `type` items that are visible outside their module (`pub`,
 //! `pub(crate)`, `pub(super)`). Associated types have no visibility of their own and do not count. A name may be shared
@@ -11,10 +11,10 @@ use anyhow::{Context, bail};
 
 use super::StyleViolation;
 
-const LIST: &str = include_str!("shared_type_names.txt");
+const SHARED_NAMES_LIST: &str = include_str!("shared_type_names.txt");
 
 /// The most visible types of one name.
-const MAX_TYPES: usize = 3;
+const MAX_TYPES_PER_NAME: usize = 3;
 
 /// Where each name is defined, by name.
 #[derive(Debug, Default)]
@@ -24,32 +24,32 @@ pub(super) struct TypeNames {
 
 impl TypeNames {
     /// Records the visible types that a Rust file defines.
-    pub(super) fn collect(&mut self, file: &Path, text: &str) {
+    pub(super) fn collect_type_definitions(&mut self, file: &Path, text: &str) {
         for (index, line) in text.lines().enumerate() {
-            if let Some(name) = defined_type(line) {
+            if let Some(name) = parse_type_definition(line) {
                 self.definitions.entry(name.to_owned()).or_default().push((file.into(), index + 1));
             }
         }
     }
 
     /// Reports the fourth and every further type of one name.
-    pub(super) fn check(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
-        let shared = parse(LIST).context("xtask/src/tidy/shared_type_names.txt")?;
+    pub(super) fn report_overused_names(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
+        let shared = parse_shared_names(SHARED_NAMES_LIST).context("xtask/src/tidy/shared_type_names.txt")?;
         for (name, places) in &self.definitions {
             if shared.contains_key(name.as_str()) {
                 continue;
             }
-            for (file, line) in places.iter().skip(MAX_TYPES) {
+            for (file, line) in places.iter().skip(MAX_TYPES_PER_NAME) {
                 let what = format!(
-                    "`{name}` already names {MAX_TYPES} visible types; choose a name that says which one this is, or \
+                    "`{name}` already names {MAX_TYPES_PER_NAME} visible types; choose a name that says which one this is, or \
                      list it with a reason in xtask/src/tidy/shared_type_names.txt"
                 );
                 violations.push(StyleViolation { file: file.clone(), line: *line, message: what });
             }
         }
         for name in shared.keys() {
-            if self.definitions.get(*name).is_none_or(|places| places.len() <= MAX_TYPES) {
-                let what = format!("lists `{name}`, which at most {MAX_TYPES} types have");
+            if self.definitions.get(*name).is_none_or(|places| places.len() <= MAX_TYPES_PER_NAME) {
+                let what = format!("lists `{name}`, which at most {MAX_TYPES_PER_NAME} types have");
                 violations.push(StyleViolation {
                     file: "xtask/src/tidy/shared_type_names.txt".into(),
                     line: 1,
@@ -61,8 +61,8 @@ impl TypeNames {
     }
 }
 
-/// The name of the visible type that a line defines.
-fn defined_type(line: &str) -> Option<&str> {
+/// Returns the name of the visible type that a line defines.
+fn parse_type_definition(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let rest = match rest.strip_prefix('(') {
         Some(scope) => scope.split_once(')')?.1,
@@ -75,7 +75,7 @@ fn defined_type(line: &str) -> Option<&str> {
 }
 
 /// Reads lines of the form `NAME = REASON`.
-fn parse(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
+fn parse_shared_names(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
     let mut shared = BTreeMap::new();
     for (index, line) in list.lines().enumerate() {
         if line.is_empty() || line.starts_with('#') {
@@ -93,42 +93,42 @@ fn parse(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
 mod tests {
     use super::*;
 
-    fn violations(texts: &[&str]) -> Vec<StyleViolation> {
+    fn find_violations(texts: &[&str]) -> Vec<StyleViolation> {
         let mut names = TypeNames::default();
         for (index, text) in texts.iter().enumerate() {
-            names.collect(Path::new(&format!("{index}.rs")), text);
+            names.collect_type_definitions(Path::new(&format!("{index}.rs")), text);
         }
         let mut violations = vec![];
-        names.check(&mut violations).unwrap();
+        names.report_overused_names(&mut violations).unwrap();
         violations
     }
 
     #[test]
     fn visible_types_are_found_and_others_are_not() {
-        assert_eq!(defined_type("pub struct Row<'a> {"), Some("Row"));
-        assert_eq!(defined_type("    pub(crate) enum Row {"), Some("Row"));
-        assert_eq!(defined_type("pub(in super::super) type Row = ();"), Some("Row"));
+        assert_eq!(parse_type_definition("pub struct Row<'a> {"), Some("Row"));
+        assert_eq!(parse_type_definition("    pub(crate) enum Row {"), Some("Row"));
+        assert_eq!(parse_type_definition("pub(in super::super) type Row = ();"), Some("Row"));
         for line in
             ["struct Row;", "type Err = Row;", "pub fn row()", "public struct Row;", "// pub struct Row"]
         {
-            assert_eq!(defined_type(line), None, "{line}");
+            assert_eq!(parse_type_definition(line), None, "{line}");
         }
     }
 
     #[test]
     fn the_fourth_type_of_one_name_is_a_violation() {
         let line = "pub struct Row;\n";
-        assert!(violations(&[line, line, line]).is_empty());
-        let found = violations(&[line, line, line, line]);
+        assert!(find_violations(&[line, line, line]).is_empty());
+        let found = find_violations(&[line, line, line, line]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].file, Path::new("3.rs"));
     }
 
     #[test]
-    fn a_reason_is_required() {
-        assert!(parse("Row = each table has rows\n").is_ok());
+    fn a_shared_type_name_needs_a_reason() {
+        assert!(parse_shared_names("Row = each table has rows\n").is_ok());
         for list in ["Row\n", "Row = \n"] {
-            assert!(parse(list).is_err(), "{list}");
+            assert!(parse_shared_names(list).is_err(), "{list}");
         }
     }
 }

@@ -131,7 +131,7 @@ mod tests {
         let nodes = |clock: &str| -> Vec<NodeBody> {
             let node = |id: u8, alive: bool, clock: &str| {
                 format!(
-                    r#"{{"id":{id},"name":"n{id}","alive":{alive},"joined_at":"","heard_at":"","handlers":[],"slots":1,
+                    r#"{{"id":{id},"name":"n{id}","alive":{alive},"joined_at":"","last_heartbeat_at":"","handlers":[],"slots":1,
                         "running":0{clock}}}"#
                 )
             };

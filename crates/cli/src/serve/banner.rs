@@ -23,7 +23,7 @@ impl Banner {
     pub(super) fn from_config(config: &Config) -> Self {
         Self {
             store: config.store.to_string(),
-            is_shared: config.store.shared_database().is_some(),
+            is_shared: config.store.shared_database_url().is_some(),
             handlers: config.handlers.len(),
             sources: config.sources.len(),
             chains: config.chains.len(),

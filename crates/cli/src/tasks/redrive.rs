@@ -131,7 +131,7 @@ fn print_no_match(output: Output) -> Result {
     if output.is_json() {
         // The same members as a job that had nothing to do.
         let none = serde_json::json!({
-            "id": null, "state": "done", "why": null, "matched": 0, "retried": 0, "refused": 0,
+            "id": null, "state": "done", "stop_reason": null, "matched": 0, "retried": 0, "refused": 0,
         });
         return Ok(output.print_json(&none)?);
     }

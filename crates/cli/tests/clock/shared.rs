@@ -67,8 +67,9 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let records: Vec<String> = (0..10).map(|_| first_task_id(&right.run_json(&["emit", "record"]))).collect();
 
     wait_until("every node has had time to prune", || {
-        let lived =
-            |node: &Value| time(node, "heard_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER;
+        let lived = |node: &Value| {
+            time(node, "last_heartbeat_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER
+        };
         let nodes = list_nodes(&right);
         nodes.len() == 1 + OFFSETS.len() && nodes.iter().all(lived)
     });
@@ -79,7 +80,8 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let off = nodes.iter().filter(|node| node["clock"]["out_of_service"] == true);
     assert_eq!(off.count(), OFFSETS.len(), "{nodes:?}");
     let true_time = |node: &Value| {
-        now().duration_since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now()
+        now().duration_since(time(node, "last_heartbeat_at")) < PRUNED_AFTER
+            && time(node, "last_heartbeat_at") <= now()
     };
     assert!(nodes.iter().all(true_time), "{nodes:?}");
     for task in records {

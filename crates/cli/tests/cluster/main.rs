@@ -167,7 +167,9 @@ fn the_database_password_can_be_given_in_the_environment() {
     let rules = folder.path().join("pg_hba.conf");
     std::fs::write(&rules, HBA_RULES).unwrap();
     let extra = vec![("hba_file".into(), rules.display().to_string())];
-    let postgres = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
+    let postgres =
+        PostgresServer::start(PostgresSettings { extra_settings: extra, ..PostgresSettings::default() })
+            .unwrap();
     postgres.query("postgres", "CREATE ROLE reader LOGIN PASSWORD 'hunter2'").unwrap();
     postgres.query("postgres", "CREATE DATABASE app OWNER reader").unwrap();
     let store = format!("store: postgres://reader@{}/app\n", postgres.address());

@@ -124,7 +124,7 @@ fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
     let output = pointsman.run(&["objects", "show", "Record:1", "--tenant", "shop"]);
     let (_, stderr) = output_texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("nothing has happened to \"Record:1\" of the tenant shop"), "{stderr}");
+    assert!(stderr.contains("there is no object \"Record:1\" of the tenant shop"), "{stderr}");
     assert!(stderr.contains("--tenant") && stderr.contains("spelling"), "{stderr}");
 }
 

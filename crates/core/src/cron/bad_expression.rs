@@ -19,7 +19,7 @@ impl BadExpression {
         Self { field: None, column, problem: problem.into() }
     }
 
-    pub(super) fn in_field(field: CronField, column: usize, problem: impl Into<String>) -> Self {
+    pub(super) fn with_field(field: CronField, column: usize, problem: impl Into<String>) -> Self {
         Self { field: Some(field), column, problem: problem.into() }
     }
 }

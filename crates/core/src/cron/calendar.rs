@@ -32,9 +32,9 @@ pub(super) struct TimesOfDay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DstHandling {
     /// All seconds, minutes and hours are listed singly: each time fires once, even where it is skipped or repeated.
-    Fixed,
+    FireOnce,
     /// A time field contains a `*`, a range or a step: skipped times do not fire, repeated ones fire twice.
-    Interval,
+    SkipAndRepeat,
 }
 
 /// A local date and time of day.
@@ -54,59 +54,61 @@ struct TimeOfDay {
 }
 
 /// Converts local seconds to a date and time. They are between 1970 and 2200, give or take a day, which `jiff` allows.
-pub(super) fn to_civil(local: i64) -> DateTime {
+pub(super) fn to_civil_datetime(local: i64) -> DateTime {
     let instant = jiff::Timestamp::from_second(local).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(instant)
 }
 
 impl CalendarFields {
     /// The nearest matching local time in this direction, including `from`.
-    pub(super) fn find_from(&self, from: i64, direction: Direction) -> Option<i64> {
+    pub(super) fn find_time_at_or_beyond(&self, from: i64, direction: Direction) -> Option<i64> {
         let start = LocalDateTime::from_local_seconds(from);
         if self.matches_day(start)
-            && let Some(time) = self.times.find_from(start.time, direction)
+            && let Some(time) = self.times.find_time_at_or_beyond(start.time, direction)
         {
             return LocalDateTime { time, ..start }.to_local_seconds();
         }
         let (year, month, day) = self.find_day_beyond(start, direction)?;
-        LocalDateTime { year, month, day, time: self.times.first_in(direction) }.to_local_seconds()
+        LocalDateTime { year, month, day, time: self.times.first_in_direction(direction) }.to_local_seconds()
     }
 
     fn matches_day(&self, at: LocalDateTime) -> bool {
         self.months.contains(at.month)
-            && self.years.find_from(at.year, Direction::Forward) == Some(at.year)
+            && self.years.find_year_at_or_beyond(at.year, Direction::Forward) == Some(at.year)
             && self.days.matching_days(at.year, at.month).contains(at.day)
     }
 
     fn find_day_beyond(&self, start: LocalDateTime, direction: Direction) -> Option<(i16, u8, u8)> {
-        if self.years.find_from(start.year, direction)? == start.year && self.months.contains(start.month) {
+        if self.years.find_year_at_or_beyond(start.year, direction)? == start.year
+            && self.months.contains(start.month)
+        {
             let days = self.days.matching_days(start.year, start.month);
             if let Some(day) = days.find_beyond(start.day, direction) {
                 return Some((start.year, start.month, day));
             }
         }
-        let mut year = self.years.find_from(start.year, direction)?;
+        let mut year = self.years.find_year_at_or_beyond(start.year, direction)?;
         let mut month = if year == start.year {
             self.months.find_beyond(start.month, direction)
         } else {
-            Some(self.months.first_in(direction))
+            Some(self.months.first_in_direction(direction))
         };
         loop {
             while let Some(current) = month {
                 let days = self.days.matching_days(year, current);
                 if !days.is_empty() {
-                    return Some((year, current, days.first_in(direction)));
+                    return Some((year, current, days.first_in_direction(direction)));
                 }
                 month = self.months.find_beyond(current, direction);
             }
-            year = self.years.find_from(year + direction.select(1, -1), direction)?;
-            month = Some(self.months.first_in(direction));
+            year = self.years.find_year_at_or_beyond(year + direction.select(1, -1), direction)?;
+            month = Some(self.months.first_in_direction(direction));
         }
     }
 }
 
 impl Years {
-    fn find_from(&self, from: i16, direction: Direction) -> Option<i16> {
+    fn find_year_at_or_beyond(&self, from: i16, direction: Direction) -> Option<i16> {
         match (self, direction) {
             (Self::All, Direction::Forward) => {
                 Some(from.max(YEAR_RANGE.0 as i16)).filter(|y| *y <= YEAR_RANGE.1 as i16)
@@ -123,26 +125,30 @@ impl Years {
 }
 
 impl TimesOfDay {
-    fn find_from(&self, from: TimeOfDay, direction: Direction) -> Option<TimeOfDay> {
+    fn find_time_at_or_beyond(&self, from: TimeOfDay, direction: Direction) -> Option<TimeOfDay> {
         if self.hours.contains(from.hour) {
             if self.minutes.contains(from.minute)
-                && let Some(second) = self.seconds.find_from(from.second, direction)
+                && let Some(second) = self.seconds.find_at_or_beyond(from.second, direction)
             {
                 return Some(TimeOfDay { second, ..from });
             }
             if let Some(minute) = self.minutes.find_beyond(from.minute, direction) {
-                return Some(TimeOfDay { minute, second: self.seconds.first_in(direction), ..from });
+                return Some(TimeOfDay {
+                    minute,
+                    second: self.seconds.first_in_direction(direction),
+                    ..from
+                });
             }
         }
         let hour = self.hours.find_beyond(from.hour, direction)?;
-        Some(TimeOfDay { hour, ..self.first_in(direction) })
+        Some(TimeOfDay { hour, ..self.first_in_direction(direction) })
     }
 
-    fn first_in(&self, direction: Direction) -> TimeOfDay {
+    fn first_in_direction(&self, direction: Direction) -> TimeOfDay {
         TimeOfDay {
-            hour: self.hours.first_in(direction),
-            minute: self.minutes.first_in(direction),
-            second: self.seconds.first_in(direction),
+            hour: self.hours.first_in_direction(direction),
+            minute: self.minutes.first_in_direction(direction),
+            second: self.seconds.first_in_direction(direction),
         }
     }
 
@@ -154,7 +160,7 @@ impl TimesOfDay {
 
 impl LocalDateTime {
     fn from_local_seconds(local: i64) -> Self {
-        let at = to_civil(local);
+        let at = to_civil_datetime(local);
         Self {
             year: at.year(),
             month: at.month() as u8,

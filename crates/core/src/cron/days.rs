@@ -10,8 +10,8 @@ use super::number_set::NumberSet;
 /// Both day fields of an expression and how they are combined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DayFields {
-    pub(super) month_field: MonthDayField,
-    pub(super) week_field: WeekdayField,
+    pub(super) day_of_month: MonthDayField,
+    pub(super) day_of_week: WeekdayField,
     pub(super) day_match: DayFieldMatch,
 }
 
@@ -38,9 +38,9 @@ pub(super) enum SpecialMonthDay {
     /// `L`, `L-3`: the day this many days before the last day of the month.
     Last { days_before: u8 },
     /// `LW`, `L-3W`: the day from Monday to Friday nearest to the last day, or to the day so many days before it.
-    LastWeekday { days_before: u8 },
+    LastWorkingDay { days_before: u8 },
     /// `15W`: the day from Monday to Friday nearest to this day, in the same month.
-    NearestWeekday { day: u8 },
+    NearestWorkingDay { day: u8 },
 }
 
 /// The day-of-week field. Weekdays are counted from Sunday, 0, in both dialects.
@@ -69,7 +69,7 @@ struct MonthOfYear {
     /// The weekday of the month's first day.
     first_weekday: u8,
     /// The number of days from 1970-01-01 to the month's first day.
-    first_day_since_1970: i64,
+    days_since_1970: i64,
 }
 
 impl DayFields {
@@ -77,11 +77,11 @@ impl DayFields {
     pub(super) fn matching_days(&self, year: i16, month: u8) -> NumberSet {
         let month = MonthOfYear::new(year, month);
         let all = NumberSet::from_range(1, month.day_count);
-        if self.month_field.is_unrestricted() && self.week_field.is_unrestricted() {
+        if self.day_of_month.is_unrestricted() && self.day_of_week.is_unrestricted() {
             return all;
         }
         let (by_month, by_week) =
-            (self.month_field.matching_days(month), self.week_field.matching_days(month));
+            (self.day_of_month.matching_days(month), self.day_of_week.matching_days(month));
         let chosen = match self.day_match {
             DayFieldMatch::Both => by_month.intersection(by_week),
             DayFieldMatch::Either => by_month.union(by_week),
@@ -96,7 +96,7 @@ impl MonthOfYear {
         Self {
             day_count: first.days_in_month() as u8,
             first_weekday: first.weekday().to_sunday_zero_offset() as u8,
-            first_day_since_1970: days_since_1970(first),
+            days_since_1970: days_since_1970(first),
         }
     }
 
@@ -105,12 +105,12 @@ impl MonthOfYear {
     }
 
     /// The first day of the month that is this weekday.
-    fn first_day_on(self, weekday: u8) -> u8 {
+    fn first_day_on_weekday(self, weekday: u8) -> u8 {
         1 + (weekday + 7 - self.first_weekday) % 7
     }
 
     /// The day from Monday to Friday nearest to `day`, without leaving the month.
-    fn nearest_weekday(self, day: u8) -> u8 {
+    fn nearest_working_day(self, day: u8) -> u8 {
         match self.weekday_of(day) {
             6 if day == 1 => 3,
             6 => day - 1,
@@ -138,12 +138,12 @@ impl MonthDayField {
                 SpecialMonthDay::Last { days_before } => {
                     month.day_count.checked_sub(days_before).filter(|day| *day > 0)
                 }
-                SpecialMonthDay::LastWeekday { days_before } => {
+                SpecialMonthDay::LastWorkingDay { days_before } => {
                     let day = month.day_count.checked_sub(days_before).filter(|day| *day > 0);
-                    day.map(|day| month.nearest_weekday(day))
+                    day.map(|day| month.nearest_working_day(day))
                 }
-                SpecialMonthDay::NearestWeekday { day } => {
-                    (day <= month.day_count).then(|| month.nearest_weekday(day))
+                SpecialMonthDay::NearestWorkingDay { day } => {
+                    (day <= month.day_count).then(|| month.nearest_working_day(day))
                 }
             };
             day.into_iter().for_each(|day| days.insert(day));
@@ -160,21 +160,21 @@ impl WeekdayField {
     fn matching_days(&self, month: MonthOfYear) -> NumberSet {
         let mut days = NumberSet::default();
         for weekday in self.listed_days.iter() {
-            let first = month.first_day_on(weekday);
+            let first = month.first_day_on_weekday(weekday);
             days = days.union(NumberSet::from_bits(WEEKLY_BITS << first));
         }
         for special_day in &self.special_days {
             match *special_day {
                 SpecialWeekday::Nth { weekday, nth } => {
-                    days.insert(month.first_day_on(weekday) + (nth - 1) * 7)
+                    days.insert(month.first_day_on_weekday(weekday) + (nth - 1) * 7)
                 }
                 SpecialWeekday::Last { weekday } => {
                     let back = (month.weekday_of(month.day_count) + 7 - weekday) % 7;
                     days.insert(month.day_count - back);
                 }
                 SpecialWeekday::Alternate { weekday } => {
-                    let first = month.first_day_on(weekday);
-                    let week = (month.first_day_since_1970 + i64::from(first) - 1).div_euclid(7);
+                    let first = month.first_day_on_weekday(weekday);
+                    let week = (month.days_since_1970 + i64::from(first) - 1).div_euclid(7);
                     let first = if week % 2 == 0 { first } else { first + 7 };
                     days = days.union(NumberSet::from_bits(FORTNIGHTLY_BITS << first));
                 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn day_fields(month: MonthDayField, week: WeekdayField, day_match: DayFieldMatch) -> DayFields {
-        DayFields { month_field: month, week_field: week, day_match }
+        DayFields { day_of_month: month, day_of_week: week, day_match }
     }
 
     fn every_month_day() -> MonthDayField {
@@ -231,13 +231,18 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_weekday_stays_in_its_month() {
+    fn the_nearest_working_day_stays_in_its_month() {
         // 1 November 2025 is a Saturday, 31 May 2026 a Sunday, 15 March 2026 a Sunday.
-        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 1 }, 2025, 11), [3]);
-        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 5), [29]);
-        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 15 }, 2026, 3), [16]);
-        assert_eq!(days_by_special_month_day(SpecialMonthDay::LastWeekday { days_before: 0 }, 2026, 5), [29]);
-        assert!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 4).is_empty());
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWorkingDay { day: 1 }, 2025, 11), [3]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWorkingDay { day: 31 }, 2026, 5), [29]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWorkingDay { day: 15 }, 2026, 3), [16]);
+        assert_eq!(
+            days_by_special_month_day(SpecialMonthDay::LastWorkingDay { days_before: 0 }, 2026, 5),
+            [29]
+        );
+        assert!(
+            days_by_special_month_day(SpecialMonthDay::NearestWorkingDay { day: 31 }, 2026, 4).is_empty()
+        );
     }
 
     #[test]

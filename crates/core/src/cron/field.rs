@@ -11,9 +11,9 @@ use super::text_span::TextSpan;
 /// The years an expression may name, and beyond which no schedule fires.
 pub(super) const YEAR_RANGE: (u16, u16) = (1970, 2199);
 
-pub(super) const MONTH_NAMES: [&str; 12] =
+pub(super) const MONTH_ABBREVIATIONS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-pub(super) const WEEKDAY_NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+pub(super) const WEEKDAY_ABBREVIATIONS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// A field of a cron expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,10 +71,10 @@ impl CronField {
         }
     }
 
-    fn value_of_name(self, part: TextSpan<'_>, dialect: Dialect) -> Option<u16> {
+    fn find_value_by_name(self, part: TextSpan<'_>, dialect: Dialect) -> Option<u16> {
         let names: &[&str] = match self {
-            Self::Month => &MONTH_NAMES,
-            Self::DayOfWeek => &WEEKDAY_NAMES,
+            Self::Month => &MONTH_ABBREVIATIONS,
+            Self::DayOfWeek => &WEEKDAY_ABBREVIATIONS,
             _ => return None,
         };
         let position = names.iter().position(|name| part.eq_ignore_case(name))?;
@@ -91,14 +91,14 @@ impl CronField {
         if self == Self::DayOfWeek {
             high = 7;
         }
-        let value = part.parse_number().or_else(|| self.value_of_name(part, dialect));
+        let value = part.parse_number().or_else(|| self.find_value_by_name(part, dialect));
         value
             .filter(|value| (low..=high).contains(value))
             .ok_or_else(|| self.error(part.column, format!("{range}, got {}", quote_shortened(part))))
     }
 
     pub(super) fn error(self, column: usize, problem: impl Into<String>) -> BadExpression {
-        BadExpression::in_field(self, column, problem)
+        BadExpression::with_field(self, column, problem)
     }
 }
 

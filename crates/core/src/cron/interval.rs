@@ -1,5 +1,5 @@
-//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. They do not depend on a zone or on clock
-//! changes, and every node computes the same.
+//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. Interval times do not depend
+//! on a zone or on clock changes, and every node computes the same ones.
 
 use super::bad_expression::BadExpression;
 use super::number_set::Direction;
@@ -35,13 +35,13 @@ impl FixedInterval {
             BadExpression::new(rest.column, format!("{problem}; {remedy}"))
         };
         let text = rest.text.trim();
-        let seconds = match parse_units(text) {
+        let seconds = match parse_numbers_with_units(text) {
             Some(seconds) => seconds,
             None if text.bytes().all(|b| b.is_ascii_digit()) => {
                 return Err(bad("the interval needs a unit"));
             }
             None => {
-                let duration = parse_config_duration(text).map_err(|_| bad("this is no interval"))?;
+                let duration = parse_config_duration(text).map_err(|_| bad("this is not an interval"))?;
                 if duration.subsec_nanos() != 0 {
                     return Err(bad("an interval is a whole number of seconds"));
                 }
@@ -55,8 +55,8 @@ impl FixedInterval {
         }
     }
 
-    /// The nearest multiple in this direction, including `from`.
-    pub(super) fn find_from(self, from: i64, direction: Direction) -> Option<i64> {
+    /// The multiple of the interval that is nearest to `from` in this direction, `from` included.
+    pub(super) fn find_multiple_at_or_beyond(self, from: i64, direction: Direction) -> Option<i64> {
         let below = from.div_euclid(self.seconds) * self.seconds;
         let found =
             if below == from || direction == Direction::Backward { below } else { below + self.seconds };
@@ -64,8 +64,8 @@ impl FixedInterval {
     }
 }
 
-/// Parses numbers with units, spaces allowed between them.
-fn parse_units(text: &str) -> Option<i64> {
+/// Parses numbers with units, with optional spaces between them, and returns the total in seconds.
+fn parse_numbers_with_units(text: &str) -> Option<i64> {
     let mut rest = text;
     let mut total = 0i64;
     let mut units = UNITS.iter();

@@ -64,31 +64,31 @@ impl NumberSet {
     pub(super) fn iter(self) -> impl Iterator<Item = u8> + Clone {
         let mut rest = self;
         std::iter::from_fn(move || {
-            let member = (!rest.is_empty()).then(|| rest.first_in(Direction::Forward))?;
+            let member = (!rest.is_empty()).then(|| rest.first_in_direction(Direction::Forward))?;
             rest.0 &= rest.0 - 1;
             Some(member)
         })
     }
 
     /// The member nearest to `from` in this direction, `from` included.
-    pub(super) fn find_from(self, from: u8, direction: Direction) -> Option<u8> {
+    pub(super) fn find_at_or_beyond(self, from: u8, direction: Direction) -> Option<u8> {
         let rest = match direction {
             Direction::Forward => self.0 & (u64::MAX << from),
             Direction::Backward => self.0 & (u64::MAX >> (63 - from)),
         };
-        (rest != 0).then(|| Self(rest).first_in(direction))
+        (rest != 0).then(|| Self(rest).first_in_direction(direction))
     }
 
     /// The member nearest to `from` in this direction, `from` excluded.
     pub(super) fn find_beyond(self, from: u8, direction: Direction) -> Option<u8> {
         match direction {
-            Direction::Forward => self.find_from(from + 1, direction),
-            Direction::Backward => self.find_from(from.checked_sub(1)?, direction),
+            Direction::Forward => self.find_at_or_beyond(from + 1, direction),
+            Direction::Backward => self.find_at_or_beyond(from.checked_sub(1)?, direction),
         }
     }
 
     /// The lowest member for a search forward, the highest for one backward; the set must not be empty.
-    pub(super) fn first_in(self, direction: Direction) -> u8 {
+    pub(super) fn first_in_direction(self, direction: Direction) -> u8 {
         let position = match direction {
             Direction::Forward => self.0.trailing_zeros(),
             Direction::Backward => 63 - self.0.leading_zeros().min(63),
@@ -104,14 +104,17 @@ mod tests {
     #[test]
     fn a_search_finds_the_nearest_member_in_both_directions() {
         let set = NumberSet::from_members([0, 15, 59]);
-        assert_eq!(set.find_from(0, Direction::Forward), Some(0));
-        assert_eq!(set.find_from(1, Direction::Forward), Some(15));
+        assert_eq!(set.find_at_or_beyond(0, Direction::Forward), Some(0));
+        assert_eq!(set.find_at_or_beyond(1, Direction::Forward), Some(15));
         assert_eq!(set.find_beyond(15, Direction::Forward), Some(59));
         assert_eq!(set.find_beyond(59, Direction::Forward), None);
-        assert_eq!(set.find_from(58, Direction::Backward), Some(15));
+        assert_eq!(set.find_at_or_beyond(58, Direction::Backward), Some(15));
         assert_eq!(set.find_beyond(15, Direction::Backward), Some(0));
         assert_eq!(set.find_beyond(0, Direction::Backward), None);
-        assert_eq!((set.first_in(Direction::Forward), set.first_in(Direction::Backward)), (0, 59));
+        assert_eq!(
+            (set.first_in_direction(Direction::Forward), set.first_in_direction(Direction::Backward)),
+            (0, 59)
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::number_set::{Direction, NumberSet};
 use super::text_span::TextSpan;
 use super::{BadExpression, Dialect, quartz, vixie};
 
-/// The longest text, in characters.
+/// The length of the longest accepted expression, in characters.
 const MAX_TEXT_CHARS: usize = 256;
 
 pub(super) fn parse_expression(text: &str, dialect: Dialect) -> Result<(Recurrence, Dialect), BadExpression> {
@@ -50,7 +50,7 @@ fn parse_fields(words: &[TextSpan<'_>], dialect: Dialect) -> Result<CalendarFiel
     };
     let years = year.map_or(Ok(Years::All), |year| Years::parse(year, dialect))?;
     let calendar = CalendarFields { times, days, months, years };
-    if calendar.find_from(0, Direction::Forward).is_none() {
+    if calendar.find_time_at_or_beyond(0, Direction::Forward).is_none() {
         return Err(never_fires_error(calendar, month_field, year));
     }
     Ok(calendar)
@@ -67,7 +67,7 @@ fn parse_times(
     let minutes = field::parse_values(CronField::Minute, minute, dialect)?;
     let hours = field::parse_values(CronField::Hour, hour, dialect)?;
     let fixed = seconds.each_value_listed && minutes.each_value_listed && hours.each_value_listed;
-    let dst_handling = if fixed { DstHandling::Fixed } else { DstHandling::Interval };
+    let dst_handling = if fixed { DstHandling::FireOnce } else { DstHandling::SkipAndRepeat };
     Ok(TimesOfDay { seconds: seconds.set, minutes: minutes.set, hours: hours.set, dst_handling })
 }
 
@@ -85,7 +85,7 @@ fn field_count_error(count: usize, last: TextSpan<'_>) -> BadExpression {
     )
 }
 
-/// Explains why no day matches: because of the days of its months, or of its years.
+/// Explains why an expression never fires: none of its months has such a day, or only years that it excludes do.
 fn never_fires_error(
     calendar: CalendarFields,
     month_field: TextSpan<'_>,
@@ -93,7 +93,7 @@ fn never_fires_error(
 ) -> BadExpression {
     let in_any_year = CalendarFields { years: Years::All, ..calendar };
     match year {
-        Some(year) if in_any_year.find_from(0, Direction::Forward).is_some() => {
+        Some(year) if in_any_year.find_time_at_or_beyond(0, Direction::Forward).is_some() => {
             CronField::Year.error(year.column, format!("never fires: no such day occurs in {}", quote_shortened(year)))
         }
         _ => CronField::DayOfMonth.error(
@@ -104,7 +104,7 @@ fn never_fires_error(
     }
 }
 
-/// Names for expressions, and the fields they mean.
+/// The names that stand for an expression, and the fields of that expression.
 const PRESETS: [(&[&str], &str); 5] = [
     (&["@yearly", "@annually", "yearly", "annually", "every year"], "0 0 1 1 *"),
     (&["@monthly", "monthly", "every month"], "0 0 1 * *"),
@@ -138,7 +138,7 @@ fn parse_named(text: &str, words: &[TextSpan<'_>]) -> Result<Recurrence, BadExpr
 
 fn unknown_name_error(first: TextSpan<'_>) -> BadExpression {
     if first.eq_ignore_case("@reboot") {
-        return BadExpression::new(first.column, "`@reboot` is no time; a schedule needs one");
+        return BadExpression::new(first.column, "`@reboot` names no time; write `@daily` or `every 90s`");
     }
     BadExpression::new(
         first.column,
@@ -155,7 +155,7 @@ fn parse_preset(fields_in_vixie: &str) -> Result<CalendarFields, BadExpression> 
     parse_fields(&words, Dialect::Vixie)
 }
 
-/// Midnight of every second Sunday.
+/// The calendar of `fortnightly`: midnight of every second Sunday.
 fn fortnightly_calendar() -> Result<CalendarFields, BadExpression> {
     let calendar = parse_preset("0 0 * * *")?;
     let week_field = WeekdayField {
@@ -163,7 +163,7 @@ fn fortnightly_calendar() -> Result<CalendarFields, BadExpression> {
         special_days: [SpecialWeekday::Alternate { weekday: 0 }].into(),
         is_star: false,
     };
-    Ok(CalendarFields { days: DayFields { week_field, ..calendar.days }, ..calendar })
+    Ok(CalendarFields { days: DayFields { day_of_week: week_field, ..calendar.days }, ..calendar })
 }
 
 #[cfg(test)]

@@ -25,10 +25,10 @@ pub(super) fn parse_days(
             "Quartz takes a day of month or a day of week, not both; write `?` in one of the fields";
         return Err(CronField::DayOfWeek.error(week_field.column, problem));
     }
-    Ok(DayFields { month_field: month, week_field: week, day_match: DayFieldMatch::Both })
+    Ok(DayFields { day_of_month: month, day_of_week: week, day_match: DayFieldMatch::Both })
 }
 
-fn no_values() -> FieldValues {
+fn empty_field_values() -> FieldValues {
     FieldValues { set: NumberSet::default(), each_value_listed: true }
 }
 
@@ -41,7 +41,7 @@ fn parse_month_days(part: TextSpan<'_>) -> Result<MonthDayField, BadExpression> 
             is_star,
         });
     }
-    let (mut listed_days, mut special_days) = (no_values(), Vec::new());
+    let (mut listed_days, mut special_days) = (empty_field_values(), Vec::new());
     for item in part.split_commas() {
         match parse_special_month_day(item)? {
             Some(special_day) => special_days.push(special_day),
@@ -59,7 +59,7 @@ fn parse_special_month_day(item: TextSpan<'_>) -> Result<Option<SpecialMonthDay>
     if let Some(rest) = body.strip_prefix('L') {
         let days_before = if rest.text.is_empty() { 0 } else { parse_days_before_last(rest)? };
         return Ok(Some(if weekday {
-            SpecialMonthDay::LastWeekday { days_before }
+            SpecialMonthDay::LastWorkingDay { days_before }
         } else {
             SpecialMonthDay::Last { days_before }
         }));
@@ -68,7 +68,7 @@ fn parse_special_month_day(item: TextSpan<'_>) -> Result<Option<SpecialMonthDay>
         return Ok(None);
     }
     let day = CronField::DayOfMonth.parse_value(body, Quartz)? as u8;
-    Ok(Some(SpecialMonthDay::NearestWeekday { day }))
+    Ok(Some(SpecialMonthDay::NearestWorkingDay { day }))
 }
 
 /// Parses the `-3` of `L-3`.
@@ -92,7 +92,7 @@ fn parse_weekdays(part: TextSpan<'_>) -> Result<WeekdayField, BadExpression> {
             is_star,
         });
     }
-    let (mut listed_days, mut special_days) = (no_values(), Vec::new());
+    let (mut listed_days, mut special_days) = (empty_field_values(), Vec::new());
     for item in part.split_commas() {
         match parse_special_weekday(item)? {
             Some(special_day) => special_days.push(special_day),
@@ -131,32 +131,35 @@ fn parse_weekday(part: TextSpan<'_>) -> Result<u8, BadExpression> {
 mod tests {
     use super::*;
 
-    fn parse(month_field: &str, week_field: &str) -> Result<DayFields, BadExpression> {
+    fn parse_days_from_text(month_field: &str, week_field: &str) -> Result<DayFields, BadExpression> {
         parse_days(TextSpan::from_text(month_field), TextSpan { text: week_field, column: 20 })
     }
 
     #[test]
     fn special_days_are_parsed() {
-        let month = |text| parse(text, "?").unwrap().month_field.special_days.to_vec();
+        let month = |text| parse_days_from_text(text, "?").unwrap().day_of_month.special_days.to_vec();
         assert_eq!(month("L"), [SpecialMonthDay::Last { days_before: 0 }]);
         assert_eq!(month("l-3"), [SpecialMonthDay::Last { days_before: 3 }]);
-        assert_eq!(month("LW"), [SpecialMonthDay::LastWeekday { days_before: 0 }]);
-        assert_eq!(month("L-3W"), [SpecialMonthDay::LastWeekday { days_before: 3 }]);
-        assert_eq!(month("15w"), [SpecialMonthDay::NearestWeekday { day: 15 }]);
-        let week = |text| parse("?", text).unwrap().week_field.special_days.to_vec();
+        assert_eq!(month("LW"), [SpecialMonthDay::LastWorkingDay { days_before: 0 }]);
+        assert_eq!(month("L-3W"), [SpecialMonthDay::LastWorkingDay { days_before: 3 }]);
+        assert_eq!(month("15w"), [SpecialMonthDay::NearestWorkingDay { day: 15 }]);
+        let week = |text| parse_days_from_text("?", text).unwrap().day_of_week.special_days.to_vec();
         assert_eq!(week("6#3"), [SpecialWeekday::Nth { weekday: 5, nth: 3 }]);
         assert_eq!(week("FRI#3"), [SpecialWeekday::Nth { weekday: 5, nth: 3 }]);
         assert_eq!(week("6L"), [SpecialWeekday::Last { weekday: 5 }]);
         assert_eq!(week("friL"), [SpecialWeekday::Last { weekday: 5 }]);
-        assert_eq!(parse("?", "L").unwrap().week_field.listed_days, NumberSet::from_members([6]));
-        let both = parse("1,15W,L", "?").unwrap().month_field;
+        assert_eq!(
+            parse_days_from_text("?", "L").unwrap().day_of_week.listed_days,
+            NumberSet::from_members([6])
+        );
+        let both = parse_days_from_text("1,15W,L", "?").unwrap().day_of_month;
         assert_eq!((both.listed_days, both.special_days.len()), (NumberSet::from_members([1]), 2));
     }
 
     #[test]
     fn errors_in_special_days_have_their_column() {
         let bad = |month_field, week_field| {
-            let error = parse(month_field, week_field).unwrap_err();
+            let error = parse_days_from_text(month_field, week_field).unwrap_err();
             (error.field.unwrap(), error.column)
         };
         assert_eq!(bad("32W", "?"), (CronField::DayOfMonth, 1));

@@ -52,13 +52,13 @@ impl Schedule {
 
     /// The first planned time after `after`, exclusive. None when there is none before 2200.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        self.find_from(to_second(after) + 1, Direction::Forward)
+        self.find_time_at_or_beyond(to_clamped_unix_second(after) + 1, Direction::Forward)
     }
 
     /// The last planned time before `before`, exclusive. None when there is none since 1970.
     pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
-        let second = to_second(Timestamp::from_micros(before.micros().saturating_sub(1)));
-        if second < 0 { None } else { self.find_from(second, Direction::Backward) }
+        let second = to_clamped_unix_second(Timestamp::from_micros(before.micros().saturating_sub(1)));
+        if second < 0 { None } else { self.find_time_at_or_beyond(second, Direction::Backward) }
     }
 
     /// The planned times after `after`, in order.
@@ -73,43 +73,38 @@ impl Schedule {
     }
 
     /// The planned time nearest to the second `from` in this direction, `from` included.
-    fn find_from(&self, from: i64, direction: Direction) -> Option<Timestamp> {
+    fn find_time_at_or_beyond(&self, from: i64, direction: Direction) -> Option<Timestamp> {
         let found = match self.expression.recurrence() {
-            Recurrence::Interval(interval) => interval.find_from(from, direction),
+            Recurrence::Interval(interval) => interval.find_multiple_at_or_beyond(from, direction),
             Recurrence::Calendar(calendar) => match calendar.times.dst_handling {
-                DstHandling::Fixed => self.find_fixed_time_from(calendar, from, direction),
-                DstHandling::Interval => self.find_interval_time_from(calendar, from, direction),
+                DstHandling::FireOnce => self.find_with_fire_once(calendar, from, direction),
+                DstHandling::SkipAndRepeat => self.find_with_skip_and_repeat(calendar, from, direction),
             },
         };
         let planned = found.filter(|second| (0..=LAST_SECOND).contains(second))?;
         Some(Timestamp::from_micros(planned * MICROS_PER_SECOND))
     }
 
-    fn find_fixed_time_from(
-        &self,
-        calendar: &CalendarFields,
-        from: i64,
-        direction: Direction,
-    ) -> Option<i64> {
+    fn find_with_fire_once(&self, calendar: &CalendarFields, from: i64, direction: Direction) -> Option<i64> {
         // Forward the search starts from the second before, so that it walks into a gap that ends at `from`.
         let start = direction.select(from - 1, from);
         let offset = self.zone.offset_seconds_at(start);
         let mut local = start + offset + direction.select(1, 0);
         if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(start + offset)
-            && offset == fold.after
+            && offset == fold.offset_after
         {
             // In the second pass all repeated times have fired.
             local = direction.select(fold.affected_local_times().1, fold.affected_local_times().1 - 1);
         }
-        let found = calendar.find_from(local, direction)?;
+        let found = calendar.find_time_at_or_beyond(local, direction)?;
         Some(match self.zone.resolve_local(found) {
             LocalTimeResolution::Once(instant) => instant,
             LocalTimeResolution::Gap(gap) => gap.at,
-            LocalTimeResolution::Fold(fold) => found - fold.before,
+            LocalTimeResolution::Fold(fold) => found - fold.offset_before,
         })
     }
 
-    fn find_interval_time_from(
+    fn find_with_skip_and_repeat(
         &self,
         calendar: &CalendarFields,
         from: i64,
@@ -124,10 +119,10 @@ impl Schedule {
             local = fold.first_unaffected(direction);
         }
         loop {
-            let found = calendar.find_from(local, direction)?;
+            let found = calendar.find_time_at_or_beyond(local, direction)?;
             match self.zone.resolve_local(found) {
                 LocalTimeResolution::Once(instant) => return Some(instant),
-                LocalTimeResolution::Fold(fold) => return Some(found - fold.pass_offsets(direction).0),
+                LocalTimeResolution::Fold(fold) => return Some(found - fold.fold_offsets(direction).0),
                 LocalTimeResolution::Gap(gap) => local = gap.first_unaffected(direction),
             }
         }
@@ -135,7 +130,7 @@ impl Schedule {
 }
 
 /// The Unix second of an instant, clamped to just outside the years in which schedules fire.
-pub(super) fn to_second(instant: Timestamp) -> i64 {
+pub(super) fn to_clamped_unix_second(instant: Timestamp) -> i64 {
     instant.micros().div_euclid(MICROS_PER_SECOND).clamp(-1, LAST_SECOND)
 }
 
@@ -146,9 +141,10 @@ fn find_in_fold(
     from: i64,
     direction: Direction,
 ) -> Option<i64> {
-    let (first_pass_offset, second_pass_offset) = fold.pass_offsets(direction);
-    let find_within_fold =
-        |local: i64| calendar.find_from(local, direction).filter(|found| fold.affects(*found));
+    let (first_pass_offset, second_pass_offset) = fold.fold_offsets(direction);
+    let find_within_fold = |local: i64| {
+        calendar.find_time_at_or_beyond(local, direction).filter(|found| fold.affects_local_time(*found))
+    };
     let second_pass =
         || find_within_fold(fold.first_affected(direction)).map(|found| found - second_pass_offset);
     let in_first_pass = if direction == Direction::Forward { from < fold.at } else { from >= fold.at };

@@ -20,8 +20,8 @@ pub(super) fn parse_days(
     let (month_is_star, week_is_star) = (month_field.text.starts_with('*'), week_field.text.starts_with('*'));
     let day_match = if month_is_star || week_is_star { DayFieldMatch::Both } else { DayFieldMatch::Either };
     Ok(DayFields {
-        month_field: MonthDayField { listed_days: month, special_days: [].into(), is_star: month_is_star },
-        week_field: WeekdayField { listed_days: week, special_days: [].into(), is_star: week_is_star },
+        day_of_month: MonthDayField { listed_days: month, special_days: [].into(), is_star: month_is_star },
+        day_of_week: WeekdayField { listed_days: week, special_days: [].into(), is_star: week_is_star },
         day_match,
     })
 }
@@ -50,29 +50,29 @@ mod tests {
     use super::*;
     use crate::cron::number_set::NumberSet;
 
-    fn parse(month_field: &str, week_field: &str) -> Result<DayFields, BadExpression> {
+    fn parse_days_from_text(month_field: &str, week_field: &str) -> Result<DayFields, BadExpression> {
         parse_days(TextSpan::from_text(month_field), TextSpan { text: week_field, column: 9 })
     }
 
     #[test]
     fn either_field_is_enough_only_when_both_are_restricted() {
-        assert_eq!(parse("13", "5").unwrap().day_match, DayFieldMatch::Either);
-        assert_eq!(parse("*", "5").unwrap().day_match, DayFieldMatch::Both);
-        assert_eq!(parse("*/2", "5").unwrap().day_match, DayFieldMatch::Both);
-        assert_eq!(parse("13", "*/2").unwrap().day_match, DayFieldMatch::Both);
+        assert_eq!(parse_days_from_text("13", "5").unwrap().day_match, DayFieldMatch::Either);
+        assert_eq!(parse_days_from_text("*", "5").unwrap().day_match, DayFieldMatch::Both);
+        assert_eq!(parse_days_from_text("*/2", "5").unwrap().day_match, DayFieldMatch::Both);
+        assert_eq!(parse_days_from_text("13", "*/2").unwrap().day_match, DayFieldMatch::Both);
         assert_eq!(
-            parse("13", "fri-sun").unwrap().week_field.listed_days,
+            parse_days_from_text("13", "fri-sun").unwrap().day_of_week.listed_days,
             NumberSet::from_members([0, 5, 6])
         );
     }
 
     #[test]
     fn quartz_characters_are_rejected_with_a_hint() {
-        let error = parse("L", "*").unwrap_err();
+        let error = parse_days_from_text("L", "*").unwrap_err();
         assert_eq!((error.field, error.column), (Some(CronField::DayOfMonth), 1));
         assert!(error.problem.contains("dialect"), "{error}");
-        assert_eq!(parse("*", "FRI#2").unwrap_err().column, 12);
-        assert!(parse("?", "*").unwrap_err().problem.contains("write `*`"));
-        assert!(parse("*", "WED").is_ok());
+        assert_eq!(parse_days_from_text("*", "FRI#2").unwrap_err().column, 12);
+        assert!(parse_days_from_text("?", "*").unwrap_err().problem.contains("write `*`"));
+        assert!(parse_days_from_text("*", "WED").is_ok());
     }
 }

@@ -1,13 +1,13 @@
 //! Warnings about expressions that may not mean what their author intended.
 
-use super::calendar::{CalendarFields, DstHandling, to_civil};
+use super::calendar::{CalendarFields, DstHandling, to_civil_datetime};
 use super::days::{DayFieldMatch, SpecialMonthDay, SpecialWeekday};
 use super::describe::days::{month_name, weekday_name};
 use super::describe::numbers::{ValuePattern, find_pattern, format_thousands, join_with_and};
 use super::expression::{Expression, Recurrence};
 use super::interval::FixedInterval;
 use super::number_set::{Direction, NumberSet};
-use super::schedule::{Schedule, to_second};
+use super::schedule::{Schedule, to_clamped_unix_second};
 use super::zone::OffsetChange;
 use crate::Timestamp;
 
@@ -24,9 +24,9 @@ impl Schedule {
             Recurrence::Interval(interval) => frequent_interval_warning(*interval).into_iter().collect(),
             Recurrence::Calendar(calendar) => {
                 let mut warnings = Vec::new();
-                warnings.extend(many_seconds_warning(self.expression(), calendar));
+                warnings.extend(several_seconds_per_minute_warning(self.expression(), calendar));
                 warnings.extend(uneven_steps_warnings(calendar));
-                warnings.extend(either_day_warning(calendar));
+                warnings.extend(either_day_field_warning(calendar));
                 warnings.extend(missing_days_warnings(calendar));
                 warnings.extend(self.dst_warnings(calendar, after));
                 warnings
@@ -38,17 +38,19 @@ impl Schedule {
     fn dst_warnings(&self, calendar: &CalendarFields, after: Timestamp) -> Vec<String> {
         // An expression that recurs throughout the day is expected to continue through a clock change.
         let all_day = find_pattern(calendar.times.hours, 0, 23) == ValuePattern::All;
-        if calendar.times.dst_handling == DstHandling::Interval && all_day {
+        if calendar.times.dst_handling == DstHandling::SkipAndRepeat && all_day {
             return Vec::new();
         }
-        let from = to_second(after);
+        let from = to_clamped_unix_second(after);
         let (mut skipped, mut repeated) = (None, None);
         for change in self.zone().offset_changes(from, from + LOOKAHEAD_SECONDS) {
-            let warning = if change.before < change.after { &mut skipped } else { &mut repeated };
+            let warning =
+                if change.offset_before < change.offset_after { &mut skipped } else { &mut repeated };
             if warning.is_none() {
                 let (start, _) = change.affected_local_times();
-                let affected =
-                    calendar.find_from(start, Direction::Forward).filter(|local| change.affects(*local));
+                let affected = calendar
+                    .find_time_at_or_beyond(start, Direction::Forward)
+                    .filter(|local| change.affects_local_time(*local));
                 *warning = affected.map(|local| self.dst_warning(calendar.times.dst_handling, change, local));
             }
         }
@@ -56,14 +58,17 @@ impl Schedule {
     }
 
     fn dst_warning(&self, dst_handling: DstHandling, change: OffsetChange, local: i64) -> String {
-        let (from, to) = (to_civil(change.at + change.before), to_civil(change.at + change.after));
-        let effect = match (change.before < change.after, dst_handling) {
-            (true, DstHandling::Fixed) => {
+        let (from, to) = (
+            to_civil_datetime(change.at + change.offset_before),
+            to_civil_datetime(change.at + change.offset_after),
+        );
+        let effect = match (change.offset_before < change.offset_after, dst_handling) {
+            (true, DstHandling::FireOnce) => {
                 format!("does not exist and fires at {} instead", to.strftime("%H:%M"))
             }
-            (true, DstHandling::Interval) => "does not exist and is left out".into(),
-            (false, DstHandling::Fixed) => "occurs twice and fires the first time only".into(),
-            (false, DstHandling::Interval) => "occurs twice and fires both times".into(),
+            (true, DstHandling::SkipAndRepeat) => "does not exist and is left out".into(),
+            (false, DstHandling::FireOnce) => "occurs twice and fires the first time only".into(),
+            (false, DstHandling::SkipAndRepeat) => "occurs twice and fires both times".into(),
         };
         format!(
             "the clocks of {} go from {} to {} on {}: {} {effect}",
@@ -71,7 +76,7 @@ impl Schedule {
             from.strftime("%H:%M"),
             to.strftime("%H:%M"),
             from.date(),
-            to_civil(local).strftime("%H:%M"),
+            to_civil_datetime(local).strftime("%H:%M"),
         )
     }
 }
@@ -85,7 +90,7 @@ fn frequent_interval_warning(interval: FixedInterval) -> Option<String> {
 
 /// Warns about several seconds in a minute: rarely intended, and easily written by mistaking the first field for the
 /// minute.
-fn many_seconds_warning(expression: &Expression, calendar: &CalendarFields) -> Option<String> {
+fn several_seconds_per_minute_warning(expression: &Expression, calendar: &CalendarFields) -> Option<String> {
     let times = &calendar.times;
     if times.seconds.len() == 1 {
         return None;
@@ -126,7 +131,7 @@ fn uneven_steps_warnings(calendar: &CalendarFields) -> Vec<String> {
     uneven.collect()
 }
 
-fn either_day_warning(calendar: &CalendarFields) -> Option<String> {
+fn either_day_field_warning(calendar: &CalendarFields) -> Option<String> {
     let days = &calendar.days;
     (days.day_match == DayFieldMatch::Either).then(|| {
         "both day fields are restricted, and in a crontab either is enough: it fires on the days of the month and \
@@ -138,7 +143,7 @@ fn either_day_warning(calendar: &CalendarFields) -> Option<String> {
 /// Warns about days that some of the months do not have.
 fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
     let mut warnings = Vec::new();
-    for day in listed_late_days(calendar) {
+    for day in listed_days_from_29(calendar) {
         let without: Vec<u8> =
             calendar.months.iter().filter(|month| max_days_in_month(*month) < day).collect();
         if !without.is_empty() {
@@ -150,7 +155,7 @@ fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
             warnings.push("February has a day 29 in leap years only".to_owned());
         }
     }
-    for special_day in &calendar.days.week_field.special_days {
+    for special_day in &calendar.days.day_of_week.special_days {
         if let SpecialWeekday::Nth { weekday: day, nth: 5 } = special_day {
             let name = weekday_name(*day);
             warnings.push(format!("most months have no fifth {name}; the last one is `{}L`", day + 1));
@@ -160,15 +165,15 @@ fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
 }
 
 /// The days of the month from 29 on that the field lists singly, not as the end of a longer range or by a `*`.
-fn listed_late_days(calendar: &CalendarFields) -> Vec<u8> {
-    let days = &calendar.days.month_field;
+fn listed_days_from_29(calendar: &CalendarFields) -> Vec<u8> {
+    let days = &calendar.days.day_of_month;
     if days.is_star {
         return Vec::new();
     }
     let in_longer_run = |day: u8| (28..=day).all(|earlier| days.listed_days.contains(earlier));
     let listed_days = (29..=31).filter(|day| days.listed_days.contains(*day) && !in_longer_run(*day));
     let nearest = days.special_days.iter().filter_map(|special_day| match special_day {
-        SpecialMonthDay::NearestWeekday { day } if *day >= 29 => Some(*day),
+        SpecialMonthDay::NearestWorkingDay { day } if *day >= 29 => Some(*day),
         _ => None,
     });
     listed_days.chain(nearest).collect()

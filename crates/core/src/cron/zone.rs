@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 
-use super::calendar::to_civil;
+use super::calendar::to_civil_datetime;
 use super::number_set::Direction;
 
 /// A time zone by its name in the IANA database. The system's copy of the database is used first, so that it
@@ -59,7 +59,7 @@ impl Zone {
 
     /// Resolves a local time to the instants at which it occurs.
     pub(super) fn resolve_local(&self, local: i64) -> LocalTimeResolution {
-        match self.rules.to_ambiguous_timestamp(to_civil(local)).offset() {
+        match self.rules.to_ambiguous_timestamp(to_civil_datetime(local)).offset() {
             AmbiguousOffset::Unambiguous { offset } => {
                 LocalTimeResolution::Once(local - offset_seconds(offset))
             }
@@ -82,7 +82,7 @@ impl Zone {
             .following(to_timestamp(earliest))
             .find(|transition| offset_seconds(transition.offset()) == after)
             .map_or(earliest, |transition| transition.timestamp().as_second());
-        OffsetChange { at, before, after }
+        OffsetChange { at, offset_before: before, offset_after: after }
     }
 
     /// The offset changes in `from..until`, in order.
@@ -92,10 +92,10 @@ impl Zone {
             .take_while(move |at| *at < until)
             .map(|at| OffsetChange {
                 at,
-                before: self.offset_seconds_at(at - 1),
-                after: self.offset_seconds_at(at),
+                offset_before: self.offset_seconds_at(at - 1),
+                offset_after: self.offset_seconds_at(at),
             })
-            .filter(|change| change.before != change.after)
+            .filter(|change| change.offset_before != change.offset_after)
     }
 }
 
@@ -148,18 +148,18 @@ pub(super) enum LocalTimeResolution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OffsetChange {
     pub(super) at: i64,
-    pub(super) before: i64,
-    pub(super) after: i64,
+    pub(super) offset_before: i64,
+    pub(super) offset_after: i64,
 }
 
 impl OffsetChange {
     /// The range of local times that are skipped or repeated: its start, and its end, which is not affected.
     pub(super) fn affected_local_times(self) -> (i64, i64) {
-        let (before, after) = (self.at + self.before, self.at + self.after);
+        let (before, after) = (self.at + self.offset_before, self.at + self.offset_after);
         (before.min(after), before.max(after))
     }
 
-    pub(super) fn affects(self, local: i64) -> bool {
+    pub(super) fn affects_local_time(self, local: i64) -> bool {
         let (from, to) = self.affected_local_times();
         (from..to).contains(&local)
     }
@@ -177,10 +177,10 @@ impl OffsetChange {
     }
 
     /// The offsets of the first and the second pass through the repeated local times, in the order of this direction.
-    pub(super) fn pass_offsets(self, direction: Direction) -> (i64, i64) {
+    pub(super) fn fold_offsets(self, direction: Direction) -> (i64, i64) {
         match direction {
-            Direction::Forward => (self.before, self.after),
-            Direction::Backward => (self.after, self.before),
+            Direction::Forward => (self.offset_before, self.offset_after),
+            Direction::Backward => (self.offset_after, self.offset_before),
         }
     }
 }
@@ -202,7 +202,8 @@ mod tests {
             berlin.resolve_local(local_seconds("2026-01-01T12:00")),
             LocalTimeResolution::Once(local_seconds("2026-01-01T11:00"))
         );
-        let forward = OffsetChange { at: local_seconds("2026-03-29T01:00"), before: 3600, after: 7200 };
+        let forward =
+            OffsetChange { at: local_seconds("2026-03-29T01:00"), offset_before: 3600, offset_after: 7200 };
         assert_eq!(
             berlin.resolve_local(local_seconds("2026-03-29T02:00")),
             LocalTimeResolution::Gap(forward)
@@ -215,7 +216,8 @@ mod tests {
             forward.affected_local_times(),
             (local_seconds("2026-03-29T02:00"), local_seconds("2026-03-29T03:00"))
         );
-        let back = OffsetChange { at: local_seconds("2026-10-25T01:00"), before: 7200, after: 3600 };
+        let back =
+            OffsetChange { at: local_seconds("2026-10-25T01:00"), offset_before: 7200, offset_after: 3600 };
         assert_eq!(berlin.resolve_local(local_seconds("2026-10-25T02:00")), LocalTimeResolution::Fold(back));
         assert_eq!(
             berlin.resolve_local(local_seconds("2026-10-25T02:59:59")),

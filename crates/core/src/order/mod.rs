@@ -58,7 +58,7 @@ pub struct Order {
 pub struct OrderOrigin {
     pub event: EventId,
     /// The length of the chain of causes before the event; 0 if nothing caused it.
-    pub depth: u16,
+    pub cause_depth: u16,
 }
 
 /// Something that happens to an order: an input of [`Order::apply`].
@@ -205,7 +205,7 @@ impl Order {
             StepOutcome::Error { return_code } => {
                 let task = self.task.take();
                 effects.push(step_ended(StepTransition::Error { return_code }));
-                let on_error = self.current_role(chain).and_then(|role| match role {
+                let on_error = self.current_node_role(chain).and_then(|role| match role {
                     ChainNodeRole::Step(step) => step.on_error.clone(),
                     ChainNodeRole::End => None,
                 });
@@ -252,7 +252,7 @@ impl Order {
         state: &ChainState,
         effects: &mut Vec<OrderEffect>,
     ) {
-        let Some(role) = self.current_role(chain) else { return };
+        let Some(role) = self.current_node_role(chain) else { return };
         self.step_succeeded = false;
         if let ChainNodeRole::Step(step) = role {
             self.move_to_node(step.next.clone(), effects);
@@ -270,7 +270,7 @@ impl Order {
     fn move_to_node(&mut self, to: ChainNodeId, effects: &mut Vec<OrderEffect>) {
         let from = std::mem::replace(&mut self.node, to);
         let (order, node) = (self.key.clone(), self.node.clone());
-        effects.push(OrderEffect::Publish(EngineEvent::OrderNodeChanged { order, node, from }));
+        effects.push(OrderEffect::Publish(EngineEvent::OrderNodeChanged { order, node, from_node: from }));
     }
 
     /// Starts the step of the current node, skips nodes, or finishes the order.
@@ -295,7 +295,7 @@ impl Order {
             self.cancel_waiting_task(effects);
             self.move_to_node(to, effects);
         }
-        match self.current_role(chain) {
+        match self.current_node_role(chain) {
             None => {}
             Some(ChainNodeRole::End) => {
                 // The node was a step until the chain changed.
@@ -318,7 +318,7 @@ impl Order {
         }
     }
 
-    fn current_role<'c>(&self, chain: Option<&'c Chain>) -> Option<&'c ChainNodeRole> {
+    fn current_node_role<'c>(&self, chain: Option<&'c Chain>) -> Option<&'c ChainNodeRole> {
         chain?.find_node(&self.node).map(|node| &node.role)
     }
 

@@ -7,7 +7,7 @@ fn node_id(text: &str) -> ChainNodeId {
     ChainNodeId::new(text).unwrap()
 }
 
-fn step(id: &str, next: &str, on_error: Option<&str>) -> ChainNode {
+fn step_node(id: &str, next: &str, on_error: Option<&str>) -> ChainNode {
     let handler = HandlerName::new(format!("do-{id}")).unwrap();
     let role = ChainNodeRole::Step(ChainStep {
         handler,
@@ -19,13 +19,14 @@ fn step(id: &str, next: &str, on_error: Option<&str>) -> ChainNode {
 }
 
 /// a → b → done; b's failures go to `failed`.
-fn chain() -> Chain {
+fn two_step_chain() -> Chain {
     let end = |id: &str| ChainNode { id: node_id(id), role: ChainNodeRole::End };
-    let nodes = vec![step("a", "b", None), step("b", "done", Some("failed")), end("done"), end("failed")];
+    let nodes =
+        vec![step_node("a", "b", None), step_node("b", "done", Some("failed")), end("done"), end("failed")];
     Chain { path: ChainPath::new("/x/y").unwrap(), nodes }
 }
 
-fn order(node: &str) -> Order {
+fn order_at_node(node: &str) -> Order {
     Order {
         key: "/x/y,1".parse().unwrap(),
         tenant: Tenant::default(),
@@ -66,13 +67,13 @@ fn format_effects(effects: &[OrderEffect]) -> Vec<String> {
     effects.iter().map(format_effect).collect()
 }
 
-fn apply(order: Order, input: OrderInput, state: &ChainState) -> (Order, Vec<String>) {
-    let (order, effects) = order.apply(input, Some(&chain()), state, NOW);
+fn apply_and_format_effects(order: Order, input: OrderInput, state: &ChainState) -> (Order, Vec<String>) {
+    let (order, effects) = order.apply(input, Some(&two_step_chain()), state, NOW);
     (order, format_effects(&effects))
 }
 
-fn apply_with_defaults(order: Order, input: OrderInput) -> (Order, Vec<String>) {
-    apply(order, input, &ChainState::default())
+fn apply_with_default_state(order: Order, input: OrderInput) -> (Order, Vec<String>) {
+    apply_and_format_effects(order, input, &ChainState::default())
 }
 
 fn with_task(order: Order) -> Order {
@@ -81,18 +82,21 @@ fn with_task(order: Order) -> Order {
 
 #[test]
 fn an_order_runs_through_its_chain_to_the_end() {
-    let (order, effects) = apply_with_defaults(order("a"), OrderInput::Added);
+    let (order, effects) = apply_with_default_state(order_at_node("a"), OrderInput::Added);
     assert_eq!(effects, ["create do-a"]);
-    let (order, effects) = apply_with_defaults(with_task(order), OrderInput::StepStarted { task: task_id() });
+    let (order, effects) =
+        apply_with_default_state(with_task(order), OrderInput::StepStarted { task: task_id() });
     assert_eq!(effects, ["OrderStarted nodeId:a,taskId:t", "OrderStepStarted nodeId:a,taskId:t"]);
     let value = Some(Json::parse("5").unwrap());
-    let (order, effects) = apply_with_defaults(order, OrderInput::StepEnded(StepOutcome::Success { value }));
+    let (order, effects) =
+        apply_with_default_state(order, OrderInput::StepEnded(StepOutcome::Success { value }));
     assert_eq!(effects, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
     assert_eq!((order.value.as_str(), order.task, order.step_running), ("5", None, false));
-    let (order, effects) = apply_with_defaults(with_task(order), OrderInput::StepStarted { task: task_id() });
+    let (order, effects) =
+        apply_with_default_state(with_task(order), OrderInput::StepStarted { task: task_id() });
     assert_eq!(effects, ["OrderStepStarted nodeId:b,taskId:t"], "OrderStarted is published once");
     let (order, effects) =
-        apply_with_defaults(order, OrderInput::StepEnded(StepOutcome::Success { value: None }));
+        apply_with_default_state(order, OrderInput::StepEnded(StepOutcome::Success { value: None }));
     let want = [
         "OrderStepEnded Success",
         "OrderNodeChanged fromNodeId:b,nodeId:done",
@@ -106,63 +110,67 @@ fn an_order_runs_through_its_chain_to_the_end() {
 
 #[test]
 fn a_failed_step_follows_on_error_or_suspends() {
-    let running = |node| Order { step_running: true, ..with_task(order(node)) };
+    let running = |node| Order { step_running: true, ..with_task(order_at_node(node)) };
     let error = || OrderInput::StepEnded(StepOutcome::Error { return_code: 3 });
-    let (_, effects) = apply_with_defaults(running("b"), error());
+    let (_, effects) = apply_with_default_state(running("b"), error());
     assert_eq!(effects[0], "OrderStepEnded Error,returnCode:3");
     assert_eq!(
         &effects[1..3],
         ["OrderNodeChanged fromNodeId:b,nodeId:failed", "OrderFinished nodeId:failed"]
     );
-    let (order, effects) = apply_with_defaults(running("a"), error());
+    let (order, effects) = apply_with_default_state(running("a"), error());
     assert_eq!(effects[1..], ["OrderSuspended"]);
     assert_eq!(order.suspended_by_task, Some(TaskSeq(7)), "the cause is recorded");
-    let (order, effects) = apply_with_defaults(order, OrderInput::Resume);
+    let (order, effects) = apply_with_default_state(order, OrderInput::Resume);
     assert_eq!(effects, ["OrderResumed", "create do-a"]);
     assert!(!order.suspended);
 }
 
 #[test]
 fn an_order_keeps_its_task_when_the_step_will_be_retried() {
-    let running = Order { step_running: true, ..with_task(order("a")) };
-    let (order, effects) = apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::WillRetry));
+    let running = Order { step_running: true, ..with_task(order_at_node("a")) };
+    let (order, effects) = apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::WillRetry));
     assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:a", "keep do-a"]);
     assert_eq!(order.task, Some(TaskSeq(7)));
     let actions = [(node_id("a"), ChainNodeAction::NextState)].into();
     let skipping = ChainState { node_actions: actions, ..ChainState::default() };
-    let running = Order { step_running: true, ..with_task(self::order("a")) };
-    let (_, effects) = apply(running, OrderInput::StepEnded(StepOutcome::Unfinished), &skipping);
+    let running = Order { step_running: true, ..with_task(self::order_at_node("a")) };
+    let (_, effects) =
+        apply_and_format_effects(running, OrderInput::StepEnded(StepOutcome::Unfinished), &skipping);
     assert_eq!(
         effects,
         ["OrderStepEnded Keep", "cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]
     );
-    let at_end = apply_with_defaults(with_task(self::order("done")), OrderInput::Reevaluate).1;
+    let at_end = apply_with_default_state(with_task(self::order_at_node("done")), OrderInput::Reevaluate).1;
     assert_eq!(at_end[..2], ["cancel", "OrderFinished nodeId:done"], "the step became an end node");
 }
 
 #[test]
 fn a_suspended_order_neither_starts_nor_finishes() {
-    let (waiting, effects) = apply_with_defaults(with_task(order("a")), OrderInput::Suspend);
+    let (waiting, effects) = apply_with_default_state(with_task(order_at_node("a")), OrderInput::Suspend);
     assert_eq!(effects, ["OrderSuspended", "cancel"]);
     assert_eq!(
-        apply_with_defaults(waiting.clone(), OrderInput::Suspend).1,
+        apply_with_default_state(waiting.clone(), OrderInput::Suspend).1,
         [""; 0],
         "suspending twice does nothing"
     );
-    assert_eq!(apply_with_defaults(waiting.clone(), OrderInput::Reevaluate).1, [""; 0]);
-    assert_eq!(apply_with_defaults(waiting, OrderInput::Resume).1, ["OrderResumed", "create do-a"]);
+    assert_eq!(apply_with_default_state(waiting.clone(), OrderInput::Reevaluate).1, [""; 0]);
+    assert_eq!(apply_with_default_state(waiting, OrderInput::Resume).1, ["OrderResumed", "create do-a"]);
 
-    let running = Order { step_running: true, ..with_task(order("b")) };
-    let (running, effects) = apply_with_defaults(running, OrderInput::Suspend);
+    let running = Order { step_running: true, ..with_task(order_at_node("b")) };
+    let (running, effects) = apply_with_default_state(running, OrderInput::Suspend);
     assert_eq!(effects, ["OrderSuspended"], "the running step is not cancelled");
-    let (at_end, effects) =
-        apply_with_defaults(running.clone(), OrderInput::StepEnded(StepOutcome::Success { value: None }));
+    let (at_end, effects) = apply_with_default_state(
+        running.clone(),
+        OrderInput::StepEnded(StepOutcome::Success { value: None }),
+    );
     assert_eq!(effects, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:b,nodeId:done"]);
     assert_eq!(
-        apply_with_defaults(at_end, OrderInput::Resume).1,
+        apply_with_default_state(at_end, OrderInput::Resume).1,
         ["OrderResumed", "OrderFinished nodeId:done", "FileBasedRemoved", "end finished"]
     );
-    let (set_back, effects) = apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::WillRetry));
+    let (set_back, effects) =
+        apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::WillRetry));
     assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:b", "cancel"]);
     assert_eq!(set_back.task, None);
 }
@@ -172,20 +180,33 @@ fn nodes_set_to_next_state_are_skipped() {
     let with_action =
         |action| ChainState { node_actions: [(node_id("a"), action)].into(), ..ChainState::default() };
     assert_eq!(
-        apply(order("a"), OrderInput::Added, &with_action(ChainNodeAction::Stop)).1[0],
+        apply_and_format_effects(order_at_node("a"), OrderInput::Added, &with_action(ChainNodeAction::Stop))
+            .1[0],
         "create do-a",
         "the task waits in a paused queue"
     );
-    let skipped = apply(order("a"), OrderInput::Added, &with_action(ChainNodeAction::NextState)).1;
+    let skipped = apply_and_format_effects(
+        order_at_node("a"),
+        OrderInput::Added,
+        &with_action(ChainNodeAction::NextState),
+    )
+    .1;
     assert_eq!(skipped, ["OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
-    let waiting =
-        apply(with_task(order("a")), OrderInput::Reevaluate, &with_action(ChainNodeAction::NextState)).1;
+    let waiting = apply_and_format_effects(
+        with_task(order_at_node("a")),
+        OrderInput::Reevaluate,
+        &with_action(ChainNodeAction::NextState),
+    )
+    .1;
     assert_eq!(waiting, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
-    let running = Order { step_running: true, ..with_task(order("a")) };
-    assert_eq!(apply(running, OrderInput::Reevaluate, &with_action(ChainNodeAction::NextState)).1, [""; 0]);
+    let running = Order { step_running: true, ..with_task(order_at_node("a")) };
+    assert_eq!(
+        apply_and_format_effects(running, OrderInput::Reevaluate, &with_action(ChainNodeAction::NextState)).1,
+        [""; 0]
+    );
     let both = ChainState { stopped: true, ..with_action(ChainNodeAction::NextState) };
     assert_eq!(
-        apply(order("a"), OrderInput::Added, &both).1[0],
+        apply_and_format_effects(order_at_node("a"), OrderInput::Added, &both).1[0],
         "create do-a",
         "a stopped chain skips no node"
     );
@@ -193,20 +214,24 @@ fn nodes_set_to_next_state_are_skipped() {
 
 #[test]
 fn a_waiting_task_is_kept_and_an_order_can_be_moved() {
-    assert_eq!(apply_with_defaults(with_task(order("a")), OrderInput::Reevaluate).1, ["keep do-a"]);
+    assert_eq!(
+        apply_with_default_state(with_task(order_at_node("a")), OrderInput::Reevaluate).1,
+        ["keep do-a"]
+    );
     let (moved, effects) =
-        apply_with_defaults(with_task(order("a")), OrderInput::MoveTo { node: node_id("b") });
+        apply_with_default_state(with_task(order_at_node("a")), OrderInput::MoveTo { node: node_id("b") });
     assert_eq!(effects, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
     assert_eq!(moved.node, node_id("b"));
 }
 
 #[test]
 fn an_order_waits_where_skipped_nodes_form_a_cycle() {
-    let cycle = Chain { nodes: vec![step("a", "b", None), step("b", "a", None)], ..chain() };
+    let cycle =
+        Chain { nodes: vec![step_node("a", "b", None), step_node("b", "a", None)], ..two_step_chain() };
     let actions =
         [(node_id("a"), ChainNodeAction::NextState), (node_id("b"), ChainNodeAction::NextState)].into();
     let state = ChainState { node_actions: actions, ..ChainState::default() };
-    let (order, effects) = order("a").apply(OrderInput::Added, Some(&cycle), &state, NOW);
+    let (order, effects) = order_at_node("a").apply(OrderInput::Added, Some(&cycle), &state, NOW);
     assert_eq!((effects.len(), order.node.as_str()), (0, "a"));
     let (order, effects) = order.apply(OrderInput::Reevaluate, Some(&cycle), &ChainState::default(), NOW);
     assert_eq!((format_effects(&effects), order.node.as_str()), (vec!["create do-a".into()], "a"));
@@ -214,35 +239,35 @@ fn an_order_waits_where_skipped_nodes_form_a_cycle() {
 
 #[test]
 fn an_order_finishes_at_a_step_that_became_an_end_node() {
-    let running = Order { step_running: true, ..with_task(order("done")) };
+    let running = Order { step_running: true, ..with_task(order_at_node("done")) };
     let (_, effects) =
-        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
+        apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
     assert_eq!(effects[..2], ["OrderStepEnded Success", "OrderFinished nodeId:done"]);
 }
 
 #[test]
 fn an_order_waits_at_a_node_that_its_chain_no_longer_has() {
-    let running = Order { step_running: true, ..with_task(order("gone")) };
+    let running = Order { step_running: true, ..with_task(order_at_node("gone")) };
     let (order, effects) =
-        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
+        apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
     assert_eq!(effects, ["OrderStepEnded Success"]);
     assert_eq!((order.task, order.node.as_str(), order.step_succeeded), (None, "gone", true));
     let (_, effects) = order.clone().apply(OrderInput::Reevaluate, None, &ChainState::default(), NOW);
     assert!(effects.is_empty());
     let waiting = Order { step_succeeded: false, ..with_task(order.clone()) };
     assert_eq!(
-        apply_with_defaults(waiting, OrderInput::Reevaluate).1,
+        apply_with_default_state(waiting, OrderInput::Reevaluate).1,
         ["cancel"],
         "the handler of the step is unknown"
     );
     let (_, effects) =
-        apply_with_defaults(Order { node: node_id("a"), ..order.clone() }, OrderInput::Reevaluate);
+        apply_with_default_state(Order { node: node_id("a"), ..order.clone() }, OrderInput::Reevaluate);
     assert_eq!(
         effects,
         ["OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"],
         "the step is not run again"
     );
-    let (_, effects) = apply_with_defaults(order, OrderInput::MoveTo { node: node_id("a") });
+    let (_, effects) = apply_with_default_state(order, OrderInput::MoveTo { node: node_id("a") });
     assert_eq!(
         effects,
         ["OrderNodeChanged fromNodeId:gone,nodeId:a", "create do-a"],
@@ -252,21 +277,24 @@ fn an_order_waits_at_a_node_that_its_chain_no_longer_has() {
 
 #[test]
 fn a_cancelled_step_suspends_its_order() {
-    let waiting = with_task(order("a"));
+    let waiting = with_task(order_at_node("a"));
     assert_eq!(
-        apply_with_defaults(waiting.clone(), OrderInput::StepEnded(StepOutcome::Canceled { running: false }))
-            .1,
+        apply_with_default_state(
+            waiting.clone(),
+            OrderInput::StepEnded(StepOutcome::Canceled { running: false })
+        )
+        .1,
         ["OrderSuspended"]
     );
     let effects =
-        apply_with_defaults(waiting, OrderInput::StepEnded(StepOutcome::Canceled { running: true })).1;
+        apply_with_default_state(waiting, OrderInput::StepEnded(StepOutcome::Canceled { running: true })).1;
     assert_eq!(effects, ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]);
 }
 
 #[test]
 fn removing_an_order_cancels_its_task() {
     assert_eq!(
-        apply_with_defaults(with_task(order("a")), OrderInput::Remove).1,
+        apply_with_default_state(with_task(order_at_node("a")), OrderInput::Remove).1,
         ["cancel", "FileBasedRemoved", "end removed"]
     );
 }
@@ -274,11 +302,11 @@ fn removing_an_order_cancels_its_task() {
 /// The order counts as failed even if it was suspended in between; a move by a person resets that.
 #[test]
 fn an_order_that_followed_on_error_ends_as_failed() {
-    let running = Order { step_running: true, suspended: true, ..with_task(order("b")) };
+    let running = Order { step_running: true, suspended: true, ..with_task(order_at_node("b")) };
     let (failed, _) =
-        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Error { return_code: 1 }));
+        apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Error { return_code: 1 }));
     assert_eq!((failed.node.as_str(), failed.took_on_error), ("failed", true));
-    let last = |order: Order, input: OrderInput| apply_with_defaults(order, input).1.pop();
+    let last = |order: Order, input: OrderInput| apply_with_default_state(order, input).1.pop();
     assert_eq!(last(failed.clone(), OrderInput::Resume).as_deref(), Some("end failed"));
     let moved = Order { suspended: false, ..failed };
     assert_eq!(last(moved, OrderInput::MoveTo { node: node_id("done") }).as_deref(), Some("end finished"));

@@ -115,19 +115,19 @@ pub struct LaneView {
 /// The largest number of lanes in an [`ObjectView`].
 pub const MAX_LISTED_LANES: usize = 100;
 /// Tasks behind the head of a lane are counted up to this number.
-pub const MAX_COUNTED_BEHIND: u64 = 10_000;
+pub const MAX_COUNTED_TASKS_BEHIND: u64 = 10_000;
 
 impl LaneView {
     /// A store need not count the tasks of a lane beyond this number.
-    pub const COUNT_LIMIT: u64 = MAX_COUNTED_BEHIND + 2;
+    pub const TASK_COUNT_LIMIT: u64 = MAX_COUNTED_TASKS_BEHIND + 2;
 
     /// A lane of `task_count` tasks, including the head.
     pub fn new(head: Task, task_count: u64) -> Self {
         let behind = task_count.saturating_sub(1);
         Self {
             head,
-            tasks_behind: behind.min(MAX_COUNTED_BEHIND),
-            has_more_behind: behind > MAX_COUNTED_BEHIND,
+            tasks_behind: behind.min(MAX_COUNTED_TASKS_BEHIND),
+            has_more_behind: behind > MAX_COUNTED_TASKS_BEHIND,
         }
     }
 

@@ -23,16 +23,17 @@ mod tasks;
 
 pub use journal::{
     EmitBatch, EmitReceipt, EventView, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal,
-    JournalQuery, LaneView, MAX_CAUSED_EVENTS, MAX_COUNTED_BEHIND, MAX_LISTED_LANES, ObjectView, PruneReport,
-    SequencedEvent,
+    JournalQuery, LaneView, MAX_CAUSED_EVENTS, MAX_COUNTED_TASKS_BEHIND, MAX_LISTED_LANES, ObjectView,
+    PruneReport, SequencedEvent,
 };
 pub use orders::{
-    AddedOrder, ChainView, NewOrder, OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage,
-    OrderReceipt, OrderRefusal, OrderView, Orders,
+    AddedOrder, ChainView, NewOrder, OrderBatch, OrderBatchError, OrderCommand, OrderCursor, OrderError,
+    OrderPage, OrderReceipt, OrderView, Orders,
 };
 pub use queue::{
-    AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, FinishReceipt, FinishedAttempt,
-    NewCollectionRun, NewLogLine, NoSuchCollection, Queue, RescueReport, RescueSweep, RunReceipt, RunRefusal,
+    AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, CollectionRunError,
+    CollectionRunReceipt, FinishReceipt, FinishedAttempt, NewCollectionRun, NewLogLine, NoSuchCollection,
+    Queue, RescueReport, RescueSweep,
 };
 pub use registry::{
     AuditEntry, BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, QueueView,

@@ -50,7 +50,7 @@ impl NewOrder {
 
 /// Why a request for an order or a chain was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OrderRefusal {
+pub enum OrderError {
     #[error("there is no chain {0}")]
     NoSuchChain(ChainPath),
     #[error("the chain {0} has no node {1}")]
@@ -61,7 +61,7 @@ pub enum OrderRefusal {
         "the order {} has ended: {} at the node {}, {}; its id cannot be reused for a day",
         .0.key, .0.outcome, .0.node, .0.ended_at
     )]
-    Ended(Box<EndedOrder>),
+    IdOfEndedOrder(Box<EndedOrder>),
     #[error(
         "numbers of {MIN_GENERATED_ID_DIGITS} digits and more are reserved for generated ids; use another id than {0}"
     )]
@@ -97,10 +97,10 @@ pub struct OrderReceipt {
 
 /// Why none of a batch of orders was added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OrderBatchRefusal {
+pub enum OrderBatchError {
     /// The index of the first order that was refused, and the reason.
     #[error("{1}")]
-    Order(usize, OrderRefusal),
+    Order(usize, OrderError),
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
 }
@@ -123,7 +123,7 @@ pub struct OrderView {
     /// The order's step failed and is retried at this time.
     pub retry_at: Option<Timestamp>,
     /// The chain no longer has the order's node: the order waits until the node is back, or a person moves the order.
-    pub orphaned: bool,
+    pub node_undefined: bool,
     /// Why the order's waiting task may not run: its chain or its node is stopped, or a rule pauses it.
     pub paused_because: Option<String>,
     /// The task whose failure suspended the order, and the task's error.
@@ -196,7 +196,7 @@ pub trait Orders: Send + Sync {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrderBatchRefusal>>;
+    ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>>;
 
     /// Reads an order of a tenant. Orders of several tenants may have the same key.
     async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
@@ -227,7 +227,7 @@ pub trait Orders: Send + Sync {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>>;
+    ) -> Result<std::result::Result<(), OrderError>>;
 
     /// Lists all defined chains by path; and, without nodes, those that are no longer defined but have orders.
     async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
@@ -238,7 +238,7 @@ pub trait Orders: Send + Sync {
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>>;
+    ) -> Result<std::result::Result<(), OrderError>>;
 
     async fn set_chain_node_action(
         &self,
@@ -246,5 +246,5 @@ pub trait Orders: Send + Sync {
         node: &ChainNodeId,
         action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefusal>>;
+    ) -> Result<std::result::Result<(), OrderError>>;
 }

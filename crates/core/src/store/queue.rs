@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyError, IdempotencyKey, NodeId, Result, SequencedEvent};
 use crate::limit::TargetHealth;
-use crate::task::{LogLine, TaskRejection, TaskSeq, TaskSubject};
+use crate::task::{LogLine, TaskCommandError, TaskSeq, TaskSubject};
 use crate::{
     EventId, HandlerName, Json, NewEvent, Priority, SourceCollection, TaskId, TaskStatus, Tenant, Timestamp,
 };
@@ -55,9 +55,9 @@ pub struct ClaimedTask {
     /// When a worker's lease ends.
     pub lease_until: Option<Timestamp>,
     /// The event of the same object that this handler was sent before this one.
-    pub prev_sent: Option<EventId>,
+    pub prev_sent_event: Option<EventId>,
     /// The task runs outside the order of its lane: it was retried by a person, adopted or replayed.
-    pub late: bool,
+    pub out_of_order: bool,
 }
 
 /// The result of a [`ClaimRequest`].
@@ -133,7 +133,7 @@ pub struct NewCollectionRun {
 
 /// The result of [`Queue::run_collection`]: the task of the collection that is queued or running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunReceipt {
+pub struct CollectionRunReceipt {
     pub task: TaskId,
     /// This call created the task; otherwise it existed before.
     pub created: bool,
@@ -144,7 +144,7 @@ pub struct RunReceipt {
 
 /// Why no task was created for a collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunRefusal {
+pub enum CollectionRunError {
     #[error(transparent)]
     NoSuchCollection(#[from] NoSuchCollection),
     #[error(transparent)]
@@ -165,13 +165,13 @@ pub struct RescueSweep {
     /// expired while no node ran that could have received a renewal.
     pub leased_since: Timestamp,
     /// Whether tasks whose handler is not defined become `missing`.
-    pub park_missing: bool,
+    pub mark_missing: bool,
 }
 
 impl RescueSweep {
     /// A sweep over all leases and all tasks.
     pub fn full(node_timeout: Duration) -> Self {
-        Self { node_timeout, leased_since: Timestamp::MIN, park_missing: true }
+        Self { node_timeout, leased_since: Timestamp::MIN, mark_missing: true }
     }
 }
 
@@ -181,7 +181,7 @@ pub struct RescueReport {
     /// Tasks taken from dead nodes and workers, and the status of each now.
     pub freed_tasks: Vec<(TaskId, TaskStatus)>,
     /// The number of tasks that became `missing` because their handler is no longer defined.
-    pub parked_missing: u64,
+    pub marked_missing: u64,
 }
 
 #[async_trait]
@@ -199,7 +199,7 @@ pub trait Queue: Send + Sync {
         attempts: Vec<FinishedAttempt>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskRejection>>, ClaimResult)>;
+    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)>;
 
     /// Appends lines to the logs of running attempts; returns how many. Lines with a stale fence are dropped.
     async fn append_log_lines(&self, lines: Vec<NewLogLine>) -> Result<usize>;
@@ -210,7 +210,7 @@ pub trait Queue: Send + Sync {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), TaskRejection>>;
+    ) -> Result<std::result::Result<(), TaskCommandError>>;
 
     /// Returns the fences of the given attempts, each a task and a fence, that have lost their lease: the task was
     /// cancelled, or claimed again.
@@ -223,7 +223,7 @@ pub trait Queue: Send + Sync {
         run: NewCollectionRun,
         idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunReceipt, RunRefusal>>;
+    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>>;
 
     /// Frees tasks leased by dead nodes and workers, and marks tasks whose handler is no longer defined as `missing`.
     async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport>;

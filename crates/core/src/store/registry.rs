@@ -123,7 +123,7 @@ pub struct NodeView {
     pub gone: bool,
     pub capabilities: NodeCapabilities,
     /// The number of tasks that the node has leased now.
-    pub running: u64,
+    pub running_tasks: u64,
 }
 
 /// An entry of the audit log: one change that a person or program made.
@@ -186,14 +186,14 @@ pub trait Registry: Send + Sync {
 
     /// Records the heartbeat of a node and its time. `false`: the node was declared dead, and other nodes have
     /// taken over its tasks.
-    async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
+    async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
 
     /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only node.
     /// This is a measurement; all other methods take the time as an argument.
     async fn read_server_clock(&self) -> Result<Option<Timestamp>>;
 
     /// Removes a node that shuts down properly.
-    async fn leave_node(&self, node: NodeId, now: Timestamp) -> Result<()>;
+    async fn remove_node(&self, node: NodeId, now: Timestamp) -> Result<()>;
 
     /// Sets a rule. When this returns, no new attempt starts, and `scheduled` tasks are `new` again.
     async fn set_rule(&self, rule: Rule) -> Result<()>;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::Result;
 use crate::journal::JournalRange;
 use crate::task::gates::Gate;
-use crate::task::{ErrorReason, LogLine, Task, TaskRejection, TaskSeq};
+use crate::task::{ErrorReason, LogLine, Task, TaskCommandError, TaskSeq};
 use crate::{EventId, HandlerName, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp};
 
 /// Selects tasks; the default selects all.
@@ -81,14 +81,14 @@ pub trait Tasks: Send + Sync {
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), TaskRejection>>>;
+    ) -> Result<Vec<std::result::Result<(), TaskCommandError>>>;
 
     /// Ends a task. If it runs, its attempt is fenced off.
     async fn cancel_task(
         &self,
         id: &TaskId,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), TaskRejection>>;
+    ) -> Result<std::result::Result<(), TaskCommandError>>;
 
     /// Makes a handler's `missing` tasks `new` again; returns how many.
     async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64>;

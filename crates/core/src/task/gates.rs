@@ -17,40 +17,40 @@ pub struct Gate {
     pub open: bool,
     /// The check and its result, as a text for people.
     pub detail: String,
-    /// When it opens without anybody's doing, if that is known.
+    /// When the gate opens by itself, if that is known.
     pub until: Option<Timestamp>,
-    /// The tasks that keep it closed.
+    /// The tasks that keep the gate closed.
     pub tasks: Vec<TaskId>,
-    /// The rule that keeps it closed.
+    /// The rule that keeps the gate closed.
     pub rule: Option<Rule>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
-    /// Its handler is defined.
+    /// The task's handler is defined.
     Handler,
     /// The event's earlier synchronous tasks have had their first attempt.
     Sync,
-    /// It is the first of its lane.
+    /// The task is the first of its lane.
     Lane,
-    /// Its order may continue: neither the order is suspended, nor its chain or node stopped.
+    /// The task's order may continue: it is not suspended, and its chain and node are not stopped.
     Order,
-    /// Its due time has passed.
+    /// The task's due time has passed.
     Due,
-    /// No rule pauses or blocks it.
+    /// No rule pauses or blocks the task.
     Rule,
-    /// The concurrency limit of its object is not reached.
+    /// The concurrency limit of the task's object is not reached.
     ConcurrencyPerKey,
-    /// The concurrency limit of its handler is not reached.
+    /// The concurrency limit of the task's handler is not reached.
     Concurrency,
-    /// The rate limit of its handler is not used up.
+    /// The rate limit of the task's handler is not used up.
     Rate,
-    /// The circuit breaker of its target is closed.
+    /// The circuit breaker of the handler's target is not open.
     Target,
-    /// A live node or worker can run it.
+    /// A live node or worker can run the task.
     Worker,
-    /// It is selected next in its queue.
+    /// The task is selected to run next, by fairness and priority.
     Turn,
 }
 
@@ -59,13 +59,13 @@ pub enum GateKind {
 pub struct GateInputs {
     pub state: TaskState,
     pub handler: HandlerName,
-    pub handler_defined: bool,
-    pub pull: bool,
-    /// The synchronous task of the same event for which it waits.
+    pub is_handler_defined: bool,
+    pub is_pull_handler: bool,
+    /// The synchronous task of the same event for which the task waits.
     pub blocking_sync_task: Option<(TaskId, TaskStatus)>,
-    /// The task before it in its lane for which it waits.
+    /// The earlier task of the same lane for which the task waits.
     pub blocking_lane_task: Option<(TaskId, TaskStatus)>,
-    /// Why the order whose step it is may not continue, for people.
+    /// Why the order whose step the task runs may not continue, as a text for people.
     pub order_blocked_because: Option<String>,
     pub rules: Vec<Rule>,
     pub limits: Limits,
@@ -74,17 +74,17 @@ pub struct GateInputs {
     pub running_count: u32,
     pub running_tasks: Vec<TaskId>,
     /// The running tasks of the same object, if they use up its concurrency limit.
-    pub concurrency_group: Vec<TaskId>,
-    /// The names of the live nodes that can run it.
+    pub blocking_tasks_of_key: Vec<TaskId>,
+    /// The names of the live nodes that can run the task.
     pub capable_nodes: Vec<String>,
     /// When a worker last claimed tasks of this handler.
     pub last_worker_claim_at: Option<Timestamp>,
-    /// The number of tasks before it in its queue, counted up to [`MAX_COUNTED_AHEAD`].
+    /// The number of tasks before this one in its queue, counted up to [`MAX_COUNTED_AHEAD`].
     pub tasks_ahead: u64,
 }
 
-/// Tasks ahead are counted no further than this.
-pub const MAX_COUNTED_AHEAD: u64 = 1000;
+/// The tasks ahead in the queue are counted up to this number.
+pub const MAX_COUNTED_TASKS_AHEAD: u64 = 1000;
 
 /// A worker that claimed within this many seconds counts as active.
 const WORKER_ACTIVE_SECONDS: u64 = 60;
@@ -121,14 +121,14 @@ impl Gate {
 
 fn handler_gate(inputs: &GateInputs) -> Gate {
     let name = &inputs.handler;
-    match (inputs.state, inputs.handler_defined) {
+    match (inputs.state, inputs.is_handler_defined) {
         (TaskState::Error { .. }, _) => Gate::new_closed(
             GateKind::Handler,
             "it failed for good and halts its lane; retry it, or cancel it so that the lane continues",
         ),
         (TaskState::Missing { .. }, true) => Gate::new_closed(
             GateKind::Handler,
-            format!("{name} was gone for a while and is defined again; adopt its missing tasks"),
+            format!("{name} was not defined for a while and is defined again; adopt its missing tasks"),
         ),
         (_, true) => Gate::new_open(GateKind::Handler, format!("{name} is defined")),
         (_, false) => Gate::new_closed(GateKind::Handler, format!("{name} is not defined")),
@@ -189,13 +189,13 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let GateInputs { limits, limiter, running_count, .. } = inputs;
     let mut gates = Vec::new();
     if let Some(most) = limits.concurrency_per_key {
-        gates.push(match inputs.concurrency_group.is_empty() {
+        gates.push(match inputs.blocking_tasks_of_key.is_empty() {
             true => Gate::new_open(
                 GateKind::ConcurrencyPerKey,
                 format!("fewer than {most} tasks of its object run"),
             ),
             false => Gate {
-                tasks: inputs.concurrency_group.clone(),
+                tasks: inputs.blocking_tasks_of_key.clone(),
                 ..Gate::new_closed(
                     GateKind::ConcurrencyPerKey,
                     format!("{most} tasks of its object run or are selected"),
@@ -236,7 +236,7 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     gates
 }
 
-/// None if no attempt has reported a failing or busy target: most handlers have no target at all.
+/// The gate of the circuit breaker. None if no attempt has reported a failing or busy target: most handlers have none.
 fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
     let no_reports = LimiterState { next_start: limiter.next_start, ..LimiterState::default() };
     match admission {
@@ -256,7 +256,7 @@ fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
 
 fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     let name = &inputs.handler;
-    if inputs.pull {
+    if inputs.is_pull_handler {
         return match inputs.last_worker_claim_at {
             Some(at) if now.duration_since(at).as_secs() <= WORKER_ACTIVE_SECONDS => {
                 Gate::new_open(GateKind::Worker, format!("a worker last claimed tasks of {name} at {at}"))
@@ -281,12 +281,14 @@ fn turn_gate(inputs: &GateInputs, all_open: bool) -> Gate {
     let tasks_ahead = match inputs.tasks_ahead {
         0 => "it is the next of its queue".to_owned(),
         1 => "one task of its queue comes before it".to_owned(),
-        MAX_COUNTED_AHEAD => format!("{MAX_COUNTED_AHEAD} tasks of its queue or more come before it"),
+        MAX_COUNTED_TASKS_AHEAD => {
+            format!("{MAX_COUNTED_TASKS_AHEAD} tasks of its queue or more come before it")
+        }
         n => format!("{n} tasks of its queue come before it"),
     };
     match (inputs.state, all_open) {
         (TaskState::Scheduled, _) => Gate::new_open(GateKind::Turn, "it is selected for the next free slot"),
-        (_, true) if inputs.pull => {
+        (_, true) if inputs.is_pull_handler => {
             Gate::new_closed(GateKind::Turn, format!("waits for a worker to take it; {tasks_ahead}"))
         }
         (_, true) => Gate::new_closed(GateKind::Turn, format!("waits for a free slot; {tasks_ahead}")),
@@ -304,12 +306,12 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn inputs() -> GateInputs {
+    fn inputs_of_ready_task() -> GateInputs {
         GateInputs {
             state: TaskState::New { due: NOW },
             handler: HandlerName::new("index").unwrap(),
-            handler_defined: true,
-            pull: false,
+            is_handler_defined: true,
+            is_pull_handler: false,
             blocking_sync_task: None,
             blocking_lane_task: None,
             order_blocked_because: None,
@@ -318,7 +320,7 @@ mod tests {
             limiter: LimiterState::default(),
             running_count: 0,
             running_tasks: vec![],
-            concurrency_group: vec![],
+            blocking_tasks_of_key: vec![],
             capable_nodes: vec!["a".into()],
             last_worker_claim_at: None,
             tasks_ahead: 0,
@@ -331,15 +333,15 @@ mod tests {
 
     #[test]
     fn a_task_that_could_run_waits_for_selection() {
-        assert_eq!(closed_gates(&inputs()), [GateKind::Turn]);
-        assert_eq!(closed_gates(&GateInputs { state: TaskState::Scheduled, ..inputs() }), []);
+        assert_eq!(closed_gates(&inputs_of_ready_task()), [GateKind::Turn]);
+        assert_eq!(closed_gates(&GateInputs { state: TaskState::Scheduled, ..inputs_of_ready_task() }), []);
     }
 
     #[test]
     fn every_closed_gate_names_what_blocks_the_task() {
         let rule = Rule {
             kind: RuleKind::Pause,
-            scope: RuleScope::Handler(inputs().handler),
+            scope: RuleScope::Handler(inputs_of_ready_task().handler),
             tenant: None,
             set_by: "ops".into(),
             reason: "broken".into(),
@@ -356,7 +358,7 @@ mod tests {
             running_count: 1,
             running_tasks: vec![other.clone()],
             capable_nodes: vec![],
-            ..inputs()
+            ..inputs_of_ready_task()
         };
         use GateKind::{Concurrency, Due, Lane, Rule as RuleGate, Worker};
         assert_eq!(closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
@@ -371,7 +373,7 @@ mod tests {
     #[test]
     fn the_target_gate_exists_only_after_a_report_about_the_target() {
         let find = |limiter| {
-            let gates = evaluate_gates(&GateInputs { limiter, ..inputs() }, NOW);
+            let gates = evaluate_gates(&GateInputs { limiter, ..inputs_of_ready_task() }, NOW);
             gates.into_iter().find(|gate| gate.kind == GateKind::Target).map(|gate| gate.open)
         };
         assert_eq!(
@@ -395,13 +397,13 @@ mod tests {
     fn ended_and_running_tasks_have_no_gates() {
         let lease = super::super::Lease { node: 1, fence: 1, since: NOW, until: None };
         for state in [TaskState::Done, TaskState::Locked(lease)] {
-            assert!(evaluate_gates(&GateInputs { state, ..inputs() }, NOW).is_empty());
+            assert!(evaluate_gates(&GateInputs { state, ..inputs_of_ready_task() }, NOW).is_empty());
         }
     }
 
     #[test]
     fn a_task_of_a_pull_handler_waits_for_a_worker_that_claims() {
-        let pulled = GateInputs { pull: true, ..inputs() };
+        let pulled = GateInputs { is_pull_handler: true, ..inputs_of_ready_task() };
         assert_eq!(closed_gates(&pulled), [GateKind::Worker]);
         assert_eq!(closed_gates(&GateInputs { last_worker_claim_at: Some(NOW), ..pulled }), [GateKind::Turn]);
     }

@@ -6,12 +6,12 @@
 //!   │       ▲ ▲  ◀─────────┘             │ │ │
 //!   │       │ │  unschedule              │ │ └─ fail (retries used up), expire (crashes used up) ─▶ error
 //!   │       │ └── fail, snooze, release, ┘ │                                                         │
-//!   │       │     expire                   └─ mark missing ─▶ missing                                        │
+//!   │       │     expire                   └─ mark missing ─▶ missing                                │
 //!   │       └──────────── adopt ──────────────────────────┘                                          │
 //!   └──────────── retry (a person) ──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! [`transition`] is the only place that decides. It is a pure function of the state, a command and the time; it
+//! [`transition`] alone decides how a task changes. It is a pure function of the state, a command and the time; it
 //! returns the next state and the effects to carry out in the same transaction. Stores carry out effects; they never
 //! decide.
 
@@ -24,10 +24,10 @@ use crate::{HandlerDef, LaneFailurePolicy, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub node: i64,
-    /// Larger than the fence of every earlier claim in the store.
+    /// The token of the attempt, larger than that of every earlier claim in the store.
     pub fence: i64,
     pub since: Timestamp,
-    /// When it expires unless it is renewed. None: it lasts as long as its node sends heartbeats.
+    /// When the lease expires unless it is renewed. None: it lasts as long as its node sends heartbeats.
     pub until: Option<Timestamp>,
 }
 
@@ -35,11 +35,11 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorReason {
-    /// Retries used up, or the handler said not to try again.
+    /// The retries are used up, or the handler said not to retry.
     Failed,
-    /// Too many nodes died running it.
+    /// Too many nodes died running the task.
     Crashed,
-    /// A person cancelled it.
+    /// A person cancelled the task.
     Canceled,
 }
 
@@ -54,12 +54,12 @@ pub enum TaskState {
     Done,
     Error {
         reason: ErrorReason,
-        /// It keeps its lane halted until a person retries or cancels it.
+        /// The task keeps its lane halted until a person retries or cancels it.
         #[serde(rename = "halts")]
         halts_lane: bool,
     },
     Missing {
-        /// When it would have been due.
+        /// When the task would have been due.
         due: Timestamp,
     },
 }
@@ -88,18 +88,18 @@ impl TaskState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLifecycle {
     pub state: TaskState,
-    /// The number of times it was claimed.
+    /// The number of times the task was claimed.
     pub attempt: u32,
-    /// The number of failures after which it was retried.
+    /// The number of failures after which the task was retried.
     pub retries: u32,
-    /// The number of nodes that died running it.
+    /// The number of nodes that died running the task.
     pub crashes: u32,
-    /// It runs out of order: retried by a person after it was parked, adopted, or replayed.
+    /// The task runs out of order: a person retried it after it was parked, or it was adopted or replayed.
     pub late: bool,
-    /// It belongs to a lane, whether it is in it now or not.
+    /// The task belongs to a lane, whether it is in it now or not.
     #[serde(rename = "laned")]
     pub has_lane: bool,
-    /// It is in its lane, and the tasks behind it wait for it. A missing or ended task is not.
+    /// The task is in its lane, and the tasks behind it wait for it. A missing or ended task is not.
     #[serde(rename = "ordered")]
     pub in_lane: bool,
 }
@@ -111,19 +111,19 @@ impl TaskLifecycle {
     }
 
     /// A new task that runs out of order: a replay.
-    pub fn new_late(due: Timestamp, has_lane: bool) -> Self {
+    pub fn new_out_of_order(due: Timestamp, has_lane: bool) -> Self {
         Self { late: true, ..Self::new(due, has_lane) }
     }
 }
 
-/// A change of a task's state that is requested.
+/// A requested change of a task's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskCommand {
-    /// The scheduler selects it for one of the next free slots.
+    /// The scheduler selects the task for one of the next free slots.
     Schedule,
-    /// A rule pauses it.
+    /// A rule pauses the task.
     Unschedule,
-    /// A worker claims it. From `new` this is scheduling and locking in one step.
+    /// A worker claims the task. From `new` this is scheduling and locking in one step.
     Lock(Lease),
     Succeed {
         fence: i64,
@@ -138,26 +138,26 @@ pub enum TaskCommand {
         fence: i64,
         until: Timestamp,
     },
-    /// The node gives it back unfinished: a drain, a deploy.
+    /// The node gives the task back unfinished: a drain, a deploy.
     Release {
         fence: i64,
     },
-    /// The worker that runs it extends its lease.
+    /// The worker that runs the task extends its lease.
     Renew {
         fence: i64,
         until: Timestamp,
     },
-    /// The node or the worker that ran it is dead.
+    /// The node or the worker that ran the task is dead.
     Expire {
         fence: i64,
     },
-    /// Its handler is no longer defined.
+    /// The task's handler is no longer defined.
     MarkMissing,
     /// The handler is defined again, and a person wants its tasks run.
     Adopt,
-    /// A person wants it run again.
+    /// A person wants the task run again.
     Retry,
-    /// A person ends it.
+    /// A person ends the task.
     Cancel,
 }
 
@@ -186,14 +186,14 @@ pub enum TaskEffect {
     AdvanceLane,
     /// Move the task back out of the history.
     Unarchive,
-    /// Append it to its lane, if it has one.
+    /// Append the task to its lane, if it has one.
     JoinLane,
 }
 
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TaskRejection {
-    #[error("the task is `{}`, and it does not allow this command", .0.as_str())]
+pub enum TaskCommandError {
+    #[error("the task is `{}`, which does not allow this command", .0.as_str())]
     WrongState(TaskStatus),
     #[error("another attempt has leased the task")]
     StaleFence,
@@ -207,9 +207,9 @@ pub enum TaskRejection {
     CollectionBusy,
 }
 
-type TransitionResult = Result<(TaskLifecycle, Vec<TaskEffect>), TaskRejection>;
+type TransitionResult = Result<(TaskLifecycle, Vec<TaskEffect>), TaskCommandError>;
 
-/// Applies a command to a task. The only place that decides; exhaustive, without catch-all arms.
+/// Applies a command to a task: returns its next state and the effects. Exhaustive, without catch-all arms.
 pub fn transition(
     seq: TaskSeq,
     lifecycle: TaskLifecycle,
@@ -217,7 +217,7 @@ pub fn transition(
     def: &HandlerDef,
     now: Timestamp,
 ) -> TransitionResult {
-    let wrong = Err(TaskRejection::WrongState(lifecycle.state.status()));
+    let wrong = Err(TaskCommandError::WrongState(lifecycle.state.status()));
     match (lifecycle.state, command) {
         (TaskState::New { .. }, TaskCommand::Schedule) => {
             Ok((TaskLifecycle { state: TaskState::Scheduled, ..lifecycle }, vec![]))
@@ -242,10 +242,10 @@ pub fn transition(
             Ok((lifecycle, vec![TaskEffect::OpenSyncGate, TaskEffect::AdvanceLane]))
         }
         (TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. }, TaskCommand::Cancel) => {
-            Ok(end_canceled(lifecycle, vec![]))
+            Ok(end_as_canceled(lifecycle, vec![]))
         }
         (TaskState::Locked(_), TaskCommand::Cancel) => {
-            Ok(end_canceled(lifecycle, vec![TaskEffect::RecordAttempt(AttemptOutcome::Canceled)]))
+            Ok(end_as_canceled(lifecycle, vec![TaskEffect::RecordAttempt(AttemptOutcome::Canceled)]))
         }
         (TaskState::Locked(lease), command) => transition_locked(seq, lifecycle, lease, command, def, now),
 
@@ -270,7 +270,7 @@ pub fn transition(
             })
         }
         (TaskState::Error { halts_lane: true, .. }, TaskCommand::Cancel) => {
-            Ok(end_canceled(lifecycle, vec![]))
+            Ok(end_as_canceled(lifecycle, vec![]))
         }
 
         (
@@ -345,7 +345,7 @@ pub fn transition(
     }
 }
 
-/// Applies a command to a running task. Every end of an attempt carries its fence.
+/// Applies a command to a running task. Every command that ends an attempt carries the attempt's fence.
 fn transition_locked(
     seq: TaskSeq,
     lifecycle: TaskLifecycle,
@@ -367,10 +367,10 @@ fn transition_locked(
         | TaskCommand::MarkMissing
         | TaskCommand::Adopt
         | TaskCommand::Retry
-        | TaskCommand::Cancel => return Err(TaskRejection::WrongState(TaskStatus::Locked)),
+        | TaskCommand::Cancel => return Err(TaskCommandError::WrongState(TaskStatus::Locked)),
     };
     if fence != lease.fence {
-        return Err(TaskRejection::StaleFence);
+        return Err(TaskCommandError::StaleFence);
     }
     let again = |due, changed: TaskLifecycle| TaskLifecycle { state: TaskState::New { due }, ..changed };
     Ok(match command {
@@ -424,7 +424,7 @@ fn transition_locked(
         | TaskCommand::MarkMissing
         | TaskCommand::Adopt
         | TaskCommand::Retry
-        | TaskCommand::Cancel => return Err(TaskRejection::WrongState(TaskStatus::Locked)),
+        | TaskCommand::Cancel => return Err(TaskCommandError::WrongState(TaskStatus::Locked)),
     })
 }
 
@@ -447,7 +447,10 @@ fn end_in_error(
     )
 }
 
-fn end_canceled(lifecycle: TaskLifecycle, mut effects: Vec<TaskEffect>) -> (TaskLifecycle, Vec<TaskEffect>) {
+fn end_as_canceled(
+    lifecycle: TaskLifecycle,
+    mut effects: Vec<TaskEffect>,
+) -> (TaskLifecycle, Vec<TaskEffect>) {
     effects.extend([TaskEffect::OpenSyncGate, TaskEffect::Archive, TaskEffect::AdvanceLane]);
     let state = TaskState::Error { reason: ErrorReason::Canceled, halts_lane: false };
     (TaskLifecycle { state, in_lane: false, ..lifecycle }, effects)

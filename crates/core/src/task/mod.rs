@@ -15,7 +15,7 @@ use crate::names::{BadName, CollectionName, SourceCollection};
 use crate::order::OrderOrigin;
 use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
 pub use lifecycle::{
-    AttemptOutcome, ErrorReason, Lease, TaskCommand, TaskLifecycle, TaskRejection, TaskState,
+    AttemptOutcome, ErrorReason, Lease, TaskCommand, TaskCommandError, TaskLifecycle, TaskState,
 };
 
 /// The status of a task: the label of its state.
@@ -246,7 +246,7 @@ impl TaskSubject {
         match self {
             Self::Event(event) => event.cause_depth(),
             Self::CollectionRun(_) => 0,
-            Self::Step(step) => step.origin.map_or(0, |origin| origin.depth),
+            Self::Step(step) => step.origin.map_or(0, |origin| origin.cause_depth),
         }
     }
 

@@ -34,7 +34,7 @@ const ZONES_AND_YEARS: [(&str, i16); 12] = [
 struct ClockReading {
     instant: i64,
     /// The local time in seconds, as if it were UTC.
-    local: i64,
+    local_seconds: i64,
     local_time: LocalTime,
 }
 
@@ -65,13 +65,13 @@ impl LocalTime {
         }
     }
 
-    fn with_time(self, at: DateTime) -> Self {
+    fn with_time_of_day(self, at: DateTime) -> Self {
         let (hour, minute, second) = (at.hour() as usize, at.minute() as usize, at.second() as usize);
         Self { hour, minute, second, ..self }
     }
 }
 
-fn read_clock(zone: &TimeZone, from: i64, until: i64, step: i64) -> Vec<ClockReading> {
+fn read_clock_at_steps(zone: &TimeZone, from: i64, until: i64, step: i64) -> Vec<ClockReading> {
     let mut all: Vec<ClockReading> = Vec::new();
     let mut today = Date::ZERO;
     for instant in (from..until).step_by(step as usize) {
@@ -79,11 +79,11 @@ fn read_clock(zone: &TimeZone, from: i64, until: i64, step: i64) -> Vec<ClockRea
         let local = Offset::UTC.to_timestamp(at).unwrap().as_second();
         // The members that concern the day are computed once a day.
         let local_time = match all.last() {
-            Some(last) if today == at.date() => last.local_time.with_time(at),
+            Some(last) if today == at.date() => last.local_time.with_time_of_day(at),
             _ => LocalTime::new(at),
         };
         today = at.date();
-        all.push(ClockReading { instant, local, local_time });
+        all.push(ClockReading { instant, local_seconds: local, local_time });
     }
     all
 }
@@ -118,10 +118,10 @@ fn matches_day(expression: &GeneratedExpression, local_time: &LocalTime) -> bool
         || match expression.special_month_day {
             None => false,
             Some(SpecialMonthDay::Last(before)) => local_time.day == local_time.days_in_month - before,
-            Some(SpecialMonthDay::LastWeekday) => {
+            Some(SpecialMonthDay::LastWorkingDay) => {
                 local_time.day == nearest_working_day(local_time, local_time.days_in_month)
             }
-            Some(SpecialMonthDay::Nearest(day)) => {
+            Some(SpecialMonthDay::NearestWorkingDay(day)) => {
                 day <= local_time.days_in_month && local_time.day == nearest_working_day(local_time, day)
             }
         };
@@ -151,9 +151,9 @@ fn nearest_working_day(local_time: &LocalTime, day: i64) -> i64 {
 fn expected_fires(expression: &GeneratedExpression, readings: &[ClockReading], step: i64) -> Vec<i64> {
     let (tables, fixed) = (MatchTables::new(expression), expression.lists_clock_times());
     let mut fired = Vec::new();
-    let mut latest_local = readings[0].local - step;
+    let mut latest_local = readings[0].local_seconds - step;
     for reading in readings {
-        let (local, is_repeated) = (reading.local, reading.local <= latest_local);
+        let (local, is_repeated) = (reading.local_seconds, reading.local_seconds <= latest_local);
         let mut due = tables.matches(&reading.local_time);
         if fixed && is_repeated {
             due = false;
@@ -193,7 +193,7 @@ fn to_timestamp(second: i64) -> Timestamp {
 }
 
 /// Compares every firing in `from..until`, forwards and backwards.
-fn assert_same_fires(
+fn assert_schedule_fires_as_expected(
     expression: &GeneratedExpression,
     schedule: &Schedule,
     zone: &str,
@@ -215,7 +215,7 @@ fn assert_same_fires(
 }
 
 /// Checks `next` and `prev` from instants at and around a clock change, where a search may start inside a gap or fold.
-fn assert_neighbours(
+fn assert_next_and_prev_near(
     expression: &GeneratedExpression,
     schedule: &Schedule,
     zone: &str,
@@ -259,13 +259,13 @@ fn year_bounds(zone: &TimeZone, year: i16) -> (i64, i64) {
 }
 
 /// The instants of the readings at which the local time did not advance evenly.
-fn clock_changes(readings: &[ClockReading], step: i64) -> Vec<i64> {
-    let pairs = readings.windows(2).filter(|pair| pair[1].local - pair[0].local != step);
+fn find_clock_changes(readings: &[ClockReading], step: i64) -> Vec<i64> {
+    let pairs = readings.windows(2).filter(|pair| pair[1].local_seconds - pair[0].local_seconds != step);
     pairs.map(|pair| pair[1].instant).collect()
 }
 
 /// An expression with more fires in a year than this is compared around clock changes only.
-const MAX_FULLY_COMPARED: usize = 1_500;
+const MAX_FULLY_COMPARED_FIRES: usize = 1_500;
 
 #[test]
 fn expressions_agree_minute_by_minute_over_whole_years() {
@@ -281,8 +281,8 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
     for (number, (name, in_year)) in zones_and_years.iter().copied().enumerate() {
         let zone = TimeZone::get(name).unwrap();
         let (from, until) = year_bounds(&zone, in_year);
-        let readings = read_clock(&zone, from, until, 60);
-        let clock_changes = clock_changes(&readings, 60);
+        let readings = read_clock_at_steps(&zone, from, until, 60);
+        let clock_changes = find_clock_changes(&readings, 60);
         assert_eq!(clock_changes.is_empty(), name == "UTC", "{name} moved its clock in {in_year}");
         let mut rng = Rng::new(seed + number as u64);
         for round in 0..36 {
@@ -297,15 +297,22 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
                 continue;
             };
             clock_changes.iter().for_each(|clock_change| {
-                assert_neighbours(&expression, &schedule, name, &fired, *clock_change)
+                assert_next_and_prev_near(&expression, &schedule, name, &fired, *clock_change)
             });
-            if fired.len() <= MAX_FULLY_COMPARED {
-                assert_same_fires(&expression, &schedule, name, &fired, from, until);
+            if fired.len() <= MAX_FULLY_COMPARED_FIRES {
+                assert_schedule_fires_as_expected(&expression, &schedule, name, &fired, from, until);
                 continue;
             }
             for clock_change in clock_changes.iter().chain([&(from + 86_400)]) {
                 let (start, end) = (clock_change - 5 * 3600, clock_change + 5 * 3600);
-                assert_same_fires(&expression, &schedule, name, &fired, start.max(from), end.min(until));
+                assert_schedule_fires_as_expected(
+                    &expression,
+                    &schedule,
+                    name,
+                    &fired,
+                    start.max(from),
+                    end.min(until),
+                );
             }
         }
     }
@@ -324,9 +331,9 @@ fn quartz_expressions_agree_second_by_second_around_clock_changes() {
         let zone = TimeZone::get(name).unwrap();
         let (from, until) = year_bounds(&zone, in_year);
         let mut rng = Rng::new(300 + number as u64);
-        for clock_change in clock_changes(&read_clock(&zone, from, until, 60), 60) {
+        for clock_change in find_clock_changes(&read_clock_at_steps(&zone, from, until, 60), 60) {
             let (start, end) = (clock_change - 5 * 3600, clock_change + 3 * 3600);
-            let readings = read_clock(&zone, start, end, 1);
+            let readings = read_clock_at_steps(&zone, start, end, 1);
             for _ in 0..12 {
                 let mut expression = generate_quartz(&mut rng);
                 // Days are tested elsewhere; here they would only prevent most expressions from firing.
@@ -341,9 +348,9 @@ fn quartz_expressions_agree_second_by_second_around_clock_changes() {
                 let schedule = parse_schedule(&expression, name).unwrap();
                 // The local times before the first reading are unknown.
                 let comparable_from = start + 2 * 3600;
-                assert_same_fires(&expression, &schedule, name, &fired, comparable_from, end);
+                assert_schedule_fires_as_expected(&expression, &schedule, name, &fired, comparable_from, end);
                 let fired: Vec<i64> = fired.into_iter().filter(|second| *second >= comparable_from).collect();
-                assert_neighbours(&expression, &schedule, name, &fired, clock_change);
+                assert_next_and_prev_near(&expression, &schedule, name, &fired, clock_change);
             }
         }
     }
@@ -354,11 +361,11 @@ fn special_days_agree_day_by_day_over_forty_years() {
     let from: jiff::Timestamp = "2000-01-01T00:00:00Z".parse().unwrap();
     let until: jiff::Timestamp = "2040-01-01T00:00:00Z".parse().unwrap();
     let (from, until) = (from.as_second(), until.as_second());
-    let readings = read_clock(&TimeZone::UTC, from, until, 86_400);
+    let readings = read_clock_at_steps(&TimeZone::UTC, from, until, 86_400);
     for expression in special_day_expressions() {
         let fired = expected_fires(&expression, &readings, 86_400);
         let schedule = parse_schedule(&expression, "UTC").unwrap();
-        assert_same_fires(&expression, &schedule, "UTC", &fired, from, until);
+        assert_schedule_fires_as_expected(&expression, &schedule, "UTC", &fired, from, until);
     }
 }
 
@@ -368,16 +375,17 @@ fn special_day_expressions() -> Vec<GeneratedExpression> {
         text: format!("0 0 0 {text} * ?"),
         listed_month_days: vec![],
         special_month_day: Some(special_day),
-        ..GeneratedExpression::midnight()
+        ..GeneratedExpression::every_midnight()
     };
     let by_week = |text: String, special_day| GeneratedExpression {
         text: format!("0 0 0 ? * {text}"),
         listed_weekdays: vec![],
         special_weekday: Some(special_day),
-        ..GeneratedExpression::midnight()
+        ..GeneratedExpression::every_midnight()
     };
-    let mut expressions = vec![by_month("LW".into(), SpecialMonthDay::LastWeekday)];
-    expressions.extend((1..=31).map(|day| by_month(format!("{day}W"), SpecialMonthDay::Nearest(day))));
+    let mut expressions = vec![by_month("LW".into(), SpecialMonthDay::LastWorkingDay)];
+    expressions
+        .extend((1..=31).map(|day| by_month(format!("{day}W"), SpecialMonthDay::NearestWorkingDay(day))));
     expressions.extend((0..=30).map(|before| by_month(format!("L-{before}"), SpecialMonthDay::Last(before))));
     for day in 0..7 {
         expressions.push(by_week(format!("{}L", day + 1), SpecialWeekday::Last(day)));

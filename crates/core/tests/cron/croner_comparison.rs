@@ -146,7 +146,8 @@ fn expressions_agree_in_zones_with_clock_changes() {
 #[test]
 fn croner_fires_again_at_the_end_of_a_gap() {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
-    let expression = GeneratedExpression { text: "0 5 1 ? * *".into(), ..GeneratedExpression::midnight() };
+    let expression =
+        GeneratedExpression { text: "0 5 1 ? * *".into(), ..GeneratedExpression::every_midnight() };
     let (ours, theirs) = parse_with_both(&expression, "Europe/Berlin").unwrap();
     // 01:05 of that morning in Berlin; the gap is from 02:00 to 03:00.
     let fired: jiff::Timestamp = "2026-03-29T00:05:00Z".parse().unwrap();

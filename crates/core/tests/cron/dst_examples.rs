@@ -3,18 +3,19 @@
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-fn schedule(text: &str, zone: &str) -> Schedule {
+fn parse_schedule(text: &str, zone: &str) -> Schedule {
     Schedule::new(Expression::parse(text, Dialect::Auto).unwrap(), Zone::from_name(zone).unwrap())
 }
 
-fn time(text: &str) -> Timestamp {
+fn parse_timestamp(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
 #[track_caller]
 fn assert_fires(text: &str, zone: &str, from: &str, to: &str, want: &[&str]) {
-    let got: Vec<Timestamp> = schedule(text, zone).between(time(from), time(to)).collect();
-    let want: Vec<Timestamp> = want.iter().map(|text| time(text)).collect();
+    let got: Vec<Timestamp> =
+        parse_schedule(text, zone).between(parse_timestamp(from), parse_timestamp(to)).collect();
+    let want: Vec<Timestamp> = want.iter().map(|text| parse_timestamp(text)).collect();
     assert_eq!(got, want, "{text} in {zone}");
 }
 
@@ -40,8 +41,8 @@ fn a_fixed_time_in_a_fold_fires_once() {
         "2026-10-26T12:00:00Z",
         &["2026-10-26T01:30:00Z"],
     );
-    let before = schedule("30 2 * * *", BERLIN).prev(time("2026-10-25T01:10:00Z"));
-    assert_eq!(before, Some(time("2026-10-25T00:30:00Z")));
+    let before = parse_schedule("30 2 * * *", BERLIN).prev(parse_timestamp("2026-10-25T01:10:00Z"));
+    assert_eq!(before, Some(parse_timestamp("2026-10-25T00:30:00Z")));
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn a_skipped_midnight_fires_at_the_end_of_the_gap() {
 }
 
 #[test]
-fn leap_days_and_the_first_and_last_supported_times() {
+fn leap_days_fire_and_searches_end_at_the_supported_years() {
     assert_fires(
         "0 0 29 2 *",
         "UTC",
@@ -95,18 +96,24 @@ fn leap_days_and_the_first_and_last_supported_times() {
         "2105-01-01T00:00:00Z",
         &["2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"],
     );
-    let last = schedule("59 59 23 31 12 ? 2199", "UTC");
-    assert_eq!(last.next(time("2026-01-01T00:00:00Z")), Some(time("2199-12-31T23:59:59Z")));
-    assert_eq!(last.next(time("2199-12-31T23:59:59Z")), None);
-    let past = schedule("0 0 0 1 1 ? 2020", "UTC");
-    assert_eq!(past.next(time("2026-01-01T00:00:00Z")), None);
-    assert_eq!(past.prev(time("2026-01-01T00:00:00Z")), Some(time("2020-01-01T00:00:00Z")));
+    let last = parse_schedule("59 59 23 31 12 ? 2199", "UTC");
+    assert_eq!(
+        last.next(parse_timestamp("2026-01-01T00:00:00Z")),
+        Some(parse_timestamp("2199-12-31T23:59:59Z"))
+    );
+    assert_eq!(last.next(parse_timestamp("2199-12-31T23:59:59Z")), None);
+    let past = parse_schedule("0 0 0 1 1 ? 2020", "UTC");
+    assert_eq!(past.next(parse_timestamp("2026-01-01T00:00:00Z")), None);
+    assert_eq!(
+        past.prev(parse_timestamp("2026-01-01T00:00:00Z")),
+        Some(parse_timestamp("2020-01-01T00:00:00Z"))
+    );
     for edge in
         [Timestamp::MIN, Timestamp::MAX, Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX)]
     {
         for text in ["* * * * * ?", "0 0 29 2 *", "every 90s", "Fortnightly"] {
             for zone in ["UTC", "Asia/Tokyo", "America/New_York"] {
-                let schedule = schedule(text, zone);
+                let schedule = parse_schedule(text, zone);
                 assert!(schedule.next(edge).is_none_or(|found| found > edge && found >= Timestamp::MIN));
                 assert!(schedule.prev(edge).is_none_or(|found| found < edge && found >= Timestamp::MIN));
             }
@@ -116,11 +123,23 @@ fn leap_days_and_the_first_and_last_supported_times() {
 
 #[test]
 fn next_and_prev_exclude_the_given_time() {
-    let hourly = schedule("0 * * * *", "UTC");
-    assert_eq!(hourly.next(time("2026-01-01T10:00:00Z")), Some(time("2026-01-01T11:00:00Z")));
-    assert_eq!(hourly.next(time("2026-01-01T09:59:59.999999Z")), Some(time("2026-01-01T10:00:00Z")));
-    assert_eq!(hourly.prev(time("2026-01-01T10:00:00Z")), Some(time("2026-01-01T09:00:00Z")));
-    assert_eq!(hourly.prev(time("2026-01-01T10:00:00.000001Z")), Some(time("2026-01-01T10:00:00Z")));
+    let hourly = parse_schedule("0 * * * *", "UTC");
+    assert_eq!(
+        hourly.next(parse_timestamp("2026-01-01T10:00:00Z")),
+        Some(parse_timestamp("2026-01-01T11:00:00Z"))
+    );
+    assert_eq!(
+        hourly.next(parse_timestamp("2026-01-01T09:59:59.999999Z")),
+        Some(parse_timestamp("2026-01-01T10:00:00Z"))
+    );
+    assert_eq!(
+        hourly.prev(parse_timestamp("2026-01-01T10:00:00Z")),
+        Some(parse_timestamp("2026-01-01T09:00:00Z"))
+    );
+    assert_eq!(
+        hourly.prev(parse_timestamp("2026-01-01T10:00:00.000001Z")),
+        Some(parse_timestamp("2026-01-01T10:00:00Z"))
+    );
 }
 
 #[test]
@@ -146,7 +165,8 @@ fn intervals_are_multiples_since_1970_in_every_zone() {
 #[test]
 fn a_documented_quartz_example_fires_every_second_of_an_hour() {
     let day = ("2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z");
-    let count = |text| schedule(text, "UTC").between(time(day.0), time(day.1)).count();
+    let count =
+        |text| parse_schedule(text, "UTC").between(parse_timestamp(day.0), parse_timestamp(day.1)).count();
     assert_eq!(count("0/1 * 0 ? * * *"), 3_600);
     assert_eq!(count("0 0/1 * ? * * *"), 1_440);
 }

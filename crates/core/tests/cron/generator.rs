@@ -33,8 +33,8 @@ pub(crate) struct GeneratedField {
 #[derive(Clone, Debug)]
 pub(crate) enum SpecialMonthDay {
     Last(i64),
-    LastWeekday,
-    Nearest(i64),
+    LastWorkingDay,
+    NearestWorkingDay(i64),
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct GeneratedExpression {
 
 impl GeneratedExpression {
     /// The expression for every day at 00:00:00, in Quartz's dialect.
-    pub(crate) fn midnight() -> Self {
+    pub(crate) fn every_midnight() -> Self {
         Self {
             text: "0 0 0 ? * *".into(),
             seconds: value_field(0),
@@ -150,7 +150,7 @@ fn generate_hours(rng: &mut Rng) -> GeneratedField {
     if rng.happens_with_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
 }
 
-fn weekday_name(rng: &mut Rng, day: i64) -> String {
+fn weekday_name_or_empty(rng: &mut Rng, day: i64) -> String {
     const NAMES: [&str; 7] = ["SUN", "mon", "Tue", "WED", "thu", "FRI", "sat"];
     if rng.happens_with_percent(50) { NAMES[day as usize].into() } else { String::new() }
 }
@@ -188,7 +188,7 @@ pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
         (generate_field(rng, 0, 59), generate_field(rng, 0, 59), generate_hours(rng));
     let months = if rng.happens_with_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
     let mut expression =
-        GeneratedExpression { seconds, minutes, hours, months, ..GeneratedExpression::midnight() };
+        GeneratedExpression { seconds, minutes, hours, months, ..GeneratedExpression::every_midnight() };
     let (of_month, of_week) = generate_quartz_days(rng, &mut expression);
     let fields = [
         &expression.seconds.text,
@@ -226,15 +226,15 @@ fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> 
             let day = rng.number_in(1, 31);
             expression.listed_month_days = vec![];
             if rng.happens_with_percent(30) {
-                expression.special_month_day = Some(SpecialMonthDay::LastWeekday);
+                expression.special_month_day = Some(SpecialMonthDay::LastWorkingDay);
                 return ("LW".into(), "?".into());
             }
-            expression.special_month_day = Some(SpecialMonthDay::Nearest(day));
+            expression.special_month_day = Some(SpecialMonthDay::NearestWorkingDay(day));
             (format!("{day}W"), "?".into())
         }
         kind => {
             let (day, nth) = (rng.number_in(0, 6), rng.number_in(1, 5));
-            let name = weekday_name(rng, day);
+            let name = weekday_name_or_empty(rng, day);
             let name = if name.is_empty() { (day + 1).to_string() } else { name };
             expression.listed_weekdays = vec![];
             if kind == 6 {

@@ -9,7 +9,7 @@ use pointsman_core::Timestamp;
 #[derive(Debug, Default)]
 pub struct DueQueue {
     by_time: BTreeSet<(Timestamp, usize)>,
-    times: Vec<Option<Timestamp>>,
+    due_times: Vec<Option<Timestamp>>,
 }
 
 impl DueQueue {
@@ -19,10 +19,10 @@ impl DueQueue {
 
     /// Replaces the due time of an item; with `None` it is never due.
     pub fn set_due_time(&mut self, number: usize, time: Option<Timestamp>) {
-        if self.times.len() <= number {
-            self.times.resize(number + 1, None);
+        if self.due_times.len() <= number {
+            self.due_times.resize(number + 1, None);
         }
-        if let Some(old) = std::mem::replace(&mut self.times[number], time) {
+        if let Some(old) = std::mem::replace(&mut self.due_times[number], time) {
             self.by_time.remove(&(old, number));
         }
         if let Some(time) = time {
@@ -37,7 +37,7 @@ impl DueQueue {
             return None;
         }
         self.by_time.pop_first();
-        self.times[number] = None;
+        self.due_times[number] = None;
         Some(number)
     }
 

@@ -1,15 +1,15 @@
 //! The clock: creates the events, tasks and orders of schedules at their planned times.
 //!
 //! ```text
-//!   store.plan ──▶ last resolved time of each schedule ──▶ due queue ──▶ policy ──▶ store.settle ──▶ the next time
+//!   register_schedules ──▶ last recorded time of each ──▶ due queue ──▶ policy ──▶ record_fires ──▶ the next time
 //!       ▲                                                                               │
 //!       └── at the start, after a new setup, when a rule is lifted, and every half minute
 //! ```
 //!
 //! Several nodes may have the same schedules, and any of them may die around a planned time. All their state is in the
-//! store: the time up to which a schedule is resolved, and a ledger row for each planned time. The row and what it
-//! creates are one transaction, and a time has one row; so a time fires once, and times that a node did not resolve are
-//! resolved by the next. No leader is needed.
+//! store: the time up to which a schedule is processed, and a ledger row for each planned time. The row and what it
+//! creates are one transaction, and a time has one row; so a time fires once, and times that a node did not record are
+//! recorded by the next. No leader is needed.
 //!
 //! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone:
 //! if rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
@@ -37,7 +37,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub use due_queue::DueQueue;
-use policy::{CatchUpDecision, DueTimes};
+use policy::{DueTimes, PlannedTimeDecision};
 
 use crate::node::Node;
 use crate::{ScheduleSpec, Setup};
@@ -46,30 +46,30 @@ use crate::{ScheduleSpec, Setup};
 const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before a failed store call is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The maximum number of planned times that are resolved in one transaction.
-const RESOLVE_BATCH: usize = 500;
+/// The maximum number of planned times that are recorded in one transaction.
+const MAX_FIRES_PER_BATCH: usize = 500;
 
 /// The service that fires schedules.
 pub(crate) struct Clock {
     node: Arc<Node>,
     setup: Arc<Setup>,
-    /// The time up to which each schedule is resolved, in the order of the setup.
-    resolved_until: Vec<Timestamp>,
+    /// The time up to which each schedule is processed, in the order of the setup.
+    processed_up_to: Vec<Timestamp>,
     due_queue: DueQueue,
 }
 
-/// A planned time that is sent to the store, and the index of its schedule in the setup.
-struct PendingFiring {
+/// A planned time to be recorded in the store, and the index of its schedule in the setup.
+struct PendingFire {
     schedule_index: usize,
-    firing: FireRequest,
+    request: FireRequest,
 }
 
 impl Clock {
     pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, setup: Arc::default(), resolved_until: vec![], due_queue: DueQueue::new() }
+        Self { node, setup: Arc::default(), processed_up_to: vec![], due_queue: DueQueue::new() }
     }
 
-    /// Runs until stopped. It may be interrupted anywhere: times that are not resolved then are resolved later.
+    /// Runs until stopped. May be interrupted anywhere: times that are not recorded by then are recorded later.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         stop.run_until_cancelled(self.fire_repeatedly()).await;
     }
@@ -88,7 +88,7 @@ impl Clock {
                 refresh_at =
                     Instant::now() + if self.ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
-            let result = self.resolve_due(node.time_source.now()).await;
+            let result = self.record_due_fires(node.time_source.now()).await;
             let duration = if self.ok_or_log(result) {
                 self.sleep_duration(node.time_source.now())
             } else {
@@ -111,8 +111,8 @@ impl Clock {
             self.node.count_store_error();
             tracing::debug!(
                 %error,
-                "could not resolve planned times; retrying in a second, late times fire or are skipped by their \
-                 catch-up policy"
+                "could not record planned times; retrying in a second. Late times fire or are skipped by \
+                 their catch-up policy"
             );
         }
         result.is_ok()
@@ -122,63 +122,63 @@ impl Clock {
         self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.duration_since(now))
     }
 
-    /// Reads the active schedules and the times up to which they are resolved, and catches up on times that were
+    /// Reads the active schedules and the times up to which they are processed, and catches up on times that were
     /// paused.
     async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let setup = self.node.active_setup().setup.clone();
         let standings = self
             .node
             .store
-            .register_schedules(setup.schedules.iter().map(plan_of_schedule).collect(), now)
+            .register_schedules(setup.schedules.iter().map(build_schedule_def).collect(), now)
             .await?;
         if !Arc::ptr_eq(&setup, &self.setup) {
-            (self.resolved_until, self.due_queue) = (Vec::new(), DueQueue::new());
+            (self.processed_up_to, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
         for (index, standing) in standings.iter().enumerate() {
             let resolved =
-                resume_position(standing.processed_up_to, self.resolved_until.get(index).copied(), now);
+                time_to_resume_after(standing.processed_up_to, self.processed_up_to.get(index).copied(), now);
             // A schedule that has not changed keeps its due time.
-            if self.resolved_until.get(index) != Some(&resolved) {
-                self.set_resolved_until(index, resolved);
+            if self.processed_up_to.get(index) != Some(&resolved) {
+                self.set_processed_up_to(index, resolved);
             }
         }
-        self.catch_up_paused(&standings, now).await
+        self.catch_up_paused_times(&standings, now).await
     }
 
-    /// Sets the time up to which a schedule is resolved, and its next due time.
-    fn set_resolved_until(&mut self, index: usize, resolved: Timestamp) {
-        if self.resolved_until.len() <= index {
-            self.resolved_until.resize(index + 1, Timestamp::MIN);
+    /// Sets the time up to which a schedule is processed, and its next due time.
+    fn set_processed_up_to(&mut self, index: usize, resolved: Timestamp) {
+        if self.processed_up_to.len() <= index {
+            self.processed_up_to.resize(index + 1, Timestamp::MIN);
         }
-        self.resolved_until[index] = resolved;
+        self.processed_up_to[index] = resolved;
         self.due_queue.set_due_time(index, policy::next_due_time(&self.setup.schedules[index], resolved));
     }
 
-    /// Resolves due times, up to one batch.
-    async fn resolve_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let (indexes, pending) = self.collect_due(now);
-        let result = self.resolve_all(pending, now).await;
+    /// Records due times as fired or skipped, up to one batch.
+    async fn record_due_fires(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let (indexes, pending) = self.collect_due_fires(now);
+        let result = self.record_all_fires(pending, now).await;
         for index in indexes {
-            self.set_resolved_until(index, self.resolved_until[index]);
+            self.set_processed_up_to(index, self.processed_up_to[index]);
         }
         result
     }
 
-    /// Collects due schedules until their planned times fill a batch. The last schedule may exceed it.
-    fn collect_due(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
+    /// Collects due schedules until their planned times fill a batch. The last schedule may exceed the batch.
+    fn collect_due_fires(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFire>) {
         let (mut indexes, mut pending) = (Vec::new(), Vec::new());
-        while pending.len() < RESOLVE_BATCH
+        while pending.len() < MAX_FIRES_PER_BATCH
             && let Some(index) = self.due_queue.pop_due(now)
         {
             indexes.push(index);
             let schedule = &self.setup.schedules[index];
             let DueTimes { times, has_omitted_older } =
-                policy::decide_due_times(schedule, self.resolved_until[index], now);
+                policy::decide_due_times(schedule, self.processed_up_to[index], now);
             if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.resolved_until[index],
+                    after = %self.processed_up_to[index],
                     written = times.len(),
                     "schedule has more missed times than its ledger records; only the newest ones are recorded, \
                      older ones are dropped"
@@ -186,12 +186,12 @@ impl Clock {
             }
             pending.extend(times.into_iter().map(|(planned, decision)| {
                 let settle = match decision {
-                    CatchUpDecision::Fire(when) => fire_decision(schedule, planned, when),
-                    CatchUpDecision::Skip => FireDecision::Skip,
+                    PlannedTimeDecision::Fire(when) => build_fire_decision(schedule, planned, when),
+                    PlannedTimeDecision::Skip => FireDecision::Skip,
                 };
-                PendingFiring {
+                PendingFire {
                     schedule_index: index,
-                    firing: FireRequest {
+                    request: FireRequest {
                         schedule: schedule.name.clone(),
                         planned_at: planned,
                         decision: settle,
@@ -202,26 +202,32 @@ impl Clock {
         (indexes, pending)
     }
 
-    /// Resolves these times in order, in as few transactions as possible. Resolved times are recorded also if a later
-    /// transaction fails.
-    async fn resolve_all(&mut self, pending: Vec<PendingFiring>, now: Timestamp) -> Result<(), StoreError> {
+    /// Records these times in order, in as few transactions as possible. Earlier transactions stay recorded if a later
+    /// one fails.
+    async fn record_all_fires(
+        &mut self,
+        pending: Vec<PendingFire>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut pending = pending.into_iter().peekable();
         while pending.peek().is_some() {
             let (positions, firings): (Vec<_>, Vec<_>) = pending
                 .by_ref()
-                .take(RESOLVE_BATCH)
-                .map(|PendingFiring { schedule_index: index, firing }| ((index, firing.planned_at), firing))
+                .take(MAX_FIRES_PER_BATCH)
+                .map(|PendingFire { schedule_index: index, request: firing }| {
+                    ((index, firing.planned_at), firing)
+                })
                 .unzip();
-            self.resolve_batch(firings, now).await?;
+            self.record_fire_batch(firings, now).await?;
             for (index, planned) in positions {
-                self.resolved_until[index] = planned;
+                self.processed_up_to[index] = planned;
             }
         }
         Ok(())
     }
 
-    /// Resolves one batch and notifies of what it created.
-    async fn resolve_batch(
+    /// Records one batch, and wakes services and watchers for the events, tasks and orders it created.
+    async fn record_fire_batch(
         &self,
         firings: Vec<FireRequest>,
         now: Timestamp,
@@ -237,13 +243,13 @@ impl Clock {
         let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
         self.notify_created(written.map(|((fire, _), order)| (fire, order))).await;
         if cancels {
-            // A task that it cancelled may be running on this node.
+            // A task that the batch cancelled may be running on this node.
             self.node.attempt_check_requested.notify_one();
         }
         Ok(rows)
     }
 
-    /// Wakes services and watchers for what these firings created; the flag tells whether that is an order.
+    /// Wakes services and watchers for the events, tasks and orders of these fires; the flag is true for an order.
     async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
         let created: Vec<_> =
@@ -255,9 +261,9 @@ impl Clock {
         let emitted = created.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
         node.metrics.events_emitted.inc_by(emitted as u64);
         if let Some(last) = created.iter().filter_map(|(fire, _)| fire.event).max() {
-            node.signals.advance_journal_head(last);
+            node.wake_signals.advance_journal_head(last);
         }
-        node.signals.notify_work();
+        node.wake_signals.notify_work();
         if node.task_changes.has_subscribers()
             && let Err(error) = self.notify_watchers(&created).await
         {
@@ -266,7 +272,7 @@ impl Clock {
         }
     }
 
-    /// Notifies watchers of the tasks that these firings created.
+    /// Notifies watchers of the tasks that these fires created.
     async fn notify_watchers(&self, created: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
         for (fire, order) in created {
@@ -275,7 +281,7 @@ impl Clock {
                 None => None,
             };
             if let (true, Some(view)) = (*order, &view) {
-                if let Some(order) = order_of_event(&view.event) {
+                if let Some(order) = order_key_of_event(&view.event) {
                     node.notify_order_step(&view.event.tenant, &order).await?;
                 }
                 continue;
@@ -295,25 +301,27 @@ impl Clock {
     }
 
     /// Catches up on planned times that were paused by a rule that has been lifted.
-    async fn catch_up_paused(
+    async fn catch_up_paused_times(
         &self,
         standings: &[ScheduleProgress],
         now: Timestamp,
     ) -> Result<(), StoreError> {
         for ((schedule, standing), resolved) in
-            self.setup.schedules.iter().zip(standings).zip(&self.resolved_until)
+            self.setup.schedules.iter().zip(standings).zip(&self.processed_up_to)
         {
             let Some(unmet) = standing.first_skipped_while_paused.filter(|_| !standing.paused) else {
                 continue;
             };
             let mut is_paused_again = false;
-            for times in policy::times_to_catch_up(schedule, unmet, *resolved, now).chunks(RESOLVE_BATCH) {
+            for times in
+                policy::times_to_catch_up(schedule, unmet, *resolved, now).chunks(MAX_FIRES_PER_BATCH)
+            {
                 let firing = |planned: &Timestamp| FireRequest {
                     schedule: schedule.name.clone(),
                     planned_at: *planned,
-                    decision: fire_decision(schedule, *planned, Punctuality::CaughtUp),
+                    decision: build_fire_decision(schedule, *planned, Punctuality::CaughtUp),
                 };
-                let rows = self.resolve_batch(times.iter().map(firing).collect(), now).await?;
+                let rows = self.record_fire_batch(times.iter().map(firing).collect(), now).await?;
                 is_paused_again |=
                     rows.iter().any(|(row, _)| row.outcome == FireOutcome::Skipped(SkipReason::PausedByRule));
             }
@@ -327,18 +335,18 @@ impl Clock {
 }
 
 /// The key of the order that an engine event is about.
-fn order_of_event(event: &Event) -> Option<OrderKey> {
+fn order_key_of_event(event: &Event) -> Option<OrderKey> {
     event.key.as_ref()?.as_str().strip_prefix("Order:")?.parse().ok()
 }
 
-/// The plan of a schedule, as it is registered in the store.
-fn plan_of_schedule(schedule: &ScheduleSpec) -> ScheduleDef {
+/// Builds the definition of a schedule for the store, with everything that affects its planned times.
+fn build_schedule_def(schedule: &ScheduleSpec) -> ScheduleDef {
     let (expression, zone) = (schedule.cron.expression(), schedule.cron.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
     ScheduleDef { name: schedule.name.clone(), expression }
 }
 
-fn fire_decision(schedule: &ScheduleSpec, planned: Timestamp, when: Punctuality) -> FireDecision {
+fn build_fire_decision(schedule: &ScheduleSpec, planned: Timestamp, when: Punctuality) -> FireDecision {
     FireDecision::Fire {
         action: policy::action_for_time(schedule, planned),
         punctuality: when,
@@ -349,7 +357,7 @@ fn fire_decision(schedule: &ScheduleSpec, planned: Timestamp, when: Punctuality)
 /// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the
 /// future, a clock was ahead when the row was written, and the rows themselves decide: times that have one are not
 /// repeated, and all others fire. This node then continues where it is, or with the times that are not missed yet.
-fn resume_position(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
+fn time_to_resume_after(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
     if resolved <= now {
         return resolved;
     }
@@ -364,26 +372,26 @@ mod tests {
     fn a_row_written_ahead_of_time_does_not_stop_a_schedule() {
         let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
         for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
-            assert_eq!(resume_position(past, None, now), past);
-            assert_eq!(resume_position(past, Some(now.minus(minute * 2)), now), past);
+            assert_eq!(time_to_resume_after(past, None, now), past);
+            assert_eq!(time_to_resume_after(past, Some(now.minus(minute * 2)), now), past);
         }
         for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
-            assert_eq!(resume_position(ahead, None, now), now.minus(MISSED_AFTER));
-            assert_eq!(resume_position(ahead, Some(ahead), now), now.minus(MISSED_AFTER));
+            assert_eq!(time_to_resume_after(ahead, None, now), now.minus(MISSED_AFTER));
+            assert_eq!(time_to_resume_after(ahead, Some(ahead), now), now.minus(MISSED_AFTER));
             let here = now.minus(minute / 2);
-            assert_eq!(resume_position(ahead, Some(here), now), here);
+            assert_eq!(time_to_resume_after(ahead, Some(here), now), here);
         }
     }
 
     #[test]
-    fn a_plan_contains_everything_that_affects_planned_times() {
+    fn a_schedule_def_contains_everything_that_affects_planned_times() {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
         let expression_of = |text, dialect, zone| {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::from_name(zone).unwrap());
             let event = NewEvent::new(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            plan_of_schedule(&ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event))))
+            build_schedule_def(&ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event))))
                 .expression
         };
         let berlin = "Europe/Berlin";

@@ -16,8 +16,8 @@ use crate::metrics::Metrics;
 use crate::node::NodeParts;
 use crate::pull::LongPollBroker;
 
-const NODES: usize = 5;
-const STEP: Duration = Duration::from_secs(20);
+const NODE_COUNT: usize = 5;
+const STEP_DURATION: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The maximum error of a clock.
 const MAX_SKEW: Duration = Duration::from_secs(300);
@@ -53,7 +53,7 @@ impl SimulatedNode {
             metrics,
             log_writer,
             pull_broker,
-            ended_attempts,
+            ended_attempt_sender: ended_attempts,
         };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
         Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, steps_down: 0 }
@@ -69,7 +69,7 @@ impl SimulatedNode {
             self.clock.refresh_schedules(now).await.unwrap();
         }
         while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
-            self.clock.resolve_due(now).await.unwrap();
+            self.clock.record_due_fires(now).await.unwrap();
         }
     }
 }
@@ -93,12 +93,12 @@ fn build_schedules(zone: &str, catch_up: CatchUpPolicy, count: usize) -> Vec<Sch
 
 /// Simulates a day; returns when it ended.
 async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng: &mut Rng) -> Timestamp {
-    let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
+    let mut nodes: Vec<_> = (0..NODE_COUNT).map(|_| SimulatedNode::new(store, setup)).collect();
     nodes[0].run_step(begin, true).await;
     let mut time = begin;
-    let mut restarted = [true; NODES];
+    let mut restarted = [true; NODE_COUNT];
     while time < begin.plus(DAY) {
-        time = time.plus(STEP);
+        time = time.plus(STEP_DURATION);
         for (number, node) in nodes.iter_mut().enumerate() {
             match rng.next_below(400) {
                 // The node dies and restarts after a while, without its memory.
@@ -126,7 +126,7 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
 }
 
 /// The schedule and planned time of each emitted event.
-async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
+async fn list_emitted_times(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut all = Vec::new();
     loop {
@@ -142,7 +142,7 @@ async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     }
 }
 
-async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: CatchUpPolicy) {
+async fn check_every_time_recorded_once(zone: &str, begin: &str, catch_up: CatchUpPolicy) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
@@ -162,24 +162,24 @@ async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: Catch
             assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
         }
     }
-    let events = list_emitted(&store).await;
+    let events = list_emitted_times(&store).await;
     assert_eq!(events.len(), fired.len(), "no planned time has two events");
     assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
-    check_every_time_resolved_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUpPolicy::All).await;
+    check_every_time_recorded_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUpPolicy::All).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
-    check_every_time_resolved_once("America/New_York", "2026-10-31T18:00:00Z", CatchUpPolicy::All).await;
-    check_every_time_resolved_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUpPolicy::One).await;
+    check_every_time_recorded_once("America/New_York", "2026-10-31T18:00:00Z", CatchUpPolicy::All).await;
+    check_every_time_recorded_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUpPolicy::One).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
-    check_every_time_resolved_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUpPolicy::All).await;
-    check_every_time_resolved_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUpPolicy::None).await;
+    check_every_time_recorded_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUpPolicy::All).await;
+    check_every_time_recorded_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUpPolicy::None).await;
 }

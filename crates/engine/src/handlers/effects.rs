@@ -31,8 +31,8 @@ pub(super) const MAX_EFFECTS_BYTES: usize = 4 << 20;
 /// The effects of a handler, checked.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effects {
-    emits: Vec<NewEvent>,
-    logs: Vec<LogLine>,
+    emitted_events: Vec<NewEvent>,
+    log_lines: Vec<LogLine>,
     result: Option<Json>,
     snooze: Option<Duration>,
     /// The handler returned `"retry": false`: if the attempt fails, it is not retried.
@@ -56,19 +56,19 @@ const MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
 pub(super) enum ReplyKind {
     Effects(Effects),
     /// JSON without effects, which is ignored.
-    Foreign,
-    /// It has members of effects, but also this other member. An endpoint that was not written for Pointsman may have a
-    /// `result` of its own.
+    WithoutEffects,
+    /// The reply has members of effects, but also this other member. An endpoint that was not written for Pointsman may
+    /// have a `result` of its own.
     Ambiguous(String),
 }
 
 /// Parses the JSON body of an HTTP reply to a delivery of this tenant.
 pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, JsonError> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
-        return Ok(ReplyKind::Foreign);
+        return Ok(ReplyKind::WithoutEffects);
     };
     if !MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
-        return Ok(ReplyKind::Foreign);
+        return Ok(ReplyKind::WithoutEffects);
     }
     match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
         // A reply with `emit` is meant as effects, and a misspelt other member must not make its events vanish.
@@ -95,21 +95,22 @@ pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) ->
 impl Effects {
     /// Effects that consist of one error line in the log.
     pub(super) fn with_error_line(message: String, now: Timestamp) -> Self {
-        Self { logs: vec![LogLine { time: now, level: LogLevel::Error, message }], ..Self::default() }
+        Self { log_lines: vec![LogLine { time: now, level: LogLevel::Error, message }], ..Self::default() }
     }
 
     fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
         let members: EffectsMembers = event_json::parse_object(text)?;
         for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
-            if self.emits.len() == MAX_EMITS {
+            if self.emitted_events.len() == MAX_EMITS {
                 return Err(JsonError::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
             }
-            self.emits.push(
-                parse_emit(raw, tenant, now).map_err(|fault| fault.with_prefix(format!("/emit/{index}")))?,
+            self.emitted_events.push(
+                parse_emitted_event(raw, tenant, now)
+                    .map_err(|fault| fault.with_prefix(format!("/emit/{index}")))?,
             );
         }
         for (index, raw) in parse_list("/log", members.log)?.iter().enumerate() {
-            self.logs
+            self.log_lines
                 .push(parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("/log/{index}")))?);
         }
         if let Some(raw) = members.retry {
@@ -123,40 +124,49 @@ impl Effects {
         }
         match self {
             Self { result: Some(_), snooze: Some(_), .. } => {
-                Err(JsonError::new("/snooze", "`snooze` and `result` exclude each other: a snooze is no end"))
+                Err(JsonError::new("/snooze", "a snoozed task has no result yet: use `snooze` or `result`"))
             }
             _ => Ok(()),
         }
     }
 
     /// The outcome of a successful attempt: done, or snoozed if the effects say so.
-    pub(super) fn into_success(self, now: Timestamp) -> HandlerOutcome {
+    pub(super) fn into_outcome(self, now: Timestamp) -> HandlerOutcome {
         let ended = match self.snooze {
             Some(snooze) => AttemptResult::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
             None => AttemptResult::Succeeded { result: self.result },
         };
-        HandlerOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
+        HandlerOutcome {
+            result: ended,
+            target_health: None,
+            emitted_events: self.emitted_events,
+            log_lines: self.log_lines,
+        }
     }
 
     /// The outcome of an attempt that snoozed, for `default` if the effects give no duration.
-    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<HandlerOutcome, JsonError> {
+    pub(super) fn into_snoozed_outcome(
+        self,
+        default: Duration,
+        now: Timestamp,
+    ) -> Result<HandlerOutcome, JsonError> {
         if self.result.is_some() {
-            return Err(JsonError::new("/result", "a snooze is no end and has no result"));
+            return Err(JsonError::new("/result", "a snooze does not end the task, so it has no result"));
         }
         let snooze = Some(self.snooze.unwrap_or(default));
-        Ok(Self { snooze, ..self }.into_success(now))
+        Ok(Self { snooze, ..self }.into_outcome(now))
     }
 }
 
 /// The outcome of an attempt whose effects were refused.
-pub(super) fn refused_outcome(fault: &JsonError) -> HandlerOutcome {
+pub(super) fn invalid_effects_outcome(fault: &JsonError) -> HandlerOutcome {
     let ended = AttemptResult::Failed {
         error: format!("the handler's effects are invalid and were not applied: {fault}"),
         return_code: 1,
         retry_at: None,
         permanent: true,
     };
-    HandlerOutcome { ended, ..HandlerOutcome::done() }
+    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
 }
 
 /// The outcome of an attempt that failed with this code, with the log lines and the `retry` member of its effects.
@@ -169,18 +179,18 @@ pub(super) fn failure_outcome(
     effects: Result<Effects, JsonError>,
     now: Timestamp,
 ) -> HandlerOutcome {
-    let Effects { logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
+    let Effects { log_lines: logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
         Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
     });
     HandlerOutcome {
-        ended: AttemptResult::Failed { error, return_code: code, retry_at: None, permanent: last },
-        logs,
-        ..HandlerOutcome::done()
+        result: AttemptResult::Failed { error, return_code: code, retry_at: None, permanent: last },
+        log_lines: logs,
+        ..HandlerOutcome::succeeded()
     }
 }
 
 /// Parses an emitted event. A handler may emit only for the tenant of its task.
-fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, JsonError> {
+fn parse_emitted_event(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, JsonError> {
     let event = EventBody::parse(raw.get())?.into_new_event(now, tenant)?;
     if event.tenant != *tenant {
         return Err(JsonError::new(
@@ -243,13 +253,13 @@ mod tests {
             "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
         )
         .unwrap();
-        let outcome = effects.into_success(NOW);
-        let kinds: Vec<_> = outcome.emits.iter().map(|e| e.kind.as_str()).collect();
+        let outcome = effects.into_outcome(NOW);
+        let kinds: Vec<_> = outcome.emitted_events.iter().map(|e| e.kind.as_str()).collect();
         assert_eq!(kinds, ["a", "b"]);
-        assert_eq!(outcome.emits[0].due, Some(Timestamp::from_millis(1_060_000)));
-        assert_eq!(outcome.emits[1].tenant.as_str(), "shop");
-        assert_eq!(outcome.logs[0].message, "x");
-        assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+        assert_eq!(outcome.emitted_events[0].due, Some(Timestamp::from_millis(1_060_000)));
+        assert_eq!(outcome.emitted_events[1].tenant.as_str(), "shop");
+        assert_eq!(outcome.log_lines[0].message, "x");
+        assert_eq!(outcome.result, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
     }
 
     #[test]
@@ -260,26 +270,26 @@ mod tests {
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         let expected =
             vec![line(NOW, LogLevel::Info, "a"), line(Timestamp::from_millis(1000), LogLevel::Error, "b")];
-        assert_eq!(effects.logs, expected);
+        assert_eq!(effects.log_lines, expected);
     }
 
     #[test]
     fn a_snooze_sets_when_the_task_runs_again() {
         let until = |text: &str| match parse_lines(text)
             .unwrap()
-            .into_snooze(Duration::from_secs(300), NOW)
+            .into_snoozed_outcome(Duration::from_secs(300), NOW)
             .unwrap()
-            .ended
+            .result
         {
             AttemptResult::Snoozed { until } => until.duration_since(NOW).as_secs(),
             other => panic!("{other:?}"),
         };
         assert_eq!(until(""), 300);
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
-        let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
+        let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_outcome(NOW).result;
         assert_eq!(ended, AttemptResult::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
         assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
-        assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
+        assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snoozed_outcome(Duration::ZERO, NOW).is_err());
     }
 
     #[test]
@@ -313,7 +323,7 @@ mod tests {
     fn a_reply_counts_as_effects_only_if_its_members_match() {
         let read = |text: &str| parse_reply(text, &shop_tenant(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
-            assert_eq!(read(foreign).unwrap(), ReplyKind::Foreign, "{foreign}");
+            assert_eq!(read(foreign).unwrap(), ReplyKind::WithoutEffects, "{foreign}");
         }
         assert!(matches!(
             read(r#"{"retry":false}"#).unwrap(),

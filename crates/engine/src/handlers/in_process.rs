@@ -47,7 +47,7 @@ fn source_unsupported_outcome() -> HandlerOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
     let ended =
         AttemptResult::Failed { error: error.into(), return_code: 1, retry_at: None, permanent: true };
-    HandlerOutcome { ended, ..HandlerOutcome::done() }
+    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
 }
 
 impl<F> fmt::Debug for InProcessHandler<F> {

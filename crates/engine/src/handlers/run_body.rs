@@ -5,7 +5,7 @@ use pointsman_core::task::CollectionRun;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct RunBody<'a> {
+struct CollectionRunBody<'a> {
     task_id: &'a str,
     source: &'a str,
     collection: &'a str,
@@ -15,8 +15,8 @@ struct RunBody<'a> {
 }
 
 /// Encodes the body of a collection run, which is the same for commands and HTTP targets.
-pub(super) fn to_json(task: &ClaimedTask, run: &CollectionRun) -> String {
-    let body = RunBody {
+pub(super) fn encode_collection_run(task: &ClaimedTask, run: &CollectionRun) -> String {
+    let body = CollectionRunBody {
         task_id: task.id.as_str(),
         source: run.source_collection.source.as_str(),
         collection: run.source_collection.collection.as_str(),

@@ -18,7 +18,7 @@ struct StepBody<'a> {
 }
 
 /// Encodes the body of a step, which is the same for commands and HTTP targets.
-pub(super) fn to_json(task: &ClaimedTask, step: &StepRun) -> String {
+pub(super) fn encode_step(task: &ClaimedTask, step: &StepRun) -> String {
     let body = StepBody {
         task_id: task.id.as_str(),
         order: step.order.to_string(),

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
+use crate::attempt_ending::{EndedAttempt, build_finished_attempt, released_outcome};
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::LogQuota;
 use crate::node::Node;
@@ -26,7 +26,7 @@ use crate::start_gate::PauseVersion;
 /// The maximum number of tasks in one claim.
 const MAX_TASKS_PER_CLAIM: usize = 256;
 /// The maximum number of requests that are handled at a time.
-const REQUEST_BATCH: usize = 1024;
+const MAX_REQUESTS_PER_BATCH: usize = 1024;
 /// A queue that got no task does not claim again at once, or every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
@@ -53,16 +53,16 @@ enum BrokerRequest {
 
 #[derive(Debug)]
 struct Waiter {
-    max: usize,
+    max_tasks: usize,
     /// Notified once the store has been queried for this waiter; its deadline does not end before that.
     store_queried: Option<oneshot::Sender<()>>,
-    reply: oneshot::Sender<Result<GrantedTasks, StoreError>>,
+    reply_sender: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
 
 impl LongPollBroker {
-    pub(crate) fn new() -> (Self, BrokerRequests) {
+    pub(crate) fn new() -> (Self, BrokerRequestReceiver) {
         let (requests, received) = mpsc::unbounded_channel();
-        (Self { requests }, BrokerRequests(received))
+        (Self { requests }, BrokerRequestReceiver(received))
     }
 
     /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or
@@ -77,7 +77,11 @@ impl LongPollBroker {
         let (store_queried, was_queried) = oneshot::channel();
         let request = BrokerRequest::WaitForTasks(
             filter,
-            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(store_queried), reply },
+            Waiter {
+                max_tasks: max.min(MAX_TASKS_PER_CLAIM),
+                store_queried: Some(store_queried),
+                reply_sender: reply,
+            },
         );
         self.requests.send(request).map_err(|_| StoreError::Closed)?;
         // This also returns when the waiter gets its reply or is dropped.
@@ -125,7 +129,7 @@ impl Drop for GrantedTasks {
 }
 
 /// The receiver of requests to the long-poll service.
-pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
+pub(crate) struct BrokerRequestReceiver(mpsc::UnboundedReceiver<BrokerRequest>);
 
 /// Workers that wait with the same filter.
 struct WaiterQueue {
@@ -143,7 +147,7 @@ impl WaiterQueue {
     /// would find nothing either. If all others have disconnected, the last signal may not have led to a claim.
     fn update_after_join(&mut self) {
         let earlier = self.waiters.len().saturating_sub(1);
-        let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply.is_closed());
+        let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply_sender.is_closed());
         match !self.needs_claim && is_waited_for {
             true => self.notify_store_queried(),
             false => self.needs_claim = true,
@@ -168,7 +172,7 @@ pub(crate) struct LongPollService {
 }
 
 impl LongPollService {
-    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequests) -> Self {
+    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequestReceiver) -> Self {
         Self { node, requests: requests.0, queues: HashMap::new(), last_sweep: Instant::now() }
     }
 
@@ -197,14 +201,14 @@ impl LongPollService {
         let duration = self.sleep_duration();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.requests.recv_many(requests, REQUEST_BATCH) => {}
-            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
+            _ = self.requests.recv_many(requests, MAX_REQUESTS_PER_BATCH) => {}
+            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = sleep(duration) => {}
         }
         // A signal that arrived together with a request also applies to that request.
         tokio::select! {
             biased;
-            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
+            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = std::future::ready(()) => {}
         }
         let (now, at) = (self.node.time_source.now(), Instant::now());
@@ -214,7 +218,7 @@ impl LongPollService {
         // A signal may be lost, and workers may disconnect.
         if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
             self.last_sweep = at;
-            self.node.lease_cache.drop_expired(now);
+            self.node.lease_cache.drop_expired_leases(now);
             self.mark_all_for_claim();
         }
         true
@@ -278,8 +282,8 @@ impl LongPollService {
     }
 
     async fn serve_queue(&self, filter: &PullFilter, queue: &mut WaiterQueue) {
-        queue.waiters.retain(|waiter| !waiter.reply.is_closed());
-        let max = queue.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
+        queue.waiters.retain(|waiter| !waiter.reply_sender.is_closed());
+        let max = queue.waiters.iter().map(|waiter| waiter.max_tasks).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
         if max == 0 {
             return;
         }
@@ -308,7 +312,7 @@ impl LongPollService {
                     "could not claim tasks for waiting pull workers; they get the error and may retry"
                 );
                 for waiter in queue.waiters.drain(..) {
-                    let _ = waiter.reply.send(Err(error.clone()));
+                    let _ = waiter.reply_sender.send(Err(error.clone()));
                 }
             }
         }
@@ -321,12 +325,13 @@ impl LongPollService {
         pause_version: PauseVersion,
     ) {
         while !tasks.is_empty() && !queue.waiters.is_empty() {
-            for share in split_evenly(queue.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
+            for share in split_tasks_evenly(queue.waiters.iter().map(|waiter| waiter.max_tasks), tasks.len())
+            {
                 let Some(waiter) = queue.waiters.pop_front() else { break };
                 let granted = tasks.drain(..share).collect();
                 let granted =
                     GrantedTasks { tasks: granted, pause_version, broker: self.node.pull_broker.clone() };
-                if let Err(Ok(granted)) = waiter.reply.send(Ok(granted)) {
+                if let Err(Ok(granted)) = waiter.reply_sender.send(Ok(granted)) {
                     tasks.extend(granted.into_tasks().map(|(_, task)| task));
                 }
             }
@@ -341,10 +346,13 @@ impl LongPollService {
         }
         let end = |task: ClaimedTask| {
             let task = ClaimSummary::from_claimed(&task);
-            EndedAttempt { ending: build_ending(&task, released_outcome(), LogQuota::default()), task }
+            EndedAttempt {
+                finished_attempt: build_finished_attempt(&task, released_outcome(), LogQuota::default()),
+                task,
+            }
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
-        let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
+        let endings = ended.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
         match self.node.store.finish_attempts(endings, None, at).await {
             Ok((results, _)) => {
@@ -353,7 +361,7 @@ impl LongPollService {
                         self.node.report_finished_attempt(ended, &finished, at);
                     }
                 }
-                self.node.signals.notify_work();
+                self.node.wake_signals.notify_work();
             }
             Err(error) => {
                 self.node.count_store_error();
@@ -367,7 +375,7 @@ impl LongPollService {
 }
 
 /// The number of tasks for each waiter, from the front: one each, then one more each, up to the waiter's limit.
-fn split_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+fn split_tasks_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
     let mut left = tasks;
     let mut has_progress = true;
@@ -384,11 +392,11 @@ fn split_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::split_evenly;
+    use super::split_tasks_evenly;
 
     #[test]
     fn each_waiter_gets_one_task_before_any_gets_a_second() {
-        let split = |limits: &[usize], tasks| split_evenly(limits.iter().copied(), tasks);
+        let split = |limits: &[usize], tasks| split_tasks_evenly(limits.iter().copied(), tasks);
         assert_eq!(split(&[10, 10, 10], 2), [1, 1]);
         assert_eq!(split(&[10, 1, 10], 7), [3, 1, 3]);
         assert_eq!(split(&[1, 2], 9), [1, 2]);

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_core::task::{LogLine, Task, TaskRejection, TaskState};
+use pointsman_core::task::{LogLine, Task, TaskCommandError, TaskState};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
 use super::log_usage;
@@ -47,17 +47,17 @@ impl LeaseCache {
     }
 
     /// Finds the task that is leased under this fence, in the cache or in the store.
-    pub(crate) async fn find_task(
+    pub(crate) async fn find_leased_task(
         &self,
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<ClaimSummary, TaskRejection>, StoreError> {
+    ) -> Result<Result<ClaimSummary, TaskCommandError>, StoreError> {
         if let Some(leased) = self.lock_leases().get(&fence) {
             return Ok(if leased.task.id == *id {
                 Ok(leased.task.clone())
             } else {
-                Err(TaskRejection::StaleFence)
+                Err(TaskCommandError::StaleFence)
             });
         }
         let (task, since, until) = match read_lease(store, id, fence).await? {
@@ -81,12 +81,12 @@ impl LeaseCache {
     }
 
     /// Drops the cached lease if the store no longer has it, and returns why.
-    pub(crate) async fn drop_if_lost(
+    pub(crate) async fn drop_cached_lease_if_lost(
         &self,
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<(), TaskRejection>, StoreError> {
+    ) -> Result<Result<(), TaskCommandError>, StoreError> {
         let lease = read_lease(store, id, fence).await?.map(|_| ());
         if lease.is_err() {
             self.drop_cached_lease(fence);
@@ -116,7 +116,7 @@ impl LeaseCache {
     /// Returns the quota of lines that were admitted but not stored.
     pub(crate) fn refund_lines(&self, fence: i64, lines: usize, bytes: usize) {
         if let Some(leased) = self.lock_leases().get_mut(&fence) {
-            leased.log_quota.refund(lines, bytes);
+            leased.log_quota.refund_lines(lines, bytes);
         }
     }
 
@@ -133,7 +133,7 @@ impl LeaseCache {
     }
 
     /// Drops leases that expired long ago.
-    pub(crate) fn drop_expired(&self, now: Timestamp) {
+    pub(crate) fn drop_expired_leases(&self, now: Timestamp) {
         self.lock_leases().retain(|_, leased| leased.expires_at.plus(EXPIRED_RETENTION) > now);
     }
 
@@ -147,19 +147,19 @@ async fn read_lease(
     store: &dyn Store,
     id: &TaskId,
     fence: i64,
-) -> Result<Result<(Task, Timestamp, Timestamp), TaskRejection>, StoreError> {
-    let Some((task, _)) = store.read_task(id).await? else { return Ok(Err(TaskRejection::NoSuchTask)) };
+) -> Result<Result<(Task, Timestamp, Timestamp), TaskCommandError>, StoreError> {
+    let Some((task, _)) = store.read_task(id).await? else { return Ok(Err(TaskCommandError::NoSuchTask)) };
     Ok(match task.lifecycle.state {
         TaskState::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),
             // A worker must not end a task that a node runs, whatever fence it names.
-            Some(_) | None => Err(TaskRejection::StaleFence),
+            Some(_) | None => Err(TaskCommandError::StaleFence),
         },
         TaskState::New { .. }
         | TaskState::Scheduled
         | TaskState::Done
         | TaskState::Error { .. }
-        | TaskState::Missing { .. } => Err(TaskRejection::WrongState(task.lifecycle.state.status())),
+        | TaskState::Missing { .. } => Err(TaskCommandError::WrongState(task.lifecycle.state.status())),
     })
 }
 
@@ -192,5 +192,5 @@ async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, 
         None => None,
     };
     let origin = order.and_then(|(view, _)| view.order.origin);
-    Ok((origin.map(|origin| origin.event), origin.map_or(0, |origin| origin.depth)))
+    Ok((origin.map(|origin| origin.event), origin.map_or(0, |origin| origin.cause_depth)))
 }

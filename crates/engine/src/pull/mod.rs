@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{AttemptResult, ClaimedTask, FinishReceipt, NewLogLine, StoreError};
-use pointsman_core::task::{LogLine, TaskRejection};
+use pointsman_core::task::{LogLine, TaskCommandError};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
-use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_ending};
+use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_finished_attempt};
 use crate::claim_summary::ClaimSummary;
 use crate::node::Node;
 use crate::{Engine, HandlerOutcome};
@@ -41,9 +41,9 @@ pub struct PullRequest {
     /// The handlers that it can run. Only tasks of pulled handlers are leased.
     pub handlers: BTreeSet<HandlerName>,
     /// The maximum number of tasks.
-    pub max: usize,
+    pub max_tasks: usize,
     /// How long to wait for the first task.
-    pub wait: Duration,
+    pub max_wait: Duration,
     /// The duration of the lease unless it is renewed.
     pub lease: Duration,
     /// Only tasks of this tenant.
@@ -62,15 +62,16 @@ impl Engine {
     /// Leases tasks to a worker, at once or as soon as there are some. Empty after `wait`, or when the node stops.
     /// Dropping the future releases tasks that were claimed for it.
     pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<ClaimedTask>, StoreError> {
-        let PullRequest { handlers, max, wait, lease, tenant } = request;
-        if handlers.is_empty() || max == 0 {
+        let PullRequest { handlers, max_tasks, max_wait: wait, lease, tenant } = request;
+        if handlers.is_empty() || max_tasks == 0 {
             return Ok(vec![]);
         }
         let node = self.node();
         let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease };
         let deadline = Instant::now() + wait.min(MAX_WAIT);
         loop {
-            let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max, deadline).await? else {
+            let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max_tasks, deadline).await?
+            else {
                 return Ok(vec![]);
             };
             // Tasks that were paused since the claim are returned.
@@ -81,7 +82,7 @@ impl Engine {
             if !tasks.is_empty() {
                 return Ok(tasks
                     .into_iter()
-                    .map(|(_, task)| start_leased_attempt(node, task, lease))
+                    .map(|(_, task)| record_leased_attempt_start(node, task, lease))
                     .collect());
             }
         }
@@ -92,9 +93,9 @@ impl Engine {
         &self,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<LeasedTaskInfo, TaskRejection>, StoreError> {
+    ) -> Result<Result<LeasedTaskInfo, TaskCommandError>, StoreError> {
         let node = self.node();
-        let found = node.lease_cache.find_task(&*node.store, id, fence).await?;
+        let found = node.lease_cache.find_leased_task(&*node.store, id, fence).await?;
         Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result_bytes: task.max_result_bytes }))
     }
 
@@ -105,9 +106,9 @@ impl Engine {
         id: &TaskId,
         fence: i64,
         lease: Option<Duration>,
-    ) -> Result<Result<Timestamp, TaskRejection>, StoreError> {
+    ) -> Result<Result<Timestamp, TaskCommandError>, StoreError> {
         let node = self.node();
-        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_leased_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -127,9 +128,9 @@ impl Engine {
         id: &TaskId,
         fence: i64,
         lines: Vec<LogLine>,
-    ) -> Result<Result<usize, TaskRejection>, StoreError> {
+    ) -> Result<Result<usize, TaskCommandError>, StoreError> {
         let node = self.node();
-        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_leased_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -146,11 +147,14 @@ impl Engine {
                 .inspect_err(|_| node.lease_cache.refund_lines(fence, sent, bytes))?,
         };
         if stored > 0 {
-            node.log_writer.notify_stored();
+            node.log_writer.notify_lines_stored();
             return Ok(Ok(stored));
         }
         // No line was stored: the task no longer belongs to the worker, or the quota is used up.
-        node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|lease| lease.map(|()| 0))
+        node.lease_cache
+            .drop_cached_lease_if_lost(&*node.store, id, fence)
+            .await
+            .map(|lease| lease.map(|()| 0))
     }
 
     /// Ends a worker's attempt and stores everything that commits with it. The caller checks for which tenants the
@@ -160,32 +164,32 @@ impl Engine {
         id: &TaskId,
         fence: i64,
         outcome: HandlerOutcome,
-    ) -> Result<Result<FinishReceipt, TaskRejection>, StoreError> {
+    ) -> Result<Result<FinishReceipt, TaskCommandError>, StoreError> {
         let node = self.node();
-        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_leased_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
         let outcome = enforce_min_snooze(outcome, node.time_source.now());
-        let ending = build_ending(&task, outcome, node.lease_cache.log_quota(fence));
+        let ending = build_finished_attempt(&task, outcome, node.lease_cache.log_quota(fence));
         let since = node.lease_cache.leased_at(fence);
-        let ended = EndedAttempt { task, ending };
+        let ended = EndedAttempt { task, finished_attempt: ending };
         let at = node.time_source.now();
-        let (results, _) = node.store.finish_attempts(vec![ended.ending.clone()], None, at).await?;
+        let (results, _) = node.store.finish_attempts(vec![ended.finished_attempt.clone()], None, at).await?;
         node.lease_cache.drop_cached_lease(fence);
-        let result = results.into_iter().next().unwrap_or(Err(TaskRejection::NoSuchTask));
+        let result = results.into_iter().next().unwrap_or(Err(TaskCommandError::NoSuchTask));
         if let Ok(finished) = &result {
             let took = since.map_or(Duration::ZERO, |since| at.duration_since(since));
-            node.metrics.count_ended_attempt(&ended.task.handler, &ended.ending.result, took);
+            node.metrics.count_ended_attempt(&ended.task.handler, &ended.finished_attempt.result, took);
             node.report_finished_attempt(&ended, finished, at);
-            node.signals.notify_work();
+            node.wake_signals.notify_work();
         }
         Ok(result)
     }
 }
 
 /// Records the start of a worker's attempt.
-fn start_leased_attempt(node: &Node, task: ClaimedTask, lease: Duration) -> ClaimedTask {
+fn record_leased_attempt_start(node: &Node, task: ClaimedTask, lease: Duration) -> ClaimedTask {
     let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
@@ -195,9 +199,9 @@ fn start_leased_attempt(node: &Node, task: ClaimedTask, lease: Duration) -> Clai
 
 /// Extends a worker's snooze to the minimum, so that it cannot cause a tight loop.
 fn enforce_min_snooze(outcome: HandlerOutcome, now: Timestamp) -> HandlerOutcome {
-    match outcome.ended {
+    match outcome.result {
         AttemptResult::Snoozed { until } => HandlerOutcome {
-            ended: AttemptResult::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) },
+            result: AttemptResult::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) },
             ..outcome
         },
         AttemptResult::Succeeded { .. } | AttemptResult::Failed { .. } | AttemptResult::Released => outcome,

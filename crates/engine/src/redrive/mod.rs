@@ -40,18 +40,18 @@ pub struct RedriveRequest {
     /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
     /// This many tasks are retried first. If one of them fails again, the others are not retried.
-    pub canary: Option<usize>,
+    pub canary_count: Option<usize>,
     /// The user who requested it.
     pub requested_by: String,
 }
 
 /// A redrive and its progress.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redrive {
+pub struct RedriveStatus {
     pub id: String,
     pub filter: TaskFilter,
     pub rate: Option<Rate>,
-    pub canary: Option<usize>,
+    pub canary_count: Option<usize>,
     pub requested_by: String,
     pub state: RedriveState,
     /// The number of matching tasks that have been read so far.
@@ -67,7 +67,7 @@ pub struct Redrive {
 pub enum RedriveState {
     Running,
     /// The canaries have been retried, and the job waits for them to end.
-    Canary,
+    WaitingForCanaries,
     Done,
     /// The redrive ended early, for this reason.
     Stopped(String),
@@ -78,7 +78,7 @@ impl RedriveState {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::Canary => "canary",
+            Self::WaitingForCanaries => "canary",
             Self::Done => "done",
             Self::Stopped(_) => "stopped",
         }
@@ -86,7 +86,7 @@ impl RedriveState {
 
     pub fn has_ended(&self) -> bool {
         match self {
-            Self::Running | Self::Canary => false,
+            Self::Running | Self::WaitingForCanaries => false,
             Self::Done | Self::Stopped(_) => true,
         }
     }
@@ -94,9 +94,9 @@ impl RedriveState {
 
 /// Why a redrive was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RedriveRefused {
+pub enum RedriveError {
     #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
-    TooMany,
+    TooManyRunning,
     /// The redrive with this id runs already and would retry the same tasks.
     #[error("redrive {0} has the same filter and is still running; wait for it to end, or stop it")]
     AlreadyRunning(String),
@@ -106,30 +106,30 @@ pub enum RedriveRefused {
 #[derive(Debug)]
 pub struct PreparedRedrive {
     engine: Engine,
-    number: u64,
-    status: Arc<Mutex<Redrive>>,
+    job_number: u64,
+    status: Arc<Mutex<RedriveStatus>>,
     stop_token: CancellationToken,
     is_started: bool,
 }
 
 impl PreparedRedrive {
     /// The redrive in its initial state.
-    pub fn status(&self) -> Redrive {
+    pub fn status(&self) -> RedriveStatus {
         lock_status(&self.status).clone()
     }
 
     /// Releases the reservation until [`PreparedRedrive::reserve_again`].
     pub fn release_reservation(&self) {
-        self.engine.node().redrive_jobs.lock_jobs().remove(&self.number);
+        self.engine.node().redrive_jobs.lock_jobs().remove(&self.job_number);
     }
 
     /// Reserves the redrive again, unless too many redrives run by now, or one with the same filter.
-    pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
+    pub fn reserve_again(&self) -> Result<(), RedriveError> {
         let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
         check_admission(&jobs, &status.filter)?;
         jobs.insert(
-            self.number,
+            self.job_number,
             RedriveEntry { status: self.status.clone(), stop_token: self.stop_token.clone() },
         );
         Ok(())
@@ -163,7 +163,7 @@ pub(crate) struct RedriveJobs {
 
 #[derive(Debug)]
 struct RedriveEntry {
-    status: Arc<Mutex<Redrive>>,
+    status: Arc<Mutex<RedriveStatus>>,
     stop_token: CancellationToken,
 }
 
@@ -181,7 +181,7 @@ impl RedriveJobs {
 }
 
 /// Drops the oldest ended jobs if there are too many.
-fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
+fn drop_oldest_ended_jobs(jobs: &mut BTreeMap<u64, RedriveEntry>) {
     let ended = jobs.iter().filter(|(_, job)| lock_status(&job.status).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
     for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
@@ -190,7 +190,7 @@ fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
 }
 
 /// Checks whether a job with this filter may start in addition to those that run.
-fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
+fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveError> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
         let status = lock_status(&job.status);
@@ -202,38 +202,38 @@ fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> R
         }
     }
     match same {
-        Some(id) => Err(RedriveRefused::AlreadyRunning(id)),
-        None if running >= MAX_RUNNING_JOBS => Err(RedriveRefused::TooMany),
+        Some(id) => Err(RedriveError::AlreadyRunning(id)),
+        None if running >= MAX_RUNNING_JOBS => Err(RedriveError::TooManyRunning),
         None => Ok(()),
     }
 }
 
-fn lock_status(status: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
+fn lock_status(status: &Mutex<RedriveStatus>) -> MutexGuard<'_, RedriveStatus> {
     status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
     /// Starts a job that retries failed tasks; returns its id at once.
-    pub fn start_redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
+    pub fn start_redrive(&self, request: RedriveRequest) -> Result<String, RedriveError> {
         Ok(self.prepare_redrive(request)?.start())
     }
 
     /// Reserves a redrive, which can then be started.
-    pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
+    pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveError> {
         let node = self.node();
         let redrives = &node.redrive_jobs;
-        let RedriveRequest { filter, rate, canary, requested_by: by } = request;
-        let filter = restrict_to_failed(filter);
+        let RedriveRequest { filter, rate, canary_count: canary, requested_by: by } = request;
+        let filter = restrict_filter_to_failed(filter);
         let mut jobs = redrives.lock_jobs();
         check_admission(&jobs, &filter)?;
         let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         // The id is unique across nodes and restarts.
         let id = format!("{}-{number}", node.id());
-        let status = Arc::new(Mutex::new(Redrive {
+        let status = Arc::new(Mutex::new(RedriveStatus {
             id,
             filter,
             rate,
-            canary: canary.filter(|first| *first > 0),
+            canary_count: canary.filter(|first| *first > 0),
             requested_by: by,
             state: RedriveState::Running,
             matched: 0,
@@ -244,12 +244,18 @@ impl Engine {
         }));
         let stop = redrives.stop_token.child_token();
         jobs.insert(number, RedriveEntry { status: status.clone(), stop_token: stop.clone() });
-        drop_oldest_ended(&mut jobs);
-        Ok(PreparedRedrive { engine: self.clone(), number, status, stop_token: stop, is_started: false })
+        drop_oldest_ended_jobs(&mut jobs);
+        Ok(PreparedRedrive {
+            engine: self.clone(),
+            job_number: number,
+            status,
+            stop_token: stop,
+            is_started: false,
+        })
     }
 
     /// Lists the redrives that run on this node, and the last ones that have ended, the newest first.
-    pub fn list_redrives(&self) -> Vec<Redrive> {
+    pub fn list_redrives(&self) -> Vec<RedriveStatus> {
         self.node()
             .redrive_jobs
             .lock_jobs()
@@ -260,7 +266,7 @@ impl Engine {
     }
 
     /// Finds a redrive of this node by its id.
-    pub fn find_redrive(&self, id: &str) -> Option<Redrive> {
+    pub fn find_redrive(&self, id: &str) -> Option<RedriveStatus> {
         self.list_redrives().into_iter().find(|job| job.id == id)
     }
 
@@ -275,12 +281,12 @@ impl Engine {
     }
 
     /// Counts the tasks that a redrive with this filter would retry, up to `most`, and returns the newest of them.
-    pub async fn count_failed_tasks(
+    pub async fn count_and_sample_failed_tasks(
         &self,
         filter: TaskFilter,
         most: u64,
     ) -> Result<(u64, Vec<Task>), StoreError> {
-        let filter = restrict_to_failed(filter);
+        let filter = restrict_filter_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
             let page = self.store().list_tasks(filter.clone(), before, PAGE_SIZE).await?;
@@ -295,7 +301,7 @@ impl Engine {
 }
 
 /// Restricts a filter to tasks in `error`, and to those that were not cancelled unless it names reasons.
-fn restrict_to_failed(filter: TaskFilter) -> TaskFilter {
+fn restrict_filter_to_failed(filter: TaskFilter) -> TaskFilter {
     let reasons = match filter.error_reasons.is_empty() {
         true => vec![ErrorReason::Failed, ErrorReason::Crashed],
         false => filter.error_reasons,

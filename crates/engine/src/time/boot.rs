@@ -29,18 +29,18 @@ impl MachineBoot {
         Some(Self { id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
     }
 
-    pub(super) fn to_mark(self, at: Timestamp) -> BootReference {
-        BootReference { boot_id: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
+    pub(super) fn to_boot_reference(self, at: Timestamp) -> BootReference {
+        BootReference { boot_id: self.id, uptime_ms: saturating_millis(self.uptime), at, unconfirmed: None }
     }
 
     /// The current time if `mark` was right; `None` if it is of another boot.
-    pub(super) fn time_from_mark(self, mark: BootReference) -> Option<Timestamp> {
+    pub(super) fn time_from_boot_reference(self, mark: BootReference) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
         passed.filter(|_| mark.boot_id == self.id).map(|passed| mark.at.plus(passed))
     }
 }
 
-pub(super) fn as_millis(duration: Duration) -> u64 {
+pub(super) fn saturating_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -59,11 +59,12 @@ mod tests {
     }
 
     #[test]
-    fn time_is_derived_only_from_a_mark_of_the_same_boot() {
-        let mark =
-            MachineBoot { id: 1, uptime: Duration::from_secs(10) }.to_mark(Timestamp::from_millis(5_000));
-        let later =
-            |id, seconds| MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_mark(mark);
+    fn time_is_derived_only_from_a_reference_of_the_same_boot() {
+        let mark = MachineBoot { id: 1, uptime: Duration::from_secs(10) }
+            .to_boot_reference(Timestamp::from_millis(5_000));
+        let later = |id, seconds| {
+            MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_boot_reference(mark)
+        };
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));
     }

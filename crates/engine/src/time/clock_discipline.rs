@@ -41,7 +41,7 @@ pub(super) enum ClockChange {
     LeftService(i64),
     ReturnedToService,
     /// The machine's clock was set by this much, and is not followed yet.
-    Stepped(i64),
+    StepPending(i64),
     /// The machine's clock was set by this much, and is followed.
     StepFollowed(i64),
     /// The machine's clock was set back to where it was before the step.
@@ -72,7 +72,7 @@ pub(super) struct Suspension {
     /// When the suspension ends, by the monotonic clock.
     pub(super) until: Duration,
     /// The last confirmed time at which the store was written.
-    pub(super) last_seen: Timestamp,
+    pub(super) last_confirmed_write: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub(super) struct ClockDiscipline {
     is_out_of_service: bool,
     suspension: Option<Suspension>,
     /// The node's time when it was last reset: at the start, or by a step that was followed.
-    restarted_at: Timestamp,
+    time_reset_at: Timestamp,
 }
 
 impl ClockDiscipline {
@@ -101,23 +101,24 @@ impl ClockDiscipline {
             last_step: None,
             is_out_of_service: false,
             suspension: None,
-            restarted_at: reading.wall,
+            time_reset_at: reading.wall,
         }
     }
 
     /// The current time, and how this reading changed the state of the clock.
     pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
-        let offset = difference_micros(reading.wall, self.time_at(reading.monotonic));
+        let offset = difference_micros(reading.wall, self.time_at_monotonic(reading.monotonic));
         let stepped = offset.saturating_sub(self.offset_micros);
-        if stepped.unsigned_abs() >= as_micros(MIN_STEP).unsigned_abs() {
-            self.last_step = Some(ClockStep { at: self.time_at(reading.monotonic), by_ms: stepped / 1000 });
+        if stepped.unsigned_abs() >= saturating_micros(MIN_STEP).unsigned_abs() {
+            self.last_step =
+                Some(ClockStep { at: self.time_at_monotonic(reading.monotonic), by_ms: stepped / 1000 });
         }
         self.offset_micros = offset;
         let change = match self.reference {
-            TimeReference::StoreClock { bound } => self.compare_with_store(bound),
-            TimeReference::MachineClock { gained } => self.follow_machine(reading, gained),
+            TimeReference::StoreClock { bound } => self.compare_with_store_clock(bound),
+            TimeReference::MachineClock { gained } => self.follow_machine_clock(reading, gained),
         };
-        (self.time_at(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
+        (self.time_at_monotonic(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
     }
 
     /// Applies a measurement: the server's clock showed `server` at some moment between the two readings. This time is
@@ -135,18 +136,19 @@ impl ClockDiscipline {
             TimeReference::StoreClock { bound } => Some(bound),
         };
         if let Some(known_bound) = known_bound {
-            let apart = difference_micros(estimate, self.time_at(answered.monotonic));
-            let agrees = apart.unsigned_abs() <= as_micros(bound + known_bound).unsigned_abs();
+            let apart = difference_micros(estimate, self.time_at_monotonic(answered.monotonic));
+            let agrees = apart.unsigned_abs() <= saturating_micros(bound + known_bound).unsigned_abs();
             // However slow, the measurement shows that the machine was paused or the server's clock was set.
-            let is_far = apart.unsigned_abs() > as_micros(bound + known_bound + TOLERANCE).unsigned_abs();
+            let is_far =
+                apart.unsigned_abs() > saturating_micros(bound + known_bound + TOLERANCE).unsigned_abs();
             if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known_bound <= bound) {
                 return self.apply_reading(answered).1;
             }
-            if apart.unsigned_abs() > as_micros(TOLERANCE).unsigned_abs() {
-                self.restarted_at = estimate;
+            if apart.unsigned_abs() > saturating_micros(TOLERANCE).unsigned_abs() {
+                self.time_reset_at = estimate;
             }
         } else {
-            self.restarted_at = estimate;
+            self.time_reset_at = estimate;
         }
         self.anchor = ClockReading { wall: estimate, monotonic: answered.monotonic };
         self.reference = TimeReference::StoreClock { bound };
@@ -164,7 +166,7 @@ impl ClockDiscipline {
         expected: Timestamp,
     ) -> Option<ClockChange> {
         self.anchor = ClockReading { wall: expected, monotonic: reading.monotonic };
-        self.restarted_at = expected;
+        self.time_reset_at = expected;
         self.apply_reading(reading).1
     }
 
@@ -176,8 +178,11 @@ impl ClockDiscipline {
         last_seen: Timestamp,
     ) -> Option<ClockChange> {
         let leap = difference_micros(reading.wall, last_seen);
-        (leap > as_micros(LARGE_LEAP)).then(|| {
-            self.suspend(Suspension { until: reading.monotonic + LARGE_STEP_CONFIRMATION, last_seen });
+        (leap > saturating_micros(LARGE_LEAP)).then(|| {
+            self.suspend(Suspension {
+                until: reading.monotonic + LARGE_STEP_CONFIRMATION,
+                last_confirmed_write: last_seen,
+            });
             ClockChange::Suspended(leap)
         })
     }
@@ -200,12 +205,12 @@ impl ClockDiscipline {
     }
 
     /// Whether times come from a server's clock.
-    pub(super) fn is_measured(&self) -> bool {
+    pub(super) fn uses_store_clock(&self) -> bool {
         matches!(self.reference, TimeReference::StoreClock { .. })
     }
 
-    pub(super) fn restarted_at(&self) -> Timestamp {
-        self.restarted_at
+    pub(super) fn time_reset_at(&self) -> Timestamp {
+        self.time_reset_at
     }
 
     /// By how many microseconds the machine's clock was ahead at the last reading.
@@ -222,13 +227,13 @@ impl ClockDiscipline {
         }
     }
 
-    fn time_at(&self, mono: Duration) -> Timestamp {
+    fn time_at_monotonic(&self, mono: Duration) -> Timestamp {
         self.anchor.wall.plus(mono.saturating_sub(self.anchor.monotonic))
     }
 
     /// Compares the machine's clock with the store's.
-    fn compare_with_store(&mut self, bound: Duration) -> Option<ClockChange> {
-        let off = self.offset_micros.unsigned_abs() > as_micros(TOLERANCE + bound).unsigned_abs();
+    fn compare_with_store_clock(&mut self, bound: Duration) -> Option<ClockChange> {
+        let off = self.offset_micros.unsigned_abs() > saturating_micros(TOLERANCE + bound).unsigned_abs();
         match (std::mem::replace(&mut self.is_out_of_service, off), off) {
             (false, true) => Some(ClockChange::LeftService(self.offset_micros)),
             (true, false) => Some(ClockChange::ReturnedToService),
@@ -237,31 +242,31 @@ impl ClockDiscipline {
     }
 
     /// Follows the machine's clock, a large step only when it has lasted.
-    fn follow_machine(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
-        if self.offset_micros.unsigned_abs() <= as_micros(TOLERANCE).unsigned_abs() {
+    fn follow_machine_clock(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
+        if self.offset_micros.unsigned_abs() <= saturating_micros(TOLERANCE).unsigned_abs() {
             (self.anchor, self.offset_micros) = (reading, 0);
             return self.pending_step.take().map(|_| ClockChange::StepUndone);
         }
         let same = |pending: &PendingStep| {
-            pending.by_micros.abs_diff(self.offset_micros) <= as_micros(TOLERANCE).unsigned_abs()
+            pending.by_micros.abs_diff(self.offset_micros) <= saturating_micros(TOLERANCE).unsigned_abs()
         };
         let Some(PendingStep { since, .. }) =
-            self.pending_step.filter(same).or_else(|| self.pending_return(reading))
+            self.pending_step.filter(same).or_else(|| self.pending_step_back(reading))
         else {
             self.pending_step = Some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros });
-            return Some(ClockChange::Stepped(self.offset_micros));
+            return Some(ClockChange::StepPending(self.offset_micros));
         };
         if reading.monotonic.saturating_sub(since) < self.required_confirmation(gained) {
             return None;
         }
         let by = std::mem::take(&mut self.offset_micros);
         self.reference = TimeReference::MachineClock { gained: gained.saturating_add(by).max(0) };
-        (self.anchor, self.restarted_at, self.pending_step) = (reading, reading.wall, None);
+        (self.anchor, self.time_reset_at, self.pending_step) = (reading, reading.wall, None);
         Some(ClockChange::StepFollowed(by))
     }
 
     /// A step back while the time is not confirmed: the clock was wrong before it.
-    fn pending_return(&self, reading: ClockReading) -> Option<PendingStep> {
+    fn pending_step_back(&self, reading: ClockReading) -> Option<PendingStep> {
         let is_return = self.suspension.is_some() && self.offset_micros < 0;
         is_return.then_some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros })
     }
@@ -285,8 +290,8 @@ impl ClockDiscipline {
 /// How long a step must last before it is followed. One back to where the clock was before it leapt ahead is the end of
 /// that leap, and needs less.
 pub(super) fn confirmation_time(by: i64, gained: i64) -> Duration {
-    let is_return = by < 0 && by.unsigned_abs() <= (gained + as_micros(TOLERANCE)).unsigned_abs();
-    let is_small = by.unsigned_abs() <= as_micros(LARGE_LEAP).unsigned_abs();
+    let is_return = by < 0 && by.unsigned_abs() <= (gained + saturating_micros(TOLERANCE)).unsigned_abs();
+    let is_small = by.unsigned_abs() <= saturating_micros(LARGE_LEAP).unsigned_abs();
     if is_return || is_small { SMALL_STEP_CONFIRMATION } else { LARGE_STEP_CONFIRMATION }
 }
 
@@ -294,6 +299,6 @@ fn difference_micros(one: Timestamp, other: Timestamp) -> i64 {
     one.micros().saturating_sub(other.micros())
 }
 
-fn as_micros(duration: Duration) -> i64 {
+fn saturating_micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

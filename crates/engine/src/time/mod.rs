@@ -32,7 +32,7 @@ pub trait MachineClocks: fmt::Debug + Send + Sync {
     fn read(&self) -> ClockReading;
 
     /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.
-    fn boot(&self) -> Option<MachineBoot>;
+    fn read_boot(&self) -> Option<MachineBoot>;
 }
 
 /// The clocks of the machine that this runs on.
@@ -46,7 +46,7 @@ impl MachineClocks for SystemClocks {
         ClockReading { wall: now(), monotonic: self.started.elapsed() }
     }
 
-    fn boot(&self) -> Option<MachineBoot> {
+    fn read_boot(&self) -> Option<MachineBoot> {
         MachineBoot::read()
     }
 }
@@ -102,7 +102,7 @@ impl TimeSource {
     /// store was written.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.measure_server_clock(async || store.read_server_clock().await).await?;
-        if self.lock_discipline().is_measured() {
+        if self.lock_discipline().uses_store_clock() {
             return Ok(());
         }
         let (nodes, head) = (store.list_nodes().await?, store.read_journal_range().await?.head.timestamp());
@@ -110,13 +110,13 @@ impl TimeSource {
         // By id: a node that joined with a clock that was ahead would otherwise count as the newest for long.
         let newest = nodes.iter().max_by_key(|node| node.id);
         let mark = newest.and_then(|node| node.capabilities.clock.boot_reference);
-        self.align_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
+        self.align_with_embedded_store(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn align_embedded(&self, mark: Option<BootReference>, last_seen: Option<Timestamp>) {
-        let (boot, reading) = (self.clocks.boot(), self.clocks.read());
-        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_mark(mark));
+    fn align_with_embedded_store(&self, mark: Option<BootReference>, last_seen: Option<Timestamp>) {
+        let (boot, reading) = (self.clocks.read_boot(), self.clocks.read());
+        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_boot_reference(mark));
         // Times that were written by an unconfirmed clock do not show when the store was last written.
         let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
         let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_seen);
@@ -126,7 +126,10 @@ impl TimeSource {
                 if let Some((unconfirmed, boot)) = unconfirmed.zip(boot) {
                     let left = Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
                     let until = reading.monotonic + left;
-                    discipline.suspend(Suspension { until, last_seen: unconfirmed.last_confirmed_write });
+                    discipline.suspend(Suspension {
+                        until,
+                        last_confirmed_write: unconfirmed.last_confirmed_write,
+                    });
                 }
                 discipline.start_from_uptime(reading, expected)
             }
@@ -171,20 +174,24 @@ impl TimeSource {
     }
 
     /// When the node's time was last reset: at its start, or by a step of the clock that was followed.
-    pub(crate) fn restarted_at(&self) -> Timestamp {
-        self.lock_discipline().restarted_at()
+    pub(crate) fn time_reset_at(&self) -> Timestamp {
+        self.lock_discipline().time_reset_at()
     }
 
     /// The clock as other nodes and people see it.
     pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
         let (mono, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
-        let boot = self.clocks.boot().map(|boot| {
-            let unconfirmed = discipline.suspension().map(|Suspension { until, last_seen }| {
-                let until = boot.uptime + until.saturating_sub(mono);
-                UnconfirmedTime { until_uptime_ms: boot::as_millis(until), last_confirmed_write: last_seen }
-            });
-            BootReference { unconfirmed, ..boot.to_mark(at) }
+        let boot = self.clocks.read_boot().map(|boot| {
+            let unconfirmed =
+                discipline.suspension().map(|Suspension { until, last_confirmed_write: last_seen }| {
+                    let until = boot.uptime + until.saturating_sub(mono);
+                    UnconfirmedTime {
+                        until_uptime_ms: boot::saturating_millis(until),
+                        last_confirmed_write: last_seen,
+                    }
+                });
+            BootReference { unconfirmed, ..boot.to_boot_reference(at) }
         });
         ClockReport { boot_reference: boot, ..discipline.report() }
     }
@@ -206,7 +213,7 @@ fn log_clock_change(change: &ClockChange) {
         ClockChange::ReturnedToService => {
             tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
         }
-        ClockChange::Stepped(by) => tracing::warn!(
+        ClockChange::StepPending(by) => tracing::warn!(
             step_s = micros_to_seconds(by),
             "this machine's clock stepped by {:+.1} s; the node continues on its monotonic clock and follows the step if \
              it lasts {}",

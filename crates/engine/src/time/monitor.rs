@@ -44,7 +44,7 @@ async fn monitor_clock(node: Arc<Node>) {
         }
         let is_out = !node.time_source.is_in_service();
         if std::mem::replace(&mut was_out, is_out) && !is_out {
-            node.signals.notify_work();
+            node.wake_signals.notify_work();
         }
         let report = node.time_source.clock_report();
         if needs_report(reported, report) {

@@ -36,7 +36,7 @@ impl ManualClocks {
         START.plus(self.read().monotonic)
     }
 
-    async fn measure(&self, time: &TimeSource) {
+    async fn measure_true_time(&self, time: &TimeSource) {
         time.measure_server_clock(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
     }
 }
@@ -48,7 +48,7 @@ impl MachineClocks for ManualClocks {
         ClockReading { wall: Timestamp::from_micros(wall), monotonic: mono }
     }
 
-    fn boot(&self) -> Option<MachineBoot> {
+    fn read_boot(&self) -> Option<MachineBoot> {
         Some(MachineBoot { id: 1, uptime: DAY + self.read().monotonic })
     }
 }
@@ -58,8 +58,8 @@ fn manual_time_source() -> (ManualClocks, TimeSource) {
     (manual.clone(), TimeSource::new(manual))
 }
 
-/// A machine whose clock is set by a step, either way.
-fn set_machine_clock(manual: &ManualClocks, ahead: bool, by: Duration) {
+/// Sets the machine's clock ahead or back by a step.
+fn step_machine_clock(manual: &ManualClocks, ahead: bool, by: Duration) {
     if ahead { manual.set_ahead(by) } else { manual.set_behind(by) }
 }
 
@@ -67,9 +67,9 @@ fn set_machine_clock(manual: &ManualClocks, ahead: bool, by: Duration) {
 async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
     for (ahead, by) in [(true, DAY * 40), (true, MINUTE * 26 * 60), (false, DAY * 40), (false, MINUTE)] {
         let manual = ManualClocks::default();
-        set_machine_clock(&manual, ahead, by);
+        step_machine_clock(&manual, ahead, by);
         let time = TimeSource::new(manual.clone());
-        manual.measure(&time).await;
+        manual.measure_true_time(&time).await;
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service() && !time.may_fire_and_prune());
         let reason = time.out_of_service_reason().unwrap();
@@ -77,7 +77,7 @@ async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
         manual.advance(MINUTE);
         assert_eq!(time.now(), manual.true_time(), "between two measurements the monotonic clock counts");
         manual.set_ahead(SECOND * 29);
-        assert!(time.is_in_service() && time.out_of_service_reason().is_none(), "it agrees again");
+        assert!(time.is_in_service() && time.out_of_service_reason().is_none(), "the clock agrees again");
         assert_eq!(time.now(), manual.true_time());
     }
 }
@@ -86,14 +86,14 @@ async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
 async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
     for ahead in [true, false] {
         let (manual, time) = manual_time_source();
-        manual.measure(&time).await;
-        set_machine_clock(&manual, ahead, DAY);
+        manual.measure_true_time(&time).await;
+        step_machine_clock(&manual, ahead, DAY);
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service());
         let step = time.clock_report().last_step.unwrap();
         assert_eq!(step.by_ms.abs(), 86_400_000);
         assert_eq!((step.by_ms > 0, step.at), (ahead, manual.true_time()));
-        manual.measure(&time).await;
+        manual.measure_true_time(&time).await;
         assert!(!time.is_in_service(), "the measurement shows that the machine's clock is wrong");
         manual.set_ahead(Duration::ZERO);
         assert!(time.is_in_service());
@@ -103,20 +103,20 @@ async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
 #[tokio::test]
 async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
     let (manual, time) = manual_time_source();
-    manual.measure(&time).await;
+    manual.measure_true_time(&time).await;
     // The monotonic clock does not count the sleep: the server and the machine's clock do.
     manual.set_ahead(DAY);
     assert!(!time.is_in_service());
     time.measure_server_clock(async || Ok::<_, ()>(Some(manual.true_time().plus(DAY)))).await.unwrap();
     assert!(time.is_in_service());
     assert_eq!(time.now(), manual.true_time().plus(DAY));
-    assert_eq!(time.restarted_at(), time.now(), "leases that the sleep has ended get their time");
+    assert_eq!(time.time_reset_at(), time.now(), "leases that expired in the sleep get time to be renewed");
 }
 
 #[tokio::test]
 async fn a_slow_measurement_does_not_replace_a_better_one() {
     let (manual, time) = manual_time_source();
-    manual.measure(&time).await;
+    manual.measure_true_time(&time).await;
     let slow = async || {
         let server = manual.true_time();
         manual.advance(SECOND * 50);
@@ -142,7 +142,7 @@ fn a_small_step_is_followed_at_once_and_reported() {
 fn a_step_that_is_undone_has_no_effect() {
     for (ahead, by) in [(true, MINUTE * 50), (true, DAY * 40), (false, MINUTE * 50), (false, DAY * 40)] {
         let (manual, time) = manual_time_source();
-        set_machine_clock(&manual, ahead, by);
+        step_machine_clock(&manual, ahead, by);
         for _ in 0..12 {
             manual.advance(SECOND);
             assert_eq!(time.now(), manual.true_time());
@@ -167,13 +167,13 @@ fn a_step_that_lasts_is_followed() {
         (false, DAY, LARGE_STEP_CONFIRMATION),
     ] {
         let (manual, time) = manual_time_source();
-        set_machine_clock(&manual, ahead, by);
+        step_machine_clock(&manual, ahead, by);
         time.now();
         manual.advance(lasts - SECOND);
         assert_eq!(time.now(), manual.true_time());
         manual.advance(SECOND);
         let followed = if ahead { manual.true_time().plus(by) } else { manual.true_time().minus(by) };
-        assert_eq!((time.now(), time.restarted_at()), (followed, followed));
+        assert_eq!((time.now(), time.time_reset_at()), (followed, followed));
         assert_eq!(time.clock_report().offset_ms, 0);
     }
 }
@@ -192,7 +192,7 @@ fn a_step_back_after_a_followed_leap_is_followed_soon() {
 }
 
 #[test]
-fn each_further_step_has_to_last_as_well() {
+fn each_further_step_restarts_its_confirmation() {
     let (manual, time) = manual_time_source();
     for days in 1..10 {
         manual.set_ahead(DAY * days);
@@ -202,22 +202,22 @@ fn each_further_step_has_to_last_as_well() {
     }
 }
 
-/// A node ran when the machine had been up for a day, the machine kept running, and another starts.
-fn restarted_node(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
+/// The time source of a node that starts on a machine where another node ran before; the machine kept running.
+fn time_source_after_restart(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
     let mark = first.clock_report().boot_reference.unwrap();
     manual.advance(after);
-    set_machine_clock(&manual, ahead, off);
+    step_machine_clock(&manual, ahead, off);
     let time = TimeSource::new(manual.clone());
-    time.align_embedded(Some(mark), Some(START));
+    time.align_with_embedded_store(Some(mark), Some(START));
     (manual, time)
 }
 
 #[test]
 fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
     for after in [MINUTE, DAY * 40] {
-        let (manual, time) = restarted_node(after, true, SECOND);
+        let (manual, time) = time_source_after_restart(after, true, SECOND);
         assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
         assert_eq!(time.now(), manual.true_time().plus(SECOND));
         assert_eq!(time.clock_report().last_step, None);
@@ -225,12 +225,12 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
     for (ahead, off) in
         [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
     {
-        let (manual, time) = restarted_node(MINUTE, ahead, off);
+        let (manual, time) = time_source_after_restart(MINUTE, ahead, off);
         assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
         manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
         manual.advance(SECOND);
-        assert_ne!(time.now(), manual.true_time(), "it has lasted, and is followed");
+        assert_ne!(time.now(), manual.true_time(), "the step has lasted and is followed");
         manual.set_ahead(Duration::ZERO);
         time.now();
         manual.advance(LARGE_STEP_CONFIRMATION);
@@ -239,10 +239,10 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 }
 
 #[test]
-fn a_mark_of_another_boot_is_ignored() {
+fn a_reference_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
     let mark = BootReference { boot_id: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
-    time.align_embedded(Some(mark), Some(START.minus(DAY)));
+    time.align_with_embedded_store(Some(mark), Some(START.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
 }
@@ -253,7 +253,7 @@ fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires()
     let change = time.lock_discipline().start_from_last_write(manual.read(), START.minus(DAY * 40));
     assert!(matches!(change, Some(ClockChange::Suspended(_))));
     assert!(time.is_in_service() && !time.may_fire_and_prune() && time.clock_warning().is_some());
-    assert_eq!(time.now(), manual.true_time(), "what is emitted meanwhile has the right time");
+    assert_eq!(time.now(), manual.true_time(), "events emitted meanwhile have the right time");
     manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
     assert!(!time.may_fire_and_prune());
     manual.advance(SECOND);
@@ -273,38 +273,38 @@ fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
     assert!(time.may_fire_and_prune());
 }
 
-/// A machine boots with its clock ahead; the store was last written at `START`, less an hour.
-fn booted_ahead(by: Duration) -> (ManualClocks, TimeSource) {
+/// The time source of a node on a machine that booted with its clock ahead; the last write was an hour before `START`.
+fn time_source_after_boot_ahead(by: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     manual.set_ahead(by);
     let time = TimeSource::new(manual.clone());
-    time.align_embedded(None, Some(START.minus(LARGE_LEAP)));
+    time.align_with_embedded_store(None, Some(START.minus(LARGE_LEAP)));
     assert!(!time.may_fire_and_prune());
     (manual, time)
 }
 
 #[test]
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
-    let (manual, first) = booted_ahead(DAY * 40);
+    let (manual, first) = time_source_after_boot_ahead(DAY * 40);
     manual.advance(MINUTE);
     let mark = first.clock_report().boot_reference;
     let second = TimeSource::new(manual.clone());
-    second.align_embedded(mark, Some(first.now()));
+    second.align_with_embedded_store(mark, Some(first.now()));
     assert!(!second.may_fire_and_prune());
     assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, mark.unwrap().unconfirmed);
     manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
-    assert!(second.may_fire_and_prune(), "together they have waited long enough");
+    assert!(second.may_fire_and_prune(), "both nodes together have waited long enough");
 }
 
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
-    let (manual, first) = booted_ahead(DAY * 40);
+    let (manual, first) = time_source_after_boot_ahead(DAY * 40);
     let mark = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
     let second = TimeSource::new(manual.clone());
-    second.align_embedded(Some(mark), Some(first.now()));
-    assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
+    second.align_with_embedded_store(Some(mark), Some(first.now()));
+    assert!(!second.may_fire_and_prune(), "times that the first node wrote do not confirm the clock");
     manual.advance(LARGE_STEP_CONFIRMATION);
     assert!(
         second.may_fire_and_prune() && second.clock_report().boot_reference.unwrap().unconfirmed.is_none()
@@ -313,7 +313,7 @@ fn a_second_boot_with_a_wrong_clock_waits_again() {
 
 #[test]
 fn a_clock_that_is_corrected_after_a_boot_is_followed_at_once() {
-    let (manual, time) = booted_ahead(MINUTE * 60 * 8);
+    let (manual, time) = time_source_after_boot_ahead(MINUTE * 60 * 8);
     manual.advance(MINUTE * 9);
     manual.set_ahead(Duration::ZERO);
     assert_eq!(time.now(), manual.true_time());
@@ -324,7 +324,7 @@ fn a_clock_that_is_corrected_after_a_boot_is_followed_at_once() {
 
 #[test]
 fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
-    let (manual, time) = booted_ahead(DAY);
+    let (manual, time) = time_source_after_boot_ahead(DAY);
     manual.advance(MINUTE * 9);
     manual.set_ahead(DAY * 40);
     time.now();
@@ -338,7 +338,7 @@ fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
 #[tokio::test]
 async fn a_slow_measurement_is_used_if_it_shows_that_the_machine_was_paused() {
     let (manual, time) = manual_time_source();
-    manual.measure(&time).await;
+    manual.measure_true_time(&time).await;
     manual.set_ahead(DAY);
     let slow = async || {
         let server = manual.true_time().plus(DAY);

@@ -94,7 +94,7 @@ impl TestEngineBuilder {
     }
 
     /// A handler that is retried twice, at once, with this runner; `None` is a pulled handler.
-    pub(crate) fn runner(
+    pub(crate) fn handler_with_runner(
         mut self,
         handler: &str,
         runner: Option<Arc<dyn Runner>>,
@@ -110,7 +110,7 @@ impl TestEngineBuilder {
     }
 
     pub(crate) fn pulled_handler(self, handler: &str) -> Self {
-        self.runner(handler, None, |_| {})
+        self.handler_with_runner(handler, None, |_| {})
     }
 
     /// A source with these collections, synchronised by a shell script.
@@ -118,16 +118,18 @@ impl TestEngineBuilder {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =
             CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap();
-        self.runner(source, Some(Arc::new(command)), |def| def.source = Some(source_def(collections)))
+        self.handler_with_runner(source, Some(Arc::new(command)), |def| {
+            def.source = Some(source_def(collections))
+        })
     }
 
     pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), HandlerBinding::queued(handler_name(handler)));
+        self.setup.routes.bind(handling_key(key), HandlerBinding::new_queued(handler_name(handler)));
         self
     }
 
     pub(crate) fn route_sync(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), HandlerBinding::sync(handler_name(handler)));
+        self.setup.routes.bind(handling_key(key), HandlerBinding::new_sync(handler_name(handler)));
         self
     }
 
@@ -177,7 +179,7 @@ pub(crate) fn end_node(id: &str) -> ChainNode {
 }
 
 /// A run of `source/collection`.
-pub(crate) fn new_run(pair: &str) -> NewCollectionRun {
+pub(crate) fn new_collection_run(pair: &str) -> NewCollectionRun {
     NewCollectionRun { source_collection: pair.parse().unwrap(), priority: None }
 }
 
@@ -220,13 +222,13 @@ impl TaskWatcher {
         Self(engine.subscribe_task_changes())
     }
 
-    pub(crate) async fn next(&mut self) -> TaskChange {
+    pub(crate) async fn next_change(&mut self) -> TaskChange {
         within_timeout("a change", self.0.recv()).await.unwrap()
     }
 
-    pub(crate) async fn wait_for(&mut self, is_match: impl Fn(&TaskChange) -> bool) -> TaskChange {
+    pub(crate) async fn wait_for_change(&mut self, is_match: impl Fn(&TaskChange) -> bool) -> TaskChange {
         loop {
-            let change = self.next().await;
+            let change = self.next_change().await;
             if is_match(&change) {
                 return change;
             }
@@ -234,10 +236,12 @@ impl TaskWatcher {
     }
 
     /// Waits for the next `count` tasks that end.
-    pub(crate) async fn wait_for_ended(&mut self, count: usize) -> Vec<TaskChange> {
+    pub(crate) async fn wait_for_ended_tasks(&mut self, count: usize) -> Vec<TaskChange> {
         let mut ended = Vec::new();
         while ended.len() < count {
-            ended.push(self.wait_for(|c| matches!(c.status, TaskStatus::Done | TaskStatus::Error)).await);
+            ended.push(
+                self.wait_for_change(|c| matches!(c.status, TaskStatus::Done | TaskStatus::Error)).await,
+            );
         }
         ended
     }
@@ -264,12 +268,12 @@ pub(crate) fn recording_handler(
     let calls = calls.clone();
     move |delivery: Delivery| {
         calls.record(delivery.task.handler.as_str());
-        std::future::ready(HandlerOutcome::done())
+        std::future::ready(HandlerOutcome::succeeded())
     }
 }
 
 pub(crate) fn snoozed_outcome(until: Timestamp) -> HandlerOutcome {
-    HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() }
+    HandlerOutcome { result: AttemptResult::Snoozed { until }, ..HandlerOutcome::succeeded() }
 }
 
 /// The value of a counter or gauge without labels.
@@ -280,7 +284,7 @@ pub(crate) fn read_metric(engine: &Engine, name: &str) -> u64 {
 }
 
 /// Lists the events that were emitted so far, in order, without engine events.
-pub(crate) async fn list_emitted(engine: &Engine) -> Vec<Arc<Event>> {
+pub(crate) async fn list_emitted_events(engine: &Engine) -> Vec<Arc<Event>> {
     let page =
         engine.observer().read_page(&EventFilter::default(), EventId::ZERO, None, 10_000).await.unwrap();
     page.events.into_iter().filter(|event| !event.is_engine_event()).collect()

@@ -27,7 +27,7 @@ pub(crate) fn claimed_task() -> ClaimedTask {
             prev: EventId::new(1_478_257_655_000_000),
             kind,
             key: Some(ObjectKey::new("record: 100% \"ü\"").unwrap()),
-            sub: None,
+            sub_object: None,
             value: Json::parse(r#"{ "title": "Hello", "n": 1.50 }"#).unwrap(),
             context: Context::from([("traceparent".into(), "00-1-2-01".into())]),
             tenant: Tenant::new("shop").unwrap(),
@@ -38,13 +38,13 @@ pub(crate) fn claimed_task() -> ClaimedTask {
         retries: 1,
         fence: 77,
         lease_until: None,
-        prev_sent: EventId::new(5),
-        late: true,
+        prev_sent_event: EventId::new(5),
+        out_of_order: true,
     }
 }
 
 /// The same task without any optional value.
-pub(crate) fn bare_task() -> ClaimedTask {
+pub(crate) fn minimal_claimed_task() -> ClaimedTask {
     let full = claimed_task();
     let event = Event {
         prev: None,
@@ -53,7 +53,12 @@ pub(crate) fn bare_task() -> ClaimedTask {
         tenant: Tenant::default(),
         ..event_of_task(&full)
     };
-    ClaimedTask { subject: TaskSubject::Event(Arc::new(event)), prev_sent: None, late: false, ..full }
+    ClaimedTask {
+        subject: TaskSubject::Event(Arc::new(event)),
+        prev_sent_event: None,
+        out_of_order: false,
+        ..full
+    }
 }
 
 /// The event of a task.
@@ -62,7 +67,7 @@ pub(crate) fn event_of_task(task: &ClaimedTask) -> Event {
 }
 
 /// A task of a source, planned by a schedule.
-pub(crate) fn run_task() -> ClaimedTask {
+pub(crate) fn collection_run_task() -> ClaimedTask {
     let pair: SourceCollection = "shop/orders".parse().unwrap();
     ClaimedTask {
         id: TaskId::new("shop", "orders", TaskIdNamespace(1).uuid_of_seq(TaskSeq(9))),
@@ -73,8 +78,8 @@ pub(crate) fn run_task() -> ClaimedTask {
         }),
         planned_at: Some("2026-01-31T12:00:00Z".parse().unwrap()),
         lease_until: None,
-        prev_sent: None,
-        late: false,
+        prev_sent_event: None,
+        out_of_order: false,
         ..claimed_task()
     }
 }
@@ -96,13 +101,17 @@ pub(crate) async fn run_attempt(runner: &dyn Runner, task: ClaimedTask) -> (Hand
 pub(crate) fn new_delivery(task: ClaimedTask) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
     let (sender, lines) = mpsc::channel(64);
     let cancel = CancellationToken::new();
-    (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
+    (
+        Delivery { task, log_sink: LogSink::new(sender, Default::default()), cancel_token: cancel.clone() },
+        lines,
+        cancel,
+    )
 }
 
 /// Returns the error of a failed attempt, and whether the failure is permanent; panics if it did not fail.
-pub(crate) fn failure_of(outcome: &HandlerOutcome) -> (&str, bool) {
-    assert!(outcome.emits.is_empty(), "a failure emits nothing");
-    match &outcome.ended {
+pub(crate) fn expect_failure(outcome: &HandlerOutcome) -> (&str, bool) {
+    assert!(outcome.emitted_events.is_empty(), "a failure emits nothing");
+    match &outcome.result {
         AttemptResult::Failed { error, permanent: last, .. } => (error, *last),
         other => panic!("{other:?}"),
     }

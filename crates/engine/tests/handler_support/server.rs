@@ -38,7 +38,7 @@ pub(crate) async fn start_server(
 }
 
 pub(crate) fn http_target(url: Url) -> HttpTarget {
-    let access = NetworkAccess { allow_loopback: true, allow: vec![] };
+    let access = NetworkAccess { allows_loopback: true, allowed_addresses: vec![] };
     HttpTarget { url, secrets: vec![], headers: vec![], access }
 }
 

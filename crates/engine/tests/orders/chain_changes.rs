@@ -1,4 +1,4 @@
-//! Chains that change under their orders.
+//! Chains that are changed while orders run through them.
 
 use super::*;
 
@@ -24,21 +24,21 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
         .await
         .unwrap();
     gate.release_one();
-    published_until(&engine, &order, "OrderFinished").await;
-    assert_eq!(calls.entries(), ["c"], "it continues by the current chain");
+    list_published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["c"], "the order continues on the current chain");
 
     let order = add_order(&engine, "/x,2", "1").await;
     gate.wait_for_arrival().await;
     engine.reconfigure(with(vec![step_node("b", "end"), end_node("end")]).setup).await.unwrap();
     gate.release_one();
-    published_until(&engine, &order, "OrderStepEnded").await;
+    list_published_until(&engine, &order, "OrderStepEnded").await;
     wait_until("the order to be stranded", || async {
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-        view.orphaned && view.task.is_none() && view.order.node == chain_node_id("a")
+        view.node_undefined && view.task.is_none() && view.order.node == chain_node_id("a")
     })
     .await;
     engine.reconfigure(with(whole()).setup).await.unwrap();
-    published_until(&engine, &order, "OrderFinished").await;
-    assert_eq!(calls.entries(), ["c", "b"], "what was done is not done again");
+    list_published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["c", "b"], "steps that have run do not run again");
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pointsman_core::chain::ChainNodeAction;
-use pointsman_core::store::{OrderCommand, OrderRefusal};
+use pointsman_core::store::{OrderCommand, OrderError};
 use pointsman_core::{Rule, RuleKind, RuleScope};
 
 use super::*;
@@ -23,9 +23,9 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     gate.wait_for_arrival().await;
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
-    assert_eq!(refused, Err(OrderRefusal::StepRunning(order.clone())));
+    assert_eq!(refused, Err(OrderError::StepRunning(order.clone())));
     gate.release_one();
-    let published = published_until(&engine, &order, "OrderNodeChanged").await;
+    let published = list_published_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
         published[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
@@ -33,11 +33,11 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.task.is_none() && calls.entries().is_empty());
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    published_until(&engine, &order, "OrderFinished").await;
+    list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["b"]);
     assert_eq!(
         engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
-        Err(OrderRefusal::NoSuchOrder(order))
+        Err(OrderError::NoSuchOrder(order))
     );
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -55,7 +55,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
     let path = parse_order_key("/x,1").chain;
     engine.set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Stop).await.unwrap().unwrap();
     let order = add_order(&engine, "/x,1", "1").await;
-    published_until(&engine, &order, "OrderNodeChanged").await;
+    list_published_until(&engine, &order, "OrderNodeChanged").await;
     let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.list_chains().await.unwrap();
@@ -65,7 +65,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
         .await
         .unwrap()
         .unwrap();
-    published_until(&engine, &order, "OrderFinished").await;
+    list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a"]);
     engine
         .set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Process)
@@ -73,11 +73,11 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
         .unwrap()
         .unwrap();
     let order = add_order(&engine, "/x,2", "1").await;
-    published_until(&engine, &order, "OrderFinished").await;
+    list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a", "a", "b"]);
     let refused =
         engine.set_chain_node_action(&path, &chain_node_id("c"), ChainNodeAction::Stop).await.unwrap();
-    assert_eq!(refused, Err(OrderRefusal::NoSuchNode(path, chain_node_id("c"))));
+    assert_eq!(refused, Err(OrderError::NoSuchNode(path, chain_node_id("c"))));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -91,7 +91,7 @@ async fn no_step_starts_after_a_chain_was_stopped() {
         let (stopped, begun) = (stopped.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { HandlerOutcome::done() }
+            async { HandlerOutcome::succeeded() }
         }
     };
     let engine = TestEngineBuilder::default()

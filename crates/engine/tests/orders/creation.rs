@@ -3,7 +3,7 @@
 use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::fire::FireAction;
-use pointsman_core::store::{OrderRefusal, Schedules};
+use pointsman_core::store::{OrderError, Schedules};
 use pointsman_core::{NewEvent, ScheduleName, TaskStatus, cron};
 use pointsman_engine::{BoundedRun, ScheduleRunResult, ScheduleSpec};
 
@@ -14,9 +14,9 @@ fn recording_chain(calls: &CallLog) -> TestEngineBuilder {
     let calls = calls.clone();
     TestEngineBuilder::default()
         .handler("a", move |delivery| {
-            let step = step_of(&delivery);
+            let step = step_of_delivery(&delivery);
             calls.record(format!("{} {}", step.order, step.value.as_str()));
-            async { HandlerOutcome::done() }
+            async { HandlerOutcome::succeeded() }
         })
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
 }
@@ -31,7 +31,7 @@ async fn an_event_creates_an_order_with_its_id_and_value() {
     let article = NewEvent { value: parse_json(r#"{"n":1.0}"#), ..keyed_event("article.written", "k") };
     let receipt = emit(&engine, vec![article, keyed_event("other", "k")]).await;
     let order = parse_order_key(&format!("/x,{}", receipt.events[0].id));
-    published_until(&engine, &order, "OrderFinished").await;
+    list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), [format!(r#"{order} {{"n":1.0}}"#)]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -42,24 +42,24 @@ async fn an_event_storm_through_orders_is_stopped() {
     let store = in_memory_store();
     let mut builder = TestEngineBuilder::default()
         .handler("a", |_| async {
-            HandlerOutcome { emits: vec![keyed_event("round", "k")], ..HandlerOutcome::done() }
+            HandlerOutcome { emitted_events: vec![keyed_event("round", "k")], ..HandlerOutcome::succeeded() }
         })
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]));
     builder.setup.chain_routes.bind(handling_key("round"), parse_order_key("/x,1").chain);
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("round", "k")]).await;
-    let ended = watcher.wait_for(|change| change.status == TaskStatus::Error).await;
+    let ended = watcher.wait_for_change(|change| change.status == TaskStatus::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
-    let events = list_emitted(&engine).await;
+    let events = list_emitted_events(&engine).await;
     assert_eq!(events.len(), usize::from(MAX_CAUSE_DEPTH) + 1);
     for (before, after) in events.iter().zip(&events[1..]) {
         let cause = after.cause.unwrap();
         assert_eq!((cause.event, cause.depth), (Some(before.id), before.cause_depth() + 1));
     }
     let last = parse_order_key(&format!("/x,{}", events.last().unwrap().id));
-    published_until(&engine, &last, "OrderSuspended").await;
+    list_published_until(&engine, &last, "OrderSuspended").await;
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -79,7 +79,7 @@ async fn a_schedule_creates_orders() {
     assert!(calls.entries().iter().all(|note| note.starts_with("/x,") && note.ends_with(" [1]")));
     let fires = store.list_fires(&ticking.name, None, 1).await.unwrap().fires;
     assert!(fires[0].event.is_some() && fires[0].task.is_none());
-    assert!(list_emitted(&engine).await.is_empty());
+    assert!(list_emitted_events(&engine).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -95,11 +95,11 @@ async fn an_order_schedule_can_be_run_manually() {
         .await;
     let ran = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
     let Some(ScheduleRunResult::Order(Ok(added))) = ran else { panic!("{ran:?}") };
-    published_until(&engine, &added.order, "OrderFinished").await;
+    list_published_until(&engine, &added.order, "OrderFinished").await;
     let ran = engine.run_schedule(&gone.name).await.unwrap();
     assert_eq!(
         ran,
-        Some(ScheduleRunResult::Order(Err(OrderRefusal::NoSuchChain(parse_order_key("/gone,1").chain))))
+        Some(ScheduleRunResult::Order(Err(OrderError::NoSuchChain(parse_order_key("/gone,1").chain))))
     );
     engine.stop(TEST_TIMEOUT).await;
 }

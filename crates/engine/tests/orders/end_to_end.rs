@@ -10,7 +10,7 @@ use super::server::{build_response, http_handler, start_server};
 use super::*;
 
 /// Prints its input, and returns a value.
-const SCRIPT: &str = r#"
+const STEP_SCRIPT: &str = r#"
 cat; echo
 echo "$POINTSMAN_ORDER $POINTSMAN_NODE $POINTSMAN_KEY $POINTSMAN_SOURCE $POINTSMAN_COLLECTION $POINTSMAN_TENANT"
 echo "$POINTSMAN_TASK_ID $POINTSMAN_ATTEMPT ${POINTSMAN_EVENT_ID-none}"
@@ -25,13 +25,13 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
     let calls = CallLog::default();
     let recorded_calls = calls.clone();
     let engine = TestEngineBuilder::default()
-        .runner("one", Some(shell_handler(SCRIPT)), |_| {})
-        .runner("two", Some(Arc::new(http_handler(url))), |_| {})
+        .handler_with_runner("one", Some(shell_handler(STEP_SCRIPT)), |_| {})
+        .handler_with_runner("two", Some(Arc::new(http_handler(url))), |_| {})
         .handler("three", move |delivery| {
-            let step = step_of(&delivery);
+            let step = step_of_delivery(&delivery);
             recorded_calls.record(format!("{} {} {}", step.order, step.node, step.value.as_str()));
             let mut outcome = outcome_returning(r#"{"n":4}"#);
-            outcome.emits.push(keyed_event("done", "x"));
+            outcome.emitted_events.push(keyed_event("done", "x"));
             async { outcome }
         })
         .chain(chain(
@@ -47,7 +47,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let order = add_order(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     let expected = [
         "OrderStarted nodeId:one",
         "OrderStepStarted nodeId:one",
@@ -68,7 +68,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         "it has arrived, and is gone"
     );
 
-    let ended = watcher.wait_for_ended(3).await;
+    let ended = watcher.wait_for_ended_tasks(3).await;
     let changes: Vec<_> = ended.iter().map(|change| (&*change.collection, change.event_id)).collect();
     assert_eq!(changes, [("one", None), ("two", None), ("three", None)]);
     assert!(ended.iter().all(|change| change.key.as_ref().unwrap().as_str() == "/a/b,7"));
@@ -89,7 +89,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
     assert_eq!(header("pointsman-task"), ended[1].id.as_str());
 
     assert_eq!(calls.entries(), [r#"/a/b,7 three {"n":3}"#]);
-    let cause = list_emitted(&engine).await[0].cause.unwrap();
+    let cause = list_emitted_events(&engine).await[0].cause.unwrap();
     assert_eq!((cause.event, cause.depth), (None, 1), "a step is caused by no event");
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -97,7 +97,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
 #[tokio::test]
 async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     let store = in_memory_store();
-    let pulled = |code: i64| HandlerOutcome::failed_with_code(code, "no");
+    let pulled = |code: i64| HandlerOutcome::failed_with_return_code(code, "no");
     let engine = TestEngineBuilder::default()
         .pulled_handler("far")
         .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]))
@@ -106,8 +106,8 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     let order = add_order(&engine, "/far,1", "[1]").await;
     let request = PullRequest {
         handlers: [HandlerName::new("far").unwrap()].into(),
-        max: 1,
-        wait: TEST_TIMEOUT,
+        max_tasks: 1,
+        max_wait: TEST_TIMEOUT,
         lease: Duration::from_secs(60),
         tenant: None,
     };
@@ -118,11 +118,11 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     assert!(ended.due.is_some());
     let task = engine.pull_tasks(request).await.unwrap().remove(0);
     let done = HandlerOutcome {
-        ended: AttemptResult::Succeeded { result: Some(parse_json("[2]")) },
-        ..HandlerOutcome::done()
+        result: AttemptResult::Succeeded { result: Some(parse_json("[2]")) },
+        ..HandlerOutcome::succeeded()
     };
     engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(published[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -136,8 +136,8 @@ async fn many_orders_run_concurrently() {
     let noting = |name: &'static str| {
         let calls = calls.clone();
         move |delivery: Delivery| {
-            calls.record(format!("{} {name}", step_of(&delivery).order.id));
-            async { HandlerOutcome::done() }
+            calls.record(format!("{} {name}", step_of_delivery(&delivery).order.id));
+            async { HandlerOutcome::succeeded() }
         }
     };
     let engine = TestEngineBuilder::default()
@@ -154,7 +154,7 @@ async fn many_orders_run_concurrently() {
     let added: Vec<_> =
         engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {
-        published_until(&engine, order, "OrderFinished").await;
+        list_published_until(&engine, order, "OrderFinished").await;
     }
     let notes = calls.entries();
     for order in &added {
@@ -188,7 +188,7 @@ async fn an_order_continues_after_a_restart() {
     let engine = builder().start(&store).await;
     gate.wait_for_arrival().await;
     gate.release_one();
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     assert!(published.contains(&"OrderStepEnded Keep".into()), "the step was released: {published:?}");
     assert_eq!(published.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
     assert_eq!(calls.entries(), ["a", "c"]);

@@ -16,9 +16,9 @@ fn failing_step(
     move |_| {
         let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
         std::future::ready(if failed {
-            HandlerOutcome::failed_with_code(3, "no")
+            HandlerOutcome::failed_with_return_code(3, "no")
         } else {
-            HandlerOutcome::done()
+            HandlerOutcome::succeeded()
         })
     }
 }
@@ -46,7 +46,7 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     let expected = [
         "OrderStarted nodeId:a",
         "OrderStepStarted nodeId:a",
@@ -80,7 +80,7 @@ async fn a_finally_failed_step_follows_on_error() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(
         published[2..4],
         ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:repair"]
@@ -98,11 +98,11 @@ async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    published_until(&engine, &order, "OrderSuspended").await;
+    list_published_until(&engine, &order, "OrderSuspended").await;
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.order.node == chain_node_id("a"));
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    let published = published_until(&engine, &order, "OrderFinished").await;
+    let published = list_published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(published[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -113,9 +113,9 @@ async fn return_codes_of_commands_and_targets_are_published() {
     let (url, _) = start_server(|| build_response(404, &[], "")).await;
     let never = |def: &mut pointsman_core::HandlerDef| def.retry.max_retries = 0;
     let engine = TestEngineBuilder::default()
-        .runner("exits", Some(shell_handler("exit 3")), never)
-        .runner("dies", Some(shell_handler("kill -9 $$")), never)
-        .runner("absent", Some(Arc::new(http_handler(url))), never)
+        .handler_with_runner("exits", Some(shell_handler("exit 3")), never)
+        .handler_with_runner("dies", Some(shell_handler("kill -9 $$")), never)
+        .handler_with_runner("absent", Some(Arc::new(http_handler(url))), never)
         .handler_with("breaks", without_retries, |_| async { panic!("no") })
         .chain(chain("/exits", vec![step_node("exits", "end"), end_node("end")]))
         .chain(chain("/dies", vec![step_node("dies", "end"), end_node("end")]))
@@ -125,7 +125,7 @@ async fn return_codes_of_commands_and_targets_are_published() {
         .await;
     for (chain, code) in [("/exits", 3), ("/dies", 137), ("/absent", 404), ("/breaks", 1)] {
         let order = add_order(&engine, &format!("{chain},1"), "1").await;
-        let published = published_until(&engine, &order, "OrderStepEnded").await;
+        let published = list_published_until(&engine, &order, "OrderStepEnded").await;
         assert_eq!(published[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
     }
     engine.stop(TEST_TIMEOUT).await;

@@ -17,7 +17,7 @@ fn json_text_of_size(bytes: usize) -> String {
 }
 
 /// A command that returns a JSON string of this size.
-fn command_returning(bytes: usize) -> Arc<CommandHandler> {
+fn command_with_result_size(bytes: usize) -> Arc<CommandHandler> {
     let letters = bytes - 2;
     shell_handler(&format!(
         r#"{{ printf '{{"result":"'; head -c {letters} /dev/zero | tr '\0' x; printf '"}}\n'; }} >>"$POINTSMAN_EFFECTS""#
@@ -25,7 +25,7 @@ fn command_returning(bytes: usize) -> Arc<CommandHandler> {
 }
 
 /// An HTTP target that returns a JSON string of this size.
-async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
+async fn target_with_result_size(bytes: usize) -> Arc<dyn Runner> {
     let body = format!(r#"{{"result":{}}}"#, json_text_of_size(bytes));
     let (url, _) =
         start_server(move || build_response(200, &[("content-type", "application/json")], &body)).await;
@@ -36,8 +36,8 @@ async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
 async fn pull_step(engine: &Engine) -> ClaimedTask {
     let request = PullRequest {
         handlers: [handler_name("far")].into(),
-        max: 1,
-        wait: TEST_TIMEOUT,
+        max_tasks: 1,
+        max_wait: TEST_TIMEOUT,
         lease: Duration::from_secs(60),
         tenant: None,
     };
@@ -55,16 +55,16 @@ async fn end_pulled_step(engine: &Engine, bytes: usize) {
 }
 
 /// Handlers of every kind that return a result of this size, each in its own chain.
-async fn engine_returning(bytes: usize) -> TestEngineBuilder {
+async fn engine_with_result_size(bytes: usize) -> TestEngineBuilder {
     let alone = |name: &str| {
         chain(&format!("/{name}"), vec![step_node(name, "last"), step_node("last", "end"), end_node("end")])
     };
     TestEngineBuilder::default()
-        .runner("command", Some(command_returning(bytes)), |_| {})
-        .runner("http", Some(target_returning(bytes).await), |_| {})
+        .handler_with_runner("command", Some(command_with_result_size(bytes)), |_| {})
+        .handler_with_runner("http", Some(target_with_result_size(bytes).await), |_| {})
         .handler("function", move |_| async move { outcome_returning(&json_text_of_size(bytes)) })
         .pulled_handler("far")
-        .handler("last", |_| async { HandlerOutcome::done() })
+        .handler("last", |_| async { HandlerOutcome::succeeded() })
         .chain(alone("command"))
         .chain(alone("http"))
         .chain(alone("function"))
@@ -77,7 +77,7 @@ const HANDLER_KINDS: [&str; 4] = ["command", "http", "function", "far"];
 async fn a_step_result_may_be_as_large_as_a_value() {
     for bytes in [200_000, MAX_VALUE_BYTES] {
         let store = in_memory_store();
-        let engine = engine_returning(bytes).await.start(&store).await;
+        let engine = engine_with_result_size(bytes).await.start(&store).await;
         // Seen before the last step.
         for kind in HANDLER_KINDS {
             let path = parse_order_key(&format!("/{kind},1")).chain;
@@ -90,7 +90,7 @@ async fn a_step_result_may_be_as_large_as_a_value() {
             if kind == "far" {
                 end_pulled_step(&engine, bytes).await;
             }
-            published_until(&engine, &order, "OrderNodeChanged").await;
+            list_published_until(&engine, &order, "OrderNodeChanged").await;
             let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
             assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
         }
@@ -102,17 +102,17 @@ async fn a_step_result_may_be_as_large_as_a_value() {
 async fn a_step_result_over_the_limit_fails_for_good() {
     let bytes = MAX_VALUE_BYTES + 1;
     let store = in_memory_store();
-    let engine = engine_returning(bytes).await.start(&store).await;
+    let engine = engine_with_result_size(bytes).await.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     for kind in HANDLER_KINDS {
         let order = add_order(&engine, &format!("/{kind},1"), "1").await;
         if kind == "far" {
             end_pulled_step(&engine, bytes).await;
         }
-        let ended = watcher.wait_for_ended(1).await.remove(0);
+        let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
         let error = format!("a result has at most {MAX_VALUE_BYTES} bytes, this one has {bytes}");
         assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{kind}");
-        published_until(&engine, &order, "OrderSuspended").await;
+        list_published_until(&engine, &order, "OrderSuspended").await;
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
         assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
     }
@@ -123,7 +123,7 @@ async fn a_step_result_over_the_limit_fails_for_good() {
 async fn results_of_event_tasks_have_a_lower_limit() {
     for (bytes, status) in [(MAX_RESULT_BYTES, TaskStatus::Done), (MAX_RESULT_BYTES + 1, TaskStatus::Error)] {
         let store = in_memory_store();
-        let engine = engine_returning(bytes)
+        let engine = engine_with_result_size(bytes)
             .await
             .route("a", "command")
             .route("a", "http")
@@ -132,7 +132,10 @@ async fn results_of_event_tasks_have_a_lower_limit() {
             .await;
         let mut watcher = TaskWatcher::new(&engine);
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert!(watcher.wait_for_ended(3).await.iter().all(|change| change.status == status), "{bytes}");
+        assert!(
+            watcher.wait_for_ended_tasks(3).await.iter().all(|change| change.status == status),
+            "{bytes}"
+        );
         engine.stop(TEST_TIMEOUT).await;
     }
 }
@@ -153,12 +156,12 @@ async fn a_leased_step_can_be_ended_at_another_node() {
     let lease = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
     assert_eq!(lease.max_result_bytes, MAX_VALUE_BYTES);
     let outcome = HandlerOutcome {
-        emits: vec![keyed_event("b", "x")],
+        emitted_events: vec![keyed_event("b", "x")],
         ..outcome_returning(&json_text_of_size(200_000))
     };
     other.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
-    published_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
-    let cause = list_emitted(&engine).await.last().unwrap().cause.unwrap();
+    list_published_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
+    let cause = list_emitted_events(&engine).await.last().unwrap().cause.unwrap();
     assert_eq!((cause.event, cause.depth), (Some(event_id), 1), "the event that created the order");
     other.stop(TEST_TIMEOUT).await;
     engine.stop(TEST_TIMEOUT).await;

@@ -1,6 +1,6 @@
 //! Planned times that passed while no node ran.
 
-use pointsman_core::fire::{CatchUpPolicy, ON_TIME_WITHIN};
+use pointsman_core::fire::{CatchUpPolicy, ON_TIME_TOLERANCE};
 use pointsman_store_sqlite::Sqlite;
 
 use super::*;
@@ -9,15 +9,15 @@ use super::*;
 async fn a_restart_catches_up_by_the_policy() {
     let since = now().minus(DAY * 3);
     for (catch_up, within, expected) in [
-        (CatchUpPolicy::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::One, HOUR, [MISSED, MISSED, MISSED]),
+        (CatchUpPolicy::One, DAY, [SKIPPED_AS_MISSED, SKIPPED_AS_MISSED, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::One, HOUR, [SKIPPED_AS_MISSED, SKIPPED_AS_MISSED, SKIPPED_AS_MISSED]),
         (CatchUpPolicy::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::None, DAY * 7, [MISSED, MISSED, MISSED]),
+        (CatchUpPolicy::All, DAY * 2, [SKIPPED_AS_MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::None, DAY * 7, [SKIPPED_AS_MISSED, SKIPPED_AS_MISSED, SKIPPED_AS_MISSED]),
     ] {
         let store = in_memory_store();
         let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
-        plan_since(&store, &[&daily], since).await;
+        register_schedules_at(&store, &[&daily], since).await;
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
         assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
@@ -40,13 +40,13 @@ async fn only_the_end_of_a_long_gap_is_recorded() {
     let store = in_memory_store();
     let tick = ScheduleSpec { catch_up: CatchUpPolicy::None, ..every_second() };
     let since = now().minus(DAY * 30);
-    plan_since(&store, &[&tick], since).await;
+    register_schedules_at(&store, &[&tick], since).await;
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "a firing on time", |fires| {
         count_outcome(fires, FireOutcome::Fired) > 0
     })
     .await;
-    let missed = count_outcome(&fires, MISSED);
+    let missed = count_outcome(&fires, SKIPPED_AS_MISSED);
     assert!((800..1000).contains(&missed), "{missed}");
     assert!(fires[0].planned_at > now().minus(HOUR));
     engine.stop(TEST_TIMEOUT).await;
@@ -80,7 +80,7 @@ async fn a_store_outage_loses_no_planned_time() {
     assert_eq!(fires.iter().map(|fire| fire.planned_at).collect::<Vec<_>>(), every);
     // Times that were overtaken meanwhile are recorded as missed; times that are on time still fire.
     let on_time =
-        fires.iter().filter(|fire| fire.recorded_at.duration_since(fire.planned_at) <= ON_TIME_WITHIN);
+        fires.iter().filter(|fire| fire.recorded_at.duration_since(fire.planned_at) <= ON_TIME_TOLERANCE);
     assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -1,6 +1,6 @@
 //! The events, tasks and orders that schedules create, and manual runs.
 
-use pointsman_core::store::{NewCollectionRun, RunReceipt, Tasks};
+use pointsman_core::store::{CollectionRunReceipt, NewCollectionRun, Tasks};
 use pointsman_core::{CollectionName, HandlerDef, SourceDef, TaskStatus};
 use pointsman_engine::{HandlerOutcome, HandlerSpec, ScheduleRunResult};
 
@@ -38,21 +38,21 @@ fn pulled_source() -> TestEngineBuilder {
         make_orders_source(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
     };
-    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { HandlerOutcome::done() })
+    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { HandlerOutcome::succeeded() })
 }
 
 #[tokio::test]
 async fn watchers_are_notified_of_scheduled_tasks() {
     let store = in_memory_store();
-    let builder = pulled_source().handler("h", |_| async { HandlerOutcome::done() }).route("tick", "h");
+    let builder = pulled_source().handler("h", |_| async { HandlerOutcome::succeeded() }).route("tick", "h");
     let setup =
         builder.schedule(collection_schedule("shop/orders", "every 1s")).schedule(every_second()).setup;
     let engine = TestEngineBuilder::default().start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     engine.reconfigure(setup).await.unwrap();
-    let change = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
+    let change = watcher.wait_for_change(|change| change.handler.as_str() == "shop").await;
     assert_eq!((change.status, &*change.collection, change.event_id), (TaskStatus::New, "orders", None));
-    let change = watcher.wait_for(|change| change.handler.as_str() == "h").await;
+    let change = watcher.wait_for_change(|change| change.handler.as_str() == "h").await;
     assert!(change.event_id.is_some());
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -69,13 +69,17 @@ async fn a_manual_run_creates_the_same_without_a_ledger_row() {
     assert_eq!(events[0].context.get("planned_at"), None);
 
     let ran = engine.run_schedule(&sync.name).await.unwrap();
-    let Some(ScheduleRunResult::Task(RunReceipt { task, created: true, .. })) = ran else {
+    let Some(ScheduleRunResult::Task(CollectionRunReceipt { task, created: true, .. })) = ran else {
         panic!("{ran:?}")
     };
     let again = engine.run_schedule(&sync.name).await.unwrap();
     assert_eq!(
         again,
-        Some(ScheduleRunResult::Task(RunReceipt { task: task.clone(), created: false, repeated: false }))
+        Some(ScheduleRunResult::Task(CollectionRunReceipt {
+            task: task.clone(),
+            created: false,
+            repeated: false
+        }))
     );
     let (task, _) = store.read_task(&task).await.unwrap().unwrap();
     assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));

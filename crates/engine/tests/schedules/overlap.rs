@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-const OVERLAP: FireOutcome = FireOutcome::Skipped(SkipReason::Overlap);
+const SKIPPED_BY_OVERLAP: FireOutcome = FireOutcome::Skipped(SkipReason::Overlap);
 
 /// Runs attempts that end when the gate opens, or when they are cancelled.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl GatedRunner {
             spec.runner = Some(runner);
             change(&mut spec.def);
         };
-        TestEngineBuilder::default().handler_with(handler, change, |_| async { HandlerOutcome::done() })
+        TestEngineBuilder::default().handler_with(handler, change, |_| async { HandlerOutcome::succeeded() })
     }
 }
 
@@ -50,9 +50,9 @@ impl Runner for GatedRunner {
     async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         tokio::select! {
             _ = self.gate.acquire() => self.call_log.record("ended"),
-            () = delivery.cancel.cancelled() => self.call_log.record("was cancelled"),
+            () = delivery.cancel_token.cancelled() => self.call_log.record("was cancelled"),
         }
-        HandlerOutcome::done()
+        HandlerOutcome::succeeded()
     }
 }
 
@@ -67,12 +67,14 @@ async fn overlap_skip_skips_the_planned_time() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
     let tick = ScheduleSpec { overlap: OverlapPolicy::Skip, ..every_second() };
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
-    let fires = wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, OVERLAP) >= 2).await;
+    let fires =
+        wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, SKIPPED_BY_OVERLAP) >= 2)
+            .await;
     assert_eq!(created_event_ids(&fires).len(), 1, "{fires:?}");
     let running = &list_tasks(&store).await[0];
     let in_the_way = fires
         .iter()
-        .filter(|fire| fire.outcome == OVERLAP)
+        .filter(|fire| fire.outcome == SKIPPED_BY_OVERLAP)
         .all(|fire| fire.task.as_ref() == Some(&running.id));
     assert!(in_the_way, "{fires:?}");
     runner.gate.close();
@@ -130,7 +132,7 @@ async fn a_source_is_run_one_task_at_a_time() {
     assert_eq!((tasks[0].handler.as_str(), &*tasks[0].collection), ("shop", "orders"));
     assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned_at)));
     assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
-    assert_eq!(fire_outcomes(&fires[1..]), vec![OVERLAP; fires.len() - 1]);
+    assert_eq!(fire_outcomes(&fires[1..]), vec![SKIPPED_BY_OVERLAP; fires.len() - 1]);
     runner.gate.close();
     engine.stop(TEST_TIMEOUT).await;
 }

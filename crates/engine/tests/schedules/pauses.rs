@@ -25,24 +25,27 @@ async fn lift_pause(engine: &Engine, schedule: &ScheduleSpec) {
 #[tokio::test]
 async fn after_a_pause_the_catch_up_policy_applies() {
     for (catch_up, within, expected) in [
-        (CatchUpPolicy::One, DAY, [PAUSED, PAUSED, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::One, HOUR, [PAUSED, PAUSED, PAUSED]),
+        (CatchUpPolicy::One, DAY, [SKIPPED_BY_PAUSE, SKIPPED_BY_PAUSE, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::One, HOUR, [SKIPPED_BY_PAUSE, SKIPPED_BY_PAUSE, SKIPPED_BY_PAUSE]),
         (CatchUpPolicy::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::All, DAY * 2, [PAUSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUpPolicy::None, DAY * 7, [PAUSED, PAUSED, PAUSED]),
+        (CatchUpPolicy::All, DAY * 2, [SKIPPED_BY_PAUSE, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::None, DAY * 7, [SKIPPED_BY_PAUSE, SKIPPED_BY_PAUSE, SKIPPED_BY_PAUSE]),
     ] {
         let store = in_memory_store();
         let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
-        plan_since(&store, &[&daily], now().minus(DAY * 3)).await;
+        register_schedules_at(&store, &[&daily], now().minus(DAY * 3)).await;
         store.set_rule(pause_rule(&daily)).await.unwrap();
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
-        assert_eq!(fire_outcomes(&fires), [PAUSED; 3]);
+        assert_eq!(fire_outcomes(&fires), [SKIPPED_BY_PAUSE; 3]);
         assert!(list_events(&engine).await.is_empty());
 
         lift_pause(&engine, &daily).await;
         within_timeout("all to be made up for", async {
-            while plan_since(&store, &[&daily], now()).await[0].first_skipped_while_paused.is_some() {
+            while register_schedules_at(&store, &[&daily], now()).await[0]
+                .first_skipped_while_paused
+                .is_some()
+            {
                 tokio::time::sleep(SECOND / 50).await;
             }
         })
@@ -50,7 +53,7 @@ async fn after_a_pause_the_catch_up_policy_applies() {
         let fires = read_ledger(&store, &daily).await;
         assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
         let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
-        assert_eq!(created_event_ids(&fires), ids, "made in the order of the planned times");
+        assert_eq!(created_event_ids(&fires), ids, "created in the order of the planned times");
         engine.stop(TEST_TIMEOUT).await;
     }
 }
@@ -64,7 +67,8 @@ async fn a_paused_schedule_creates_nothing_and_then_continues() {
     engine.set_rule(pause_rule(&tick)).await.unwrap();
     let before = list_events(&engine).await.len();
     let paused =
-        wait_for_ledger(&store, &tick, "held times", |fires| count_outcome(fires, PAUSED) >= 2).await;
+        wait_for_ledger(&store, &tick, "held times", |fires| count_outcome(fires, SKIPPED_BY_PAUSE) >= 2)
+            .await;
     assert_eq!((list_events(&engine).await.len(), created_event_ids(&paused).len()), (before, before));
 
     lift_pause(&engine, &tick).await;

@@ -18,7 +18,7 @@ async fn two_clocks_fire_each_planned_time_once() {
     let (one, other) = (ticking_engine().start(&store).await, ticking_engine().start(&store).await);
     wait_for_ledger(&store, &tick, "some firings", |fires| fires.len() >= 2).await;
     one.stop(TEST_TIMEOUT).await;
-    // A third one takes over in the middle of things.
+    // A third node joins while the second one fires.
     let third = ticking_engine().start(&store).await;
     wait_for_ledger(&store, &tick, "more firings", |fires| fires.len() >= 4).await;
     other.stop(TEST_TIMEOUT).await;
@@ -34,28 +34,28 @@ async fn two_clocks_fire_each_planned_time_once() {
     assert_eq!(
         created_event_ids(&fires),
         events.iter().map(|event| event.id).collect::<Vec<_>>(),
-        "one event a time"
+        "one event for each planned time"
     );
     let planned_times: Vec<_> = events.iter().map(|event| event.context["planned_at"].clone()).collect();
     assert_eq!(planned_times, every.iter().map(Timestamp::to_string).collect::<Vec<_>>());
     assert!(events.iter().all(|event| event.context["schedule"] == "tick"));
 }
 
-/// Another node might have had it all the while.
+/// Another node might have kept the schedule all the time.
 #[tokio::test]
 async fn a_restored_schedule_continues_where_it_was() {
     let store = in_memory_store();
     let tick = every_second();
     let engine = ticking_engine().start(&store).await;
     wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
-    // Another schedule shows when the clock has taken notice.
+    // A fire of another schedule shows that the clock has read the new setup.
     let other = event_schedule("other", "every 1s");
     let setup = |schedules| Setup { schedules, ..Setup::default() };
     engine.reconfigure(setup(vec![other.clone()])).await.unwrap();
     wait_for_ledger(&store, &other, "the other schedule", |fires| !fires.is_empty()).await;
     let before = read_ledger(&store, &tick).await.len();
     wait_until_past(now().plus(SECOND * 2)).await;
-    assert_eq!(read_ledger(&store, &tick).await.len(), before, "it is not set up");
+    assert_eq!(read_ledger(&store, &tick).await.len(), before, "the schedule is not in the setup");
     engine.reconfigure(setup(vec![other, tick.clone()])).await.unwrap();
     let fires = wait_for_ledger(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
     engine.stop(TEST_TIMEOUT).await;
@@ -69,7 +69,7 @@ async fn a_restored_schedule_continues_where_it_was() {
 async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
     let (store, tick) = (in_memory_store(), every_second());
     let begin = now();
-    plan_since(&store, &[&tick], begin).await;
+    register_schedules_at(&store, &[&tick], begin).await;
     let settled: Vec<_> = tick.cron.between(begin.plus(SECOND * 2), begin.plus(SECOND * 4)).collect();
     let far = tick.cron.next(begin.plus(HOUR / 2)).unwrap();
     let firing = |planned: Timestamp| FireRequest {
@@ -105,8 +105,8 @@ async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
 async fn a_clock_set_back_does_not_stop_schedules() {
     let store = in_memory_store();
     let (ahead, astray) = (event_schedule("ahead", "every 1s"), event_schedule("astray", "every 1s"));
-    plan_since(&store, &[&astray], now().plus(DAY * 365)).await;
-    plan_since(&store, &[&astray, &ahead], now().plus(HOUR / 2)).await;
+    register_schedules_at(&store, &[&astray], now().plus(DAY * 365)).await;
+    register_schedules_at(&store, &[&astray, &ahead], now().plus(HOUR / 2)).await;
     let engine =
         TestEngineBuilder::default().schedule(ahead.clone()).schedule(astray.clone()).start(&store).await;
     for schedule in [&ahead, &astray] {

@@ -86,7 +86,7 @@ pub enum HoleReason {
 pub struct MissingEvent {
     pub object: TenantObjectKey,
     /// The id of the missing event.
-    pub prev: EventId,
+    pub missing_id: EventId,
     /// The events that wait for it, in order. [`skip_to`](super::Gate::skip_to) takes the first of them.
     pub waiting: Vec<EventId>,
     /// When the first of them was received.

@@ -94,13 +94,13 @@ impl<T> GateLane<T> {
             }
             match missing_events
                 .iter_mut()
-                .find(|missing| missing.prev == *prev || missing.waiting.contains(prev))
+                .find(|missing| missing.missing_id == *prev || missing.waiting.contains(prev))
             {
                 Some(missing) => missing.waiting.push(*id),
                 None if self.waiting_ids.contains(prev) => {}
                 None => missing_events.push(MissingEvent {
                     object: object.clone(),
-                    prev: *prev,
+                    missing_id: *prev,
                     waiting: vec![*id],
                     since: waiting.since,
                 }),

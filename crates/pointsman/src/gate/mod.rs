@@ -252,7 +252,7 @@ impl<T, P: PositionStore> Gate<T, P> {
         self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
         let waiting_event = self.lanes.get_mut(object).and_then(|lane| lane.take_by_id(object, to));
         Ok(match waiting_event {
-            Some(event) => vec![self.start_event(object, event)],
+            Some(event) => vec![self.start_waiting_event(object, event)],
             None => self.take_unblocked(object, position),
         })
     }
@@ -264,7 +264,7 @@ impl<T, P: PositionStore> Gate<T, P> {
         let is_overdue =
             |missing: &MissingEvent| now.saturating_duration_since(missing.since) > self.limits.overdue_after;
         let mut overdue: Vec<MissingEvent> = all_missing.filter(is_overdue).collect();
-        overdue.sort_by(|a, b| (a.since, &a.object, a.prev).cmp(&(b.since, &b.object, b.prev)));
+        overdue.sort_by(|a, b| (a.since, &a.object, a.missing_id).cmp(&(b.since, &b.object, b.missing_id)));
         overdue
     }
 
@@ -280,7 +280,7 @@ impl<T, P: PositionStore> Gate<T, P> {
             self.lanes.get_mut(object).and_then(|lane| lane.take_first_unblocked(object, position))
         {
             if status == SequenceStatus::Next {
-                decisions.push(self.start_event(object, event));
+                decisions.push(self.start_waiting_event(object, event));
                 return decisions;
             }
             self.waiting_count -= 1;
@@ -291,7 +291,7 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 
     /// Puts a waiting event in progress.
-    fn start_event(&mut self, object: &TenantObjectKey, event: IncomingEvent<T>) -> GateDecision<T> {
+    fn start_waiting_event(&mut self, object: &TenantObjectKey, event: IncomingEvent<T>) -> GateDecision<T> {
         self.waiting_count -= 1;
         self.lanes.entry(object.clone()).or_default().in_progress = Some(event.id);
         GateDecision::Ready(event)

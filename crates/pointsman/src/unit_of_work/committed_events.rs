@@ -94,7 +94,7 @@ impl CommittedEvents {
 async fn wait_for_event(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
     let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
     loop {
-        let mut head = observer.read_extent().await?.head;
+        let mut head = observer.read_journal_range().await?.head;
         if let Some(id) = bus.store().find_event_id(receipt).await? {
             let missing =
                 || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));

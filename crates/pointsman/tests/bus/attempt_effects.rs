@@ -154,16 +154,16 @@ async fn events_emitted_through_the_bus_name_their_cause() {
 
 #[tokio::test]
 async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
-    async fn by_context(event: RecordPublished, ctx: Ctx) -> Result<(), HandlerError> {
+    async fn emit_by_context(event: RecordPublished, ctx: Ctx) -> Result<(), HandlerError> {
         Ok(ctx.emit(event)?)
     }
-    async fn by_bus(event: RecordIndexed, bus: Bus) -> Result<(), HandlerError> {
+    async fn emit_by_bus(event: RecordIndexed, bus: Bus) -> Result<(), HandlerError> {
         bus.emit(event).await.map(|_| ()).map_err(HandlerError::permanent)
     }
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
-        .handler("by_context", by_context)
-        .handler("by_bus", by_bus)
+        .handler("by_context", emit_by_context)
+        .handler("by_bus", emit_by_bus)
         .on::<RecordPublished>("by_context")
         .on::<RecordIndexed>("by_bus")
         .start()

@@ -4,14 +4,15 @@ use pointsman_core::store::TaskFilter;
 
 use super::*;
 
-fn node_id(id: &str) -> ChainNodeId {
+fn chain_node_id(id: &str) -> ChainNodeId {
     ChainNodeId::new(id).unwrap()
 }
 
 fn step_node(id: &str, handler: &str, next: &str) -> ChainNode {
     let handler = handler.parse().unwrap();
-    let role = ChainNodeRole::Step(ChainStep { handler, next: node_id(next), on_error: None, retry: None });
-    ChainNode { id: node_id(id), role }
+    let role =
+        ChainNodeRole::Step(ChainStep { handler, next: chain_node_id(next), on_error: None, retry: None });
+    ChainNode { id: chain_node_id(id), role }
 }
 
 fn chain(nodes: Vec<ChainNode>) -> Chain {
@@ -19,7 +20,7 @@ fn chain(nodes: Vec<ChainNode>) -> Chain {
 }
 
 fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
-    nodes.push(ChainNode { id: node_id("end"), role: ChainNodeRole::End });
+    nodes.push(ChainNode { id: chain_node_id("end"), role: ChainNodeRole::End });
     chain(nodes)
 }
 
@@ -65,7 +66,7 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
     let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
     bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
     let (step, task) = receive(&mut received).await;
-    assert_eq!((step.order, step.node), (order, node_id("c")));
+    assert_eq!((step.order, step.node), (order, chain_node_id("c")));
     assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
     assert_eq!((task.event, task.attempt, task.handler.as_str()), (None, 1, "note"));
     wait_for_event(&bus, "OrderFinished").await;

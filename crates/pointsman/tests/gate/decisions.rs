@@ -5,7 +5,7 @@ use pointsman::gate::{GateError, MissingEvent, ObjectPosition};
 use super::*;
 
 /// Passes an event to the gate, and handles the events that are ready then.
-fn receive_and_handle(gate: &mut Gate<u64, InMemoryPositions>, event: Event) -> Vec<u64> {
+fn receive_and_handle(gate: &mut Gate<u64, InMemoryPositions>, event: NumberedEvent) -> Vec<u64> {
     let decision = gate.receive(event, now()).unwrap();
     handle_ready(gate, decision)
 }
@@ -52,7 +52,7 @@ fn released_event_is_ready_again_and_not_overtaken() {
     assert_eq!(gate.receive(first.clone(), now()).unwrap(), GateDecision::Duplicate);
     gate.release(&first).unwrap();
     assert_eq!(gate.receive(event("a", 3, 2), now()).unwrap(), GateDecision::Wait);
-    assert_eq!(gate.list_overdue(now() + 2 * ample_limits().overdue_after)[0].prev, id(1));
+    assert_eq!(gate.list_overdue(now() + 2 * ample_limits().overdue_after)[0].missing_id, id(1));
     assert_eq!(receive_and_handle(&mut gate, first), [1, 2, 3]);
     assert!(
         format!("{gate:?}").contains("lanes: {}"),
@@ -85,7 +85,7 @@ fn event_that_contradicts_the_position_is_a_fork() {
         receive_and_handle(&mut gate, event("a", number, prev));
     }
     for fork in [event("a", 30, 10), event("a", 30, 15), event("a", 30, None), event("a", 30, 30)] {
-        assert_eq!(gate.receive(fork.clone(), now()).unwrap(), hole(fork, HoleReason::Fork));
+        assert_eq!(gate.receive(fork.clone(), now()).unwrap(), hole_decision(fork, HoleReason::Fork));
     }
     assert_eq!(
         gate.receive(event("a", 15, 10), now()).unwrap(),
@@ -104,7 +104,7 @@ fn second_successor_of_the_same_event_is_a_fork() {
     let (one, other) = (event("a", 20, 10), event("a", 30, 10));
     receive_and_handle(&mut gate, event("a", 10, None));
     assert_eq!(gate.receive(one.clone(), now()).unwrap(), GateDecision::Ready(one));
-    assert_eq!(gate.receive(other.clone(), now()).unwrap(), hole(other, HoleReason::Fork));
+    assert_eq!(gate.receive(other.clone(), now()).unwrap(), hole_decision(other, HoleReason::Fork));
 }
 
 #[test]
@@ -117,7 +117,10 @@ fn waiting_forks_are_returned_as_soon_as_they_are_detected() {
     }
     gate.receive(first.clone(), now()).unwrap();
     assert_eq!(gate.mark_done(&first).unwrap(), [GateDecision::Ready(next.clone())]);
-    assert_eq!(gate.mark_done(&next).unwrap(), [hole(fork, HoleReason::Fork), hole(early, HoleReason::Fork)]);
+    assert_eq!(
+        gate.mark_done(&next).unwrap(),
+        [hole_decision(fork, HoleReason::Fork), hole_decision(early, HoleReason::Fork)]
+    );
     assert_eq!(gate.waiting_count(), 0);
 }
 
@@ -131,14 +134,14 @@ fn full_gate_buffers_no_more_but_still_passes_the_next_event() {
     let over = event("a", 4, 3);
     assert_eq!(
         gate.receive(over.clone(), now()).unwrap(),
-        hole(over.clone(), HoleReason::Full),
+        hole_decision(over.clone(), HoleReason::Full),
         "of the object"
     );
     assert_eq!(gate.receive(event("b", 6, 5), now()).unwrap(), GateDecision::Wait);
     let other = event("c", 8, 7);
     assert_eq!(
         gate.receive(other.clone(), now()).unwrap(),
-        hole(other.clone(), HoleReason::Full),
+        hole_decision(other.clone(), HoleReason::Full),
         "of the gate"
     );
     assert_eq!(gate.receive(event("b", 6, 5), now()).unwrap(), GateDecision::Duplicate, "full or not");
@@ -161,7 +164,7 @@ fn event_missing_for_too_long_is_overdue() {
     }
     let missing_event = |key, prev, waiting: &[u64], seconds| MissingEvent {
         object: object(key),
-        prev: id(prev),
+        missing_id: id(prev),
         waiting: waiting.iter().copied().map(id).collect(),
         since: after(seconds),
     };

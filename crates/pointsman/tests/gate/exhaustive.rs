@@ -16,20 +16,20 @@ enum CompletionTiming {
 
 /// The expected state of a consumer: sets of handled, running and waiting events.
 #[derive(Debug, Default)]
-struct Model {
-    handled: Vec<Event>,
-    in_progress: Vec<Event>,
-    waiting: Vec<Event>,
+struct GateModel {
+    handled: Vec<NumberedEvent>,
+    in_progress: Vec<NumberedEvent>,
+    waiting: Vec<NumberedEvent>,
     skipped: BTreeSet<EventId>,
 }
 
-impl Model {
+impl GateModel {
     fn is_handled_or_skipped(&self, id: EventId) -> bool {
         self.skipped.contains(&id) || self.handled.iter().any(|event| event.id == id)
     }
 
-    fn expected_decision(&self, event: &Event, limits: GateLimits) -> GateDecision<u64> {
-        let contains = |events: &[Event]| events.iter().any(|other| other.id == event.id);
+    fn expected_decision(&self, event: &NumberedEvent, limits: GateLimits) -> GateDecision<u64> {
+        let contains = |events: &[NumberedEvent]| events.iter().any(|other| other.id == event.id);
         let waiting_of_object = self.waiting.iter().filter(|waiting| waiting.object == event.object).count();
         if self.is_handled_or_skipped(event.id) || contains(&self.in_progress) || contains(&self.waiting) {
             GateDecision::Duplicate
@@ -38,7 +38,7 @@ impl Model {
         } else if self.waiting.len() >= limits.max_waiting
             || waiting_of_object >= limits.max_waiting_per_object
         {
-            hole(event.clone(), HoleReason::Full)
+            hole_decision(event.clone(), HoleReason::Full)
         } else {
             GateDecision::Wait
         }
@@ -49,25 +49,25 @@ impl Model {
 struct ModelCheck {
     gate: Gate<u64, InMemoryPositions>,
     limits: GateLimits,
-    model: Model,
+    model: GateModel,
     /// Events that were returned because the gate was full.
-    returned: Vec<Event>,
+    returned_events: Vec<NumberedEvent>,
 }
 
 impl ModelCheck {
     fn new(limits: GateLimits) -> Self {
         let gate = Gate::new(InMemoryPositions::default()).with_limits(limits);
-        Self { gate, limits, model: Model::default(), returned: vec![] }
+        Self { gate, limits, model: GateModel::default(), returned_events: vec![] }
     }
 
-    fn receive(&mut self, event: &Event) {
+    fn receive(&mut self, event: &NumberedEvent) {
         let expected = self.model.expected_decision(event, self.limits);
         let decision = self.gate.receive(event.clone(), now()).unwrap();
         assert_eq!(decision, expected, "{event:?} after {:?}", self.model);
         match decision {
             GateDecision::Ready(event) => self.model.in_progress.push(event),
             GateDecision::Wait => self.model.waiting.push(event.clone()),
-            GateDecision::Hole(hole) => self.returned.push(hole.event),
+            GateDecision::Hole(hole) => self.returned_events.push(hole.event),
             GateDecision::Duplicate => {}
         }
         self.check_waiting_count();
@@ -82,8 +82,10 @@ impl ModelCheck {
     fn mark_oldest_done(&mut self) {
         let event = self.model.in_progress.remove(0);
         self.model.handled.push(event.clone());
-        let follows = |waiting: &Event| waiting.object == event.object && waiting.prev == Some(event.id);
-        let expected: Vec<Event> = self.model.waiting.extract_if(.., |waiting| follows(waiting)).collect();
+        let follows =
+            |waiting: &NumberedEvent| waiting.object == event.object && waiting.prev == Some(event.id);
+        let expected: Vec<NumberedEvent> =
+            self.model.waiting.extract_if(.., |waiting| follows(waiting)).collect();
         let decisions = self.gate.mark_done(&event).unwrap();
         assert_eq!(decisions, expected.iter().cloned().map(GateDecision::Ready).collect::<Vec<_>>());
         self.model.in_progress.extend(expected);
@@ -97,13 +99,13 @@ impl ModelCheck {
     }
 
     /// Passes returned events again, and skips every hole, the oldest first.
-    fn skip_all_holes(&mut self, history: &[Event]) {
+    fn skip_all_holes(&mut self, history: &[NumberedEvent]) {
         loop {
-            for event in std::mem::take(&mut self.returned) {
+            for event in std::mem::take(&mut self.returned_events) {
                 self.receive(&event);
             }
             self.mark_all_done();
-            let stuck = self.model.waiting.iter().chain(&self.returned).min_by_key(|event| event.id);
+            let stuck = self.model.waiting.iter().chain(&self.returned_events).min_by_key(|event| event.id);
             let Some(first) = stuck.cloned() else { break };
             if let GateDecision::Ready(_) = self.model.expected_decision(&first, self.limits) {
                 continue;
@@ -112,13 +114,13 @@ impl ModelCheck {
         }
     }
 
-    fn skip_to(&mut self, to: &Event, history: &[Event]) {
+    fn skip_to(&mut self, to: &NumberedEvent, history: &[NumberedEvent]) {
         let object = to.object.as_ref().unwrap();
         let waiting_count = self.model.waiting.extract_if(.., |event| event.id == to.id).count();
         let overdue = self.gate.list_overdue(now() + self.limits.overdue_after * 2);
         let reported = overdue
             .iter()
-            .filter(|missing| Some(missing.prev) == to.prev && missing.waiting[0] == to.id)
+            .filter(|missing| Some(missing.missing_id) == to.prev && missing.waiting[0] == to.id)
             .count();
         assert_eq!(reported, waiting_count, "{to:?} in {overdue:?}");
         let decisions = self.gate.skip_to(object, to.id).unwrap();
@@ -139,7 +141,12 @@ impl ModelCheck {
 }
 
 /// Passes the arrivals to a gate, then checks which events were handled.
-fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTiming, limits: GateLimits) {
+fn check_arrivals(
+    history: &[NumberedEvent],
+    arrivals: &[NumberedEvent],
+    timing: CompletionTiming,
+    limits: GateLimits,
+) {
     let mut check = ModelCheck::new(limits);
     for event in arrivals {
         check.receive(event);
@@ -155,7 +162,7 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
     let arrived: BTreeSet<EventId> = arrivals.iter().map(|event| event.id).collect();
     if limits == ample_limits() {
         let reachable = history.iter().filter(|event| {
-            let older = |other: &&Event| other.object == event.object && other.id <= event.id;
+            let older = |other: &&NumberedEvent| other.object == event.object && other.id <= event.id;
             history.iter().filter(older).all(|other| arrived.contains(&other.id))
         });
         assert_eq!(unique_ids(&check.model.handled), reachable.map(|event| event.id).collect());
@@ -163,7 +170,7 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
     check.skip_all_holes(history);
     assert_eq!(check.gate.waiting_count(), 0);
     for key in ["a", "b"] {
-        let of_key = |event: &&Event| event.object.as_ref() == Some(&object(key));
+        let of_key = |event: &&NumberedEvent| event.object.as_ref() == Some(&object(key));
         let order: Vec<EventId> = check.model.handled.iter().filter(of_key).map(|event| event.id).collect();
         assert!(order.is_sorted_by(|a, b| a < b), "{order:?} from {arrivals:?}");
     }
@@ -177,7 +184,7 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
     }
 }
 
-fn unique_ids(events: &[Event]) -> BTreeSet<EventId> {
+fn unique_ids(events: &[NumberedEvent]) -> BTreeSet<EventId> {
     let ids: BTreeSet<EventId> = events.iter().map(|event| event.id).collect();
     assert_eq!(ids.len(), events.len(), "each once");
     ids
@@ -186,7 +193,7 @@ fn unique_ids(events: &[Event]) -> BTreeSet<EventId> {
 fn check_all_arrivals(count: usize, timing: CompletionTiming, limits: GateLimits) {
     let mut checked = 0;
     for keys in key_assignments(count) {
-        let history = history(&keys);
+        let history = build_history(&keys);
         for subset in ordered_subsets(&history) {
             for arrivals in with_one_duplicated(&subset) {
                 check_arrivals(&history, &arrivals, timing, limits);

@@ -16,7 +16,7 @@ use pointsman::gate::{
 };
 
 /// An event whose payload is its own id.
-type Event = IncomingEvent<u64>;
+type NumberedEvent = IncomingEvent<u64>;
 
 fn id(number: u64) -> EventId {
     EventId::new(number).unwrap()
@@ -26,12 +26,12 @@ fn object(key: &str) -> TenantObjectKey {
     TenantObjectKey::new("default", key).unwrap()
 }
 
-fn event(key: &str, number: u64, prev: impl Into<Option<u64>>) -> Event {
+fn event(key: &str, number: u64, prev: impl Into<Option<u64>>) -> NumberedEvent {
     IncomingEvent { object: Some(object(key)), id: id(number), prev: prev.into().map(id), payload: number }
 }
 
 /// One event for each key, with the ids 10, 20, …; each names the preceding event of its object.
-fn history(keys: &[&str]) -> Vec<Event> {
+fn build_history(keys: &[&str]) -> Vec<NumberedEvent> {
     let numbered = || keys.iter().zip(1..).map(|(key, n)| (*key, n * 10));
     let before = |key: &str, n: u64| numbered().filter(|(other, m)| *other == key && *m < n).last();
     numbered().map(|(key, n)| event(key, n, before(key, n).map(|(_, m)| m))).collect()
@@ -44,7 +44,7 @@ fn key_assignments(count: usize) -> Vec<Vec<&'static str>> {
 }
 
 /// Every ordering of every subset of the events.
-fn ordered_subsets(events: &[Event]) -> Vec<Vec<Event>> {
+fn ordered_subsets(events: &[NumberedEvent]) -> Vec<Vec<NumberedEvent>> {
     let mut all = vec![vec![]];
     for (index, first) in events.iter().enumerate() {
         let mut rest = events.to_vec();
@@ -58,7 +58,7 @@ fn ordered_subsets(events: &[Event]) -> Vec<Vec<Event>> {
 }
 
 /// The arrivals themselves, and every variant with one of them repeated at any index.
-fn with_one_duplicated(arrivals: &[Event]) -> Vec<Vec<Event>> {
+fn with_one_duplicated(arrivals: &[NumberedEvent]) -> Vec<Vec<NumberedEvent>> {
     let mut all = vec![arrivals.to_vec()];
     for event in arrivals {
         for index in 0..=arrivals.len() {
@@ -82,7 +82,7 @@ fn handle_ready<M: PositionStore>(gate: &mut Gate<u64, M>, decision: GateDecisio
     handled
 }
 
-fn hole(event: Event, reason: HoleReason) -> GateDecision<u64> {
+fn hole_decision(event: NumberedEvent, reason: HoleReason) -> GateDecision<u64> {
     GateDecision::Hole(Hole { event, reason })
 }
 

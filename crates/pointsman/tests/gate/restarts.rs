@@ -20,8 +20,8 @@ fn connect(path: &Path) -> Connection {
 struct Consumer {
     folder: TempDir,
     gate: Gate<u64, SqlitePositions>,
-    rows: Connection,
-    steps: usize,
+    row_connection: Connection,
+    step_count: usize,
     crash_step: usize,
     /// Whether the position commits in the transaction of the row.
     commits_position_with_row: bool,
@@ -34,9 +34,9 @@ struct SimulatedCrash;
 impl Consumer {
     fn new(crash_step: usize, commits_position_with_row: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (gate, rows) = Self::open(&folder);
-        rows.execute_batch("CREATE TABLE handled (number INTEGER)").unwrap();
-        Self { folder, gate, rows, steps: 0, crash_step, commits_position_with_row }
+        let (gate, row_connection) = Self::open(&folder);
+        row_connection.execute_batch("CREATE TABLE handled (number INTEGER)").unwrap();
+        Self { folder, gate, row_connection, step_count: 0, crash_step, commits_position_with_row }
     }
 
     fn open(folder: &TempDir) -> (Gate<u64, SqlitePositions>, Connection) {
@@ -46,11 +46,11 @@ impl Consumer {
     }
 
     fn count_step(&mut self) -> Result<(), SimulatedCrash> {
-        self.steps += 1;
-        if self.steps == self.crash_step { Err(SimulatedCrash) } else { Ok(()) }
+        self.step_count += 1;
+        if self.step_count == self.crash_step { Err(SimulatedCrash) } else { Ok(()) }
     }
 
-    fn receive(&mut self, event: &Event) -> Result<(), SimulatedCrash> {
+    fn receive(&mut self, event: &NumberedEvent) -> Result<(), SimulatedCrash> {
         let mut decisions = vec![self.gate.receive(event.clone(), now()).unwrap()];
         self.count_step()?;
         while let Some(decision) = decisions.pop() {
@@ -63,15 +63,15 @@ impl Consumer {
         Ok(())
     }
 
-    fn write_row(&mut self, event: &Event) -> Result<(), SimulatedCrash> {
-        let tx = self.rows.transaction().unwrap();
+    fn write_row(&mut self, event: &NumberedEvent) -> Result<(), SimulatedCrash> {
+        let tx = self.row_connection.transaction().unwrap();
         tx.execute("INSERT INTO handled VALUES (?1)", [event.payload as i64]).unwrap();
         if self.commits_position_with_row {
             self.gate.write_position_in(&tx, event).unwrap();
         }
         // It may also crash here: before the commit.
-        self.steps += 1;
-        if self.steps == self.crash_step {
+        self.step_count += 1;
+        if self.step_count == self.crash_step {
             return Err(SimulatedCrash);
         }
         tx.commit().unwrap();
@@ -79,24 +79,24 @@ impl Consumer {
     }
 
     /// Sends all events again after each crash, as a bus does without an acknowledgement.
-    fn receive_all(&mut self, arrivals: &[Event]) {
+    fn receive_all(&mut self, arrivals: &[NumberedEvent]) {
         while arrivals.iter().try_for_each(|event| self.receive(event)).is_err() {
-            (self.gate, self.rows) = Self::open(&self.folder);
+            (self.gate, self.row_connection) = Self::open(&self.folder);
         }
     }
 
     fn read_handled(&self) -> Vec<u64> {
-        let mut statement = self.rows.prepare("SELECT number FROM handled ORDER BY rowid").unwrap();
+        let mut statement = self.row_connection.prepare("SELECT number FROM handled ORDER BY rowid").unwrap();
         let numbers = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
         numbers.map(|number| number.unwrap() as u64).collect()
     }
 }
 
 /// Runs every order of four events with a crash at every step, and returns how many events were handled twice.
-fn crash_at_every_step(commits_position_with_row: bool) -> usize {
+fn count_repeats_with_crash_at_every_step(commits_position_with_row: bool) -> usize {
     let mut twice = 0;
     for keys in [["a", "a", "a", "a"], ["a", "a", "b", "a"], ["a", "b", "b", "a"]] {
-        let history = history(&keys);
+        let history = build_history(&keys);
         for arrivals in ordered_subsets(&history).into_iter().filter(|order| order.len() == 4) {
             for crash_step in 1.. {
                 let mut consumer = Consumer::new(crash_step, commits_position_with_row);
@@ -114,7 +114,7 @@ fn crash_at_every_step(commits_position_with_row: bool) -> usize {
                     order.dedup();
                     assert_eq!(order, expected, "{arrivals:?}, crash at step {crash_step}");
                 }
-                if consumer.steps < crash_step {
+                if consumer.step_count < crash_step {
                     break;
                 }
             }
@@ -125,12 +125,12 @@ fn crash_at_every_step(commits_position_with_row: bool) -> usize {
 
 #[test]
 fn event_handled_but_not_marked_done_before_a_crash_is_ready_again() {
-    assert!(crash_at_every_step(false) > 0, "at least once");
+    assert!(count_repeats_with_crash_at_every_step(false) > 0, "at least once");
 }
 
 #[test]
 fn position_committed_with_the_rows_gives_exactly_once() {
-    assert_eq!(crash_at_every_step(true), 0);
+    assert_eq!(count_repeats_with_crash_at_every_step(true), 0);
 }
 
 #[test]

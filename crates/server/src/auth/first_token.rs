@@ -1,6 +1,6 @@
-//! The token of the first start.
+//! The first token: the admin token that a server without configured tokens generates.
 //!
-//! A server without any configured token generates one, shows it once, and stores its hash: in a file beside a SQLite
+//! The server shows the token once, at its first start, and stores its hash: in a file beside a SQLite
 //! store, or in the database that several nodes share. The plain token is never stored. If it is lost, delete the hash
 //! and restart the server.
 
@@ -36,12 +36,12 @@ pub(crate) fn new_first_token() -> FirstToken {
 
 /// Loads the hash of the token stored beside this store, or generates a token and stores its hash.
 pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken> {
-    let path = token_file(store);
+    let path = token_hash_file_path(store);
     match fs::read_to_string(&path) {
         Ok(text) => {
-            let sha256 = from_hex(text.trim()).ok_or_else(|| {
+            let sha256 = decode_sha256_hex(text.trim()).ok_or_else(|| {
                 let message =
-                    format!("{} does not hold a token's hash; delete it to get a new token", path.display());
+                    format!("{} contains no token hash; delete it to get a new token", path.display());
                 io::Error::new(io::ErrorKind::InvalidData, message)
             })?;
             Ok(FirstToken::from_hash(sha256))
@@ -59,7 +59,7 @@ fn admin_token_def(sha256: [u8; 32]) -> TokenDef {
     TokenDef { name: "first-start".into(), role: Role::Admin, tenant: None, sha256 }
 }
 
-fn token_file(store: &Path) -> PathBuf {
+fn token_hash_file_path(store: &Path) -> PathBuf {
     let mut name = OsString::from(store);
     name.push(".token");
     name.into()
@@ -71,15 +71,15 @@ fn write_token_hash(path: &Path, sha256: &[u8; 32]) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    writeln!(file, "{}", to_hex(sha256))?;
+    writeln!(file, "{}", encode_sha256_hex(sha256))?;
     file.sync_all()
 }
 
-pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {
+pub(crate) fn encode_sha256_hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn decode_sha256_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.is_ascii() {
         return None;
     }
@@ -103,7 +103,7 @@ mod tests {
         let again = load_or_create_first_token(&store).unwrap();
         assert!(again.plain_text.is_none());
         assert_eq!(again.def.sha256, hash_token(&plain_text));
-        assert!(!fs::read_to_string(token_file(&store)).unwrap().contains(&plain_text));
+        assert!(!fs::read_to_string(token_hash_file_path(&store)).unwrap().contains(&plain_text));
     }
 
     #[cfg(unix)]
@@ -113,14 +113,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
         load_or_create_first_token(&store).unwrap();
-        assert_eq!(fs::metadata(token_file(&store)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(token_hash_file_path(&store)).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn error_of_a_corrupt_token_file_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
-        fs::write(token_file(&store), "nonsense").unwrap();
+        fs::write(token_hash_file_path(&store), "nonsense").unwrap();
         assert!(load_or_create_first_token(&store).unwrap_err().to_string().contains("a.db.token"));
     }
 }

@@ -24,7 +24,7 @@ impl Identity {
     }
 
     /// Whether the token is accepted; none if the request has no token.
-    pub(crate) fn has_valid_token(&self) -> Option<bool> {
+    pub(crate) fn token_validity(&self) -> Option<bool> {
         match self {
             Self::Anonymous => None,
             Self::UnknownToken => Some(false),

@@ -8,14 +8,16 @@
 //!  extract      extractors that give request handlers a caller with the required role
 //! ```
 
-mod extract;
+mod caller_extractors;
 mod first_token;
 mod identity;
 mod role;
 mod tokens;
 
-pub(crate) use extract::{Admin, AnyCaller, Operator, Producer, Viewer, Worker};
-pub(crate) use first_token::{FirstToken, from_hex, load_or_create_first_token, new_first_token, to_hex};
+pub(crate) use caller_extractors::{Admin, AnyCaller, Operator, Producer, Viewer, Worker};
+pub(crate) use first_token::{
+    FirstToken, decode_sha256_hex, encode_sha256_hex, load_or_create_first_token, new_first_token,
+};
 pub(crate) use identity::Identity;
 pub use role::{BadRole, Role};
 pub(crate) use tokens::TokenId;

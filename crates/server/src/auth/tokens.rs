@@ -29,7 +29,7 @@ pub struct Caller {
     /// The name of the token.
     pub name: String,
     pub role: Role,
-    /// The only tenant it may access, if it is bound to one.
+    /// The only tenant that the caller may access; none if it may access all tenants.
     pub tenant: Option<Tenant>,
     sha256: [u8; 32],
 }
@@ -77,7 +77,7 @@ impl AcceptedTokens {
     }
 }
 
-/// The hash of a token, which is stored instead of it.
+/// Hashes a token. Only the hash is stored, never the token.
 pub fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct ChainStateMembers {
+pub(crate) struct SetChainStateRequest {
     state: Option<Box<RawValue>>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) async fn set_chain_state(
     app: &App,
     caller: Caller,
     path: ChainPath,
-    members: ChainStateMembers,
+    members: SetChainStateRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.require_all_tenants("a chain has orders of every tenant")?;
+    caller.require_access_to_all_tenants("a chain has orders of every tenant")?;
     let state = members
         .state
         .ok_or_else(|| JsonError::new("/state", "`state` is required: `running` or `stopped`"))?;
@@ -48,10 +48,10 @@ pub(crate) async fn set_chain_state(
     };
     find_defined_chain(app, &caller, &path).await?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         inner.engine.set_chain_stopped(&path, stopped).await??;
         let action = if stopped { "stop" } else { "start" };
-        inner.record_audit(&caller, action, format!("chain {path}"), "").await;
+        inner.record_audit_entry(&caller, action, format!("chain {path}"), "").await;
         find_chain(&inner, &caller, &path).await.map(Json)
     })
     .await
@@ -59,7 +59,7 @@ pub(crate) async fn set_chain_state(
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct NodeActionMembers {
+pub(crate) struct SetChainNodeActionRequest {
     action: Option<Box<RawValue>>,
 }
 
@@ -80,30 +80,32 @@ pub(crate) struct NodeActionMembers {
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn set_node_action(
+pub(crate) async fn set_chain_node_action(
     app: &App,
     caller: Caller,
     path: ChainPath,
     node: ChainNodeId,
-    members: NodeActionMembers,
+    members: SetChainNodeActionRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.require_all_tenants("a node has orders of every tenant")?;
+    caller.require_access_to_all_tenants("a node has orders of every tenant")?;
     let action = members.action.ok_or_else(|| {
         JsonError::new("/action", "`action` is required: `process`, `stop` or `next_state`")
     })?;
-    let action = parse_action(&parse_string("/action", &action)?)?;
+    let action = parse_chain_node_action(&parse_string("/action", &action)?)?;
     let chain = find_defined_chain(app, &caller, &path).await?;
     require_step_node(&chain, &node)?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         inner.engine.set_chain_node_action(&path, &node, action).await??;
-        inner.record_audit(&caller, "set", format!("node {node} of chain {path}"), action.as_str()).await;
+        inner
+            .record_audit_entry(&caller, "set", format!("node {node} of chain {path}"), action.as_str())
+            .await;
         find_chain(&inner, &caller, &path).await.map(Json)
     })
     .await
 }
 
-fn parse_action(text: &str) -> Result<ChainNodeAction, JsonError> {
+fn parse_chain_node_action(text: &str) -> Result<ChainNodeAction, JsonError> {
     let action = ChainNodeAction::ALL.into_iter().find(|action| action.as_str() == text);
     action.ok_or_else(|| {
         JsonError::new("/action", format!("{text:?} is not one of process, stop and next_state"))
@@ -128,7 +130,7 @@ fn require_step_node(chain: &ChainBody, node: &ChainNodeId) -> Result<(), Proble
         }
         Some(found) if found.end => {
             let detail = format!("{node} is an end of {path}: orders finish there, and no step runs");
-            Err(Problem::refused(detail).pointer("/action"))
+            Err(Problem::unprocessable(detail).with_pointer("/action"))
         }
         Some(_) => Ok(()),
     }

@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::{Operator, Role, Viewer};
 use crate::json_body::{JsonBody, RuleRequest};
-use crate::path_tail::{PathTail, parse_path};
+use crate::path_tail::{PathTail, parse_path_parameter};
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -36,11 +36,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 #[openapi(paths(
     show_chain,
     control::set_chain_state,
-    control::set_node_action,
-    rules::pause,
-    rules::unpause,
-    rules::block,
-    rules::unblock
+    control::set_chain_node_action,
+    rules::pause_chain,
+    rules::unpause_chain,
+    rules::block_chain,
+    rules::unblock_chain
 ))]
 struct ChainPathsDescription;
 
@@ -97,12 +97,12 @@ impl ChainEndpoint {
         };
         let (chain, last) = text.rsplit_once('/').ok_or_else(unknown_endpoint)?;
         match last {
-            "state" => Ok(Self::State(parse_path(chain)?)),
-            "pause" => Ok(Self::Rule(parse_path(chain)?, RuleKind::Pause)),
-            "block" => Ok(Self::Rule(parse_path(chain)?, RuleKind::Block)),
+            "state" => Ok(Self::State(parse_path_parameter(chain)?)),
+            "pause" => Ok(Self::Rule(parse_path_parameter(chain)?, RuleKind::Pause)),
+            "block" => Ok(Self::Rule(parse_path_parameter(chain)?, RuleKind::Block)),
             "action" => {
                 let (chain, node) = chain.rsplit_once("/nodes/").ok_or_else(unknown_endpoint)?;
-                Ok(Self::NodeAction(parse_path(chain)?, parse_path(node)?))
+                Ok(Self::NodeAction(parse_path_parameter(chain)?, parse_path_parameter(node)?))
             }
             _ => Err(unknown_endpoint()),
         }
@@ -122,14 +122,14 @@ async fn dispatch_put(
         }
         ChainEndpoint::NodeAction(path, node) => {
             let JsonBody(members) = JsonBody::from_request(request, &app).await?;
-            control::set_node_action(&app, caller, path, node, members).await
+            control::set_chain_node_action(&app, caller, path, node, members).await
         }
         ChainEndpoint::Rule(path, RuleKind::Pause) => {
-            rules::pause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+            rules::pause_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::Rule(path, RuleKind::Block) => {
             let caller = caller.require_role(Role::Admin)?;
-            rules::block(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+            rules::block_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
     }
 }
@@ -142,11 +142,11 @@ async fn dispatch_delete(
 ) -> Result<Json<ChainDetail>, Problem> {
     match ChainEndpoint::parse(&text)? {
         ChainEndpoint::Rule(path, RuleKind::Pause) => {
-            rules::unpause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+            rules::unpause_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::Rule(path, RuleKind::Block) => {
             let caller = caller.require_role(Role::Admin)?;
-            rules::unblock(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
+            rules::unblock_chain(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::State(_) | ChainEndpoint::NodeAction(..) => Err(Problem::not_found(
             "only `…/pause` and `…/block` of a chain can be deleted; the others are set with PUT",

@@ -14,13 +14,13 @@ use crate::problem::Problem;
 use crate::rules::rule_body_for;
 
 pub(super) async fn list_chains(app: &App, caller: &Caller) -> Result<ChainList, Problem> {
-    let ChainOverview { event_id, chains } = read_chains(app, caller).await?;
+    let ChainOverview { newest_event_id: event_id, chains } = read_chains(app, caller).await?;
     Ok(ChainList { newest_event_id: event_id, chains: chains.into_values().collect() })
 }
 
-/// Finds a chain. One of which only rules are left is found too, so that they can be lifted.
+/// Finds a chain. A chain that is no longer defined is found while it has rules, so that they can be lifted.
 pub(super) async fn find_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainDetail, Problem> {
-    let ChainOverview { event_id, mut chains } = read_chains(app, caller).await?;
+    let ChainOverview { newest_event_id: event_id, mut chains } = read_chains(app, caller).await?;
     match chains.remove(path) {
         Some(chain) => Ok(ChainDetail { newest_event_id: event_id, chain }),
         None => {
@@ -31,7 +31,7 @@ pub(super) async fn find_chain(app: &App, caller: &Caller, path: &ChainPath) -> 
 }
 
 struct ChainOverview {
-    event_id: u64,
+    newest_event_id: u64,
     chains: BTreeMap<ChainPath, ChainBody>,
 }
 
@@ -49,7 +49,7 @@ async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Proble
                 .push(rule_body_for(caller, rule));
         }
     }
-    Ok(ChainOverview { event_id: extent.head.get(), chains })
+    Ok(ChainOverview { newest_event_id: extent.head.get(), chains })
 }
 
 fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {

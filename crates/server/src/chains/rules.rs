@@ -22,7 +22,7 @@ use crate::rules;
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
-pub(crate) async fn pause(
+pub(crate) async fn pause_chain(
     app: &App,
     caller: &Caller,
     path: ChainPath,
@@ -41,7 +41,7 @@ pub(crate) async fn pause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
-pub(crate) async fn unpause(
+pub(crate) async fn unpause_chain(
     app: &App,
     caller: &Caller,
     path: ChainPath,
@@ -60,7 +60,7 @@ pub(crate) async fn unpause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
-pub(crate) async fn block(
+pub(crate) async fn block_chain(
     app: &App,
     caller: &Caller,
     path: ChainPath,
@@ -79,7 +79,7 @@ pub(crate) async fn block(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
-pub(crate) async fn unblock(
+pub(crate) async fn unblock_chain(
     app: &App,
     caller: &Caller,
     path: ChainPath,
@@ -109,13 +109,13 @@ async fn lift_chain_rule(
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
     let tenant = caller.resolve_tenant(request.tenant)?;
-    // Read before, because a chain of which only this rule was left disappears with it.
+    // Read before the rule is lifted: a chain that is no longer defined disappears with its last rule.
     let before = find_chain(app, caller, &path).await?;
     rules::lift_rule(app, caller, kind, RuleScope::Chain(path.clone()), tenant, request.reason).await?;
-    Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
+    Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| clear_rules_in_body(before))))
 }
 
-fn without_rules(mut found: ChainDetail) -> ChainDetail {
+fn clear_rules_in_body(mut found: ChainDetail) -> ChainDetail {
     found.chain.rules.clear();
     found
 }

@@ -34,7 +34,7 @@ pub(super) const DEFAULT_YAML: &str = include_str!("default.yml");
 /// it to change.
 #[derive(Debug)]
 pub(super) struct BuildResult {
-    pub(super) result: Result<Config, ConfigFaults>,
+    pub(super) config: Result<Config, ConfigFaults>,
     pub(super) fingerprint: ConfigFingerprint,
     /// Environment variables that secrets refer to and that are not set, with the location of each reference.
     pub(super) unset_variables: Vec<(String, SettingLocation)>,
@@ -52,7 +52,7 @@ pub(super) fn build_config(inputs: &ConfigInputs, snapshot: &ConfigFileSnapshot)
         let files = snapshot.files.iter().map(|(path, _)| path.clone()).collect();
         draft.into_config(files, warnings, fingerprint.clone())
     });
-    BuildResult { result, fingerprint, unset_variables: resolver.unset_variables }
+    BuildResult { config: result, fingerprint, unset_variables: resolver.unset_variables }
 }
 
 /// Merges defaults, files, variables and flags into one tree.
@@ -82,7 +82,7 @@ fn merge_layers(
         }
     }
     if let Some(files) = files {
-        merge::override_with(&mut tree, files);
+        merge::override_layer(&mut tree, files);
     }
     overrides::apply_env(&mut tree, &inputs.env, findings);
     overrides::apply_flags(&mut tree, &inputs.flags, findings);
@@ -144,14 +144,14 @@ struct ConfigDraft {
     server: server::ServerSettings,
     workers: usize,
     services: services::SelectedServices,
-    journal: Retention,
-    history: Retention,
-    objects: Duration,
+    journal_retention: Retention,
+    history_retention: Retention,
+    object_retention: Duration,
     tokens: Vec<TokenDef>,
     network: NetworkAccess,
     tenants: BTreeMap<Tenant, Weight>,
     work_sections: WorkSections,
-    tree: YamlNode,
+    merged_tree: YamlNode,
 }
 
 /// The sections that define handlers, routes, sources, schedules and chains.
@@ -193,7 +193,7 @@ fn read_sections(
     let tokens =
         root.get_required("auth", owner, findings).and_then(|n| tokens::read_tokens(n, resolver, findings));
     if let (Some(server), Some(services), Some(tokens)) = (&server, &services, &tokens) {
-        check_token_rules(&root, server, services.http, tokens, findings);
+        check_token_requirements(&root, server, services.serves_http, tokens, findings);
     }
     // If the listen address is invalid, loopback is assumed, so that handlers with loopback URLs are not reported too.
     let is_loopback = server.as_ref().is_none_or(|server| server.listen_address.ip().is_loopback());
@@ -201,7 +201,7 @@ fn read_sections(
         .get_required("network", owner, findings)
         .and_then(|n| network::read_network(n, is_loopback, findings));
     let tenants = root.get_required("tenants", owner, findings).map(|n| tenants::read_tenants(n, findings));
-    let permissive = NetworkAccess { allow_loopback: true, allow: vec![] };
+    let permissive = NetworkAccess { allows_loopback: true, allowed_addresses: vec![] };
     let work = read_work_sections(&root, network.as_ref().unwrap_or(&permissive), resolver, findings);
     let draft = ConfigDraft {
         store: store?,
@@ -209,16 +209,16 @@ fn read_sections(
         server: server?,
         workers: usize::try_from(workers?).ok()?,
         services: services?,
-        journal: journal?,
-        history: history?,
-        objects: objects?,
+        journal_retention: journal?,
+        history_retention: history?,
+        object_retention: objects?,
         tokens: tokens?,
         network: network?,
         tenants: tenants?,
         work_sections: work?,
-        tree,
+        merged_tree: tree,
     };
-    lints::add_warnings(&draft.tree, &draft.work_sections, resolver.env, findings);
+    lints::add_lint_warnings(&draft.merged_tree, &draft.work_sections, resolver.env, findings);
     Some(draft)
 }
 
@@ -259,8 +259,8 @@ fn read_work_sections(
     Some(WorkSections { handlers: handlers?, routes, chain_routes, sources, schedules, chains })
 }
 
-/// A server that listens beyond loopback needs a token. Tokens without an admin are warned about.
-fn check_token_rules(
+/// Reports a fault if the server listens beyond loopback without a token, and a warning if no token is an admin's.
+fn check_token_requirements(
     root: &CheckedMap,
     server: &server::ServerSettings,
     http: bool,
@@ -297,17 +297,17 @@ impl ConfigDraft {
             name: self.name.to_string(),
             listen_address: self.server.listen_address,
             max_connections: self.server.max_connections,
-            limits: self.server.limits,
+            server_limits: self.server.limits,
             drain_timeout: self.server.drain_timeout,
             workers: self.workers,
             services: self.services.engine,
-            serves_http: self.services.http,
-            journal_retention: self.journal,
-            history_retention: self.history,
-            object_retention: self.objects,
+            serves_http: self.services.serves_http,
+            journal_retention: self.journal_retention,
+            history_retention: self.history_retention,
+            object_retention: self.object_retention,
             tokens: self.tokens,
-            network: self.network,
-            tenants: self.tenants,
+            network_access: self.network,
+            tenant_weights: self.tenants,
             handlers: self.work_sections.handlers,
             routes: self.work_sections.routes,
             sources: self.work_sections.sources,
@@ -316,7 +316,7 @@ impl ConfigDraft {
             chain_routes: self.work_sections.chain_routes,
             files,
             warnings,
-            merged_tree: self.tree,
+            merged_tree: self.merged_tree,
             fingerprint,
         }
     }

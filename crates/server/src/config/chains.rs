@@ -61,7 +61,7 @@ pub(super) fn read_chains(
         let path = ChainPath::new(&entry.key)
             .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
             .ok();
-        let read = read_nodes(entry, handlers, findings);
+        let read = read_chain_nodes(entry, handlers, findings);
         let Some(path) = path else { continue };
         let (nodes, node_locations): (Vec<ChainNode>, Vec<SettingLocation>) = read.into_iter().unzip();
         section.defined.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
@@ -71,7 +71,7 @@ pub(super) fn read_chains(
 }
 
 /// Reads the nodes of a chain that have an id, with their locations.
-fn read_nodes(
+fn read_chain_nodes(
     entry: &YamlEntry,
     handlers: &DefinedNames,
     findings: &mut Findings,
@@ -96,7 +96,8 @@ fn read_nodes(
         );
         return vec![];
     }
-    let read: Vec<Option<ChainNode>> = list.iter().map(|item| read_node(item, handlers, findings)).collect();
+    let read: Vec<Option<ChainNode>> =
+        list.iter().map(|item| read_chain_node(item, handlers, findings)).collect();
     // A node without an id may be the target of others, so that the whole chain cannot be checked.
     if let Some(nodes) = read.iter().cloned().collect::<Option<Vec<ChainNode>>>() {
         check_whole_chain(&entry.key, nodes, list, findings);
@@ -125,13 +126,14 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
 }
 
 /// Reads a node. It needs an id; other faults do not prevent a result.
-fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
+fn read_chain_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
     let fields = CheckedMap::check_keys(item, &CHAIN_NODE_KEYS, findings)?;
-    let id =
-        fields.get_required("id", CHAIN_NODE_KEYS.owner, findings).and_then(|n| read_node_id(n, findings));
+    let id = fields
+        .get_required("id", CHAIN_NODE_KEYS.owner, findings)
+        .and_then(|n| read_chain_node_id(n, findings));
     let role = match fields.read_or_default("end", false, findings, read_boolean) {
         true => {
-            check_end_node(item, findings);
+            check_end_node_keys(item, findings);
             None
         }
         false => read_step(&fields, handlers, findings),
@@ -140,7 +142,7 @@ fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) 
 }
 
 /// Reports settings of a step on an end node.
-fn check_end_node(item: &YamlNode, findings: &mut Findings) {
+fn check_end_node_keys(item: &YamlNode, findings: &mut Findings) {
     for entry in item.entries().iter().filter(|entry| !matches!(entry.key.as_str(), "id" | "end")) {
         if CHAIN_NODE_KEYS.names.contains(&entry.key.as_str()) {
             let message = format!("a node with `end: true` has no `{}`: orders end there", entry.key);
@@ -159,24 +161,26 @@ fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findin
         }
     };
     let next = match fields.get("next") {
-        Some(node) => read_node_id(node, findings),
+        Some(node) => read_chain_node_id(node, findings),
         None if handler.is_some() => {
             findings.add_fault(&fields.node.location, "a step needs `next`: the node that its order goes to");
             None
         }
         None => None,
     };
-    let on_error = fields.get("on_error").and_then(|n| read_node_id(n, findings));
+    let on_error = fields.get("on_error").and_then(|n| read_chain_node_id(n, findings));
     let setback = fields.get("setback").and_then(|n| retry::read_setback(n, findings));
     Some(ChainStep { handler: handler?, next: next?, on_error, retry: setback })
 }
 
-pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<ChainNodeId> {
-    parse_scalar(node, findings, |text| ChainNodeId::new(text).map_err(|_| bad_id_message(text, "a node")))
+pub(super) fn read_chain_node_id(node: &YamlNode, findings: &mut Findings) -> Option<ChainNodeId> {
+    parse_scalar(node, findings, |text| {
+        ChainNodeId::new(text).map_err(|_| invalid_id_message(text, "a node"))
+    })
 }
 
 /// The fault of an invalid id. Orders and nodes have the same format of ids.
-pub(super) fn bad_id_message(text: &str, owner: &str) -> String {
+pub(super) fn invalid_id_message(text: &str, owner: &str) -> String {
     format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`")
 }
 

@@ -14,7 +14,7 @@ use super::Config;
 use super::command_user::CommandUser;
 use super::decode::format_duration;
 use super::fault::{ConfigFaults, ConfigWarning};
-use super::handler_run::HandlerRun;
+use super::handler_run::HandlerRunConfig;
 use super::handlers::HandlerConfig;
 use super::inputs::{ConfigInputs, describe_files};
 use super::schedule_lints::lint_schedule_times;
@@ -24,7 +24,7 @@ use super::secrets::Environment;
 /// The number of upcoming times in the summary of a schedule.
 const MAX_UPCOMING_TIMES: usize = 3;
 
-/// The result of a check.
+/// The result of `config check`.
 #[derive(Debug)]
 pub struct CheckReport {
     pub outcome: Result<ConfigSummary, ConfigFaults>,
@@ -33,7 +33,7 @@ pub struct CheckReport {
 /// The summary of a valid configuration.
 #[derive(Debug)]
 pub struct ConfigSummary {
-    /// The files it was read from.
+    /// The files that the configuration was read from.
     pub files: Vec<PathBuf>,
     pub handlers: Vec<HandlerSummary>,
     /// Event types, each with all handlers and chains that an event of the type reaches.
@@ -44,7 +44,7 @@ pub struct ConfigSummary {
     pub chains: Vec<ChainSummary>,
     /// Tenants and their weights.
     pub tenants: Vec<(String, u16)>,
-    pub tokens: usize,
+    pub token_count: usize,
     pub warnings: Vec<ConfigWarning>,
 }
 
@@ -80,7 +80,7 @@ pub struct SourceSummary {
 pub struct CollectionSummary {
     pub name: String,
     pub priority: u16,
-    /// Whether it has a schedule. Otherwise it is synchronised on request only.
+    /// Whether the collection has a schedule. Otherwise it is synchronised on request only.
     #[serde(rename = "scheduled")]
     pub is_scheduled: bool,
 }
@@ -89,7 +89,7 @@ pub struct CollectionSummary {
 #[derive(Debug, Serialize)]
 pub struct ScheduleSummary {
     pub name: String,
-    /// When it fires and what it does, as a phrase.
+    /// When the schedule fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
     pub next: Vec<Timestamp>,
@@ -149,8 +149,12 @@ fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
             .map(|planned| summarize_schedule(&planned.schedule, now))
             .collect(),
         chains: config.chains.iter().map(|charted| summarize_chain(&charted.chain)).collect(),
-        tenants: config.tenants.iter().map(|(name, weight)| (name.to_string(), weight.get())).collect(),
-        tokens: config.tokens.len(),
+        tenants: config
+            .tenant_weights
+            .iter()
+            .map(|(name, weight)| (name.to_string(), weight.get()))
+            .collect(),
+        token_count: config.tokens.len(),
         warnings: config.all_warnings(now),
     }
 }
@@ -232,18 +236,20 @@ impl Config {
 }
 
 /// The URL or program of a run. Queries and arguments are left out, since they may contain secrets.
-fn describe_run_target(run: &HandlerRun) -> String {
+fn describe_run_target(run: &HandlerRunConfig) -> String {
     match run {
-        HandlerRun::Http(http) => format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()),
-        HandlerRun::Command(command) => command.spec.argv[0].clone(),
-        HandlerRun::Pull => String::new(),
+        HandlerRunConfig::Http(http) => {
+            format!("{}{}", http.url.origin().ascii_serialization(), http.url.path())
+        }
+        HandlerRunConfig::Command(command) => command.spec.argv[0].clone(),
+        HandlerRunConfig::Pull => String::new(),
     }
 }
 
-fn describe_command_user(run: &HandlerRun) -> Option<String> {
+fn describe_command_user(run: &HandlerRunConfig) -> Option<String> {
     match run {
-        HandlerRun::Command(command) => command.user.as_ref().map(ToString::to_string),
-        HandlerRun::Http(_) | HandlerRun::Pull => None,
+        HandlerRunConfig::Command(command) => command.user.as_ref().map(ToString::to_string),
+        HandlerRunConfig::Http(_) | HandlerRunConfig::Pull => None,
     }
 }
 
@@ -252,8 +258,8 @@ fn root_command_warning(config: &Config, env: &Environment) -> Option<ConfigWarn
     let handlers = config.handlers.iter().chain(&config.sources).filter(|_| env.is_root());
     let as_root: Vec<&HandlerConfig> = handlers
         .filter(|handler| match &handler.run {
-            HandlerRun::Command(command) => !command.user.as_ref().is_some_and(CommandUser::has_user),
-            HandlerRun::Http(_) | HandlerRun::Pull => false,
+            HandlerRunConfig::Command(command) => !command.user.as_ref().is_some_and(CommandUser::has_user),
+            HandlerRunConfig::Http(_) | HandlerRunConfig::Pull => false,
         })
         .collect();
     let names: Vec<&str> = as_root.iter().map(|handler| handler.def.name.as_str()).collect();
@@ -300,7 +306,7 @@ impl fmt::Display for ConfigSummary {
             format_count(self.sources.len(), "source"),
             format_count(self.schedules.len(), "schedule"),
             format_count(self.chains.len(), "chain"),
-            format_count(self.tokens, "token"),
+            format_count(self.token_count, "token"),
         )?;
         write!(f, "\n{}", describe_files(&self.files))?;
         for (name, weight) in &self.tenants {
@@ -330,7 +336,12 @@ impl fmt::Display for ConfigSummary {
 
 impl fmt::Display for HandlerSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "handler {}: {}", self.name, format_run(self.run, &self.target, self.run_as.as_deref()))?;
+        write!(
+            f,
+            "handler {}: {}",
+            self.name,
+            format_run_summary(self.run, &self.target, self.run_as.as_deref())
+        )?;
         self.limits.iter().try_for_each(|limit| write!(f, ", {limit}"))
     }
 }
@@ -346,7 +357,7 @@ impl fmt::Display for SourceSummary {
             f,
             "source {}: {}; collections {}",
             self.name,
-            format_run(self.run, &self.target, self.run_as.as_deref()),
+            format_run_summary(self.run, &self.target, self.run_as.as_deref()),
             collections.join(", ")
         )
     }
@@ -371,7 +382,7 @@ impl fmt::Display for ChainSummary {
     }
 }
 
-fn format_run(kind: &str, target: &str, run_as: Option<&str>) -> String {
+fn format_run_summary(kind: &str, target: &str, run_as: Option<&str>) -> String {
     let run = if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") };
     run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }

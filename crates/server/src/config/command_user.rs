@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pointsman_engine::handlers::command::{BadRunAs, RunAs};
+use pointsman_engine::handlers::command::{BadRunAsUser, RunAsUser};
 
 use super::decode::{CheckedMap, read_text};
 use super::fault::Findings;
@@ -11,7 +11,7 @@ use super::yaml::YamlNode;
 /// The user and group that a command runs as, with their names as they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandUser {
-    pub(super) run_as: RunAs,
+    pub(super) run_as: RunAsUser,
     user: Option<String>,
     group: Option<String>,
 }
@@ -43,15 +43,15 @@ pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) ->
         None => Some(None),
     };
     let (user, group) = (read_name(user_node)?, read_name(group_node)?);
-    let error = match RunAs::find(user.as_deref(), group.as_deref()) {
+    let error = match RunAsUser::find(user.as_deref(), group.as_deref()) {
         Ok(run_as) => return Some(Some(CommandUser { run_as, user, group })),
         Err(error) => error,
     };
     let wrong_node = match &error {
-        BadRunAs::NotPermitted => None,
-        BadRunAs::UnknownUser(_) => user_node,
-        BadRunAs::UnknownGroup(_) => group_node,
-        BadRunAs::Lookup(name, _) => {
+        BadRunAsUser::NotPermitted => None,
+        BadRunAsUser::UnknownUser(_) => user_node,
+        BadRunAsUser::UnknownGroup(_) => group_node,
+        BadRunAsUser::LookupFailed(name, _) => {
             if user.as_ref() == Some(name) {
                 user_node
             } else {
@@ -61,8 +61,8 @@ pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) ->
     };
     findings.add_fault(&wrong_node.unwrap_or(first).location, error.to_string());
     // The group is looked up after the user, so that it has not been checked yet.
-    if let (BadRunAs::UnknownUser(_), Some(node)) = (&error, group_node)
-        && let Err(error @ BadRunAs::UnknownGroup(_)) = RunAs::find(None, group.as_deref())
+    if let (BadRunAsUser::UnknownUser(_), Some(node)) = (&error, group_node)
+        && let Err(error @ BadRunAsUser::UnknownGroup(_)) = RunAsUser::find(None, group.as_deref())
     {
         findings.add_fault(&node.location, error.to_string());
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Config;
-use super::handler_run::{CommandRun, HandlerRun, HttpRun};
+use super::handler_run::{CommandRunConfig, HandlerRunConfig, HttpRunConfig};
 use super::handlers::HandlerConfig;
 
 impl Config {
@@ -31,12 +31,12 @@ impl Config {
                     source_schedules
                         .entry(run.source_collection.source.as_str())
                         .or_default()
-                        .push(schedule_value(schedule));
+                        .push(schedule_to_json(schedule));
                 }
                 FireAction::EmitEvent(_) | FireAction::AddOrder(_) => {
                     digests.insert(
                         format!("Schedule:/{}", schedule.name),
-                        digest_json(&schedule_value(schedule)),
+                        digest_json(&schedule_to_json(schedule)),
                     );
                 }
             }
@@ -45,7 +45,7 @@ impl Config {
             let name = handler.def.name.as_str();
             let mut schedules = source_schedules.remove(name).unwrap_or_default();
             schedules.sort_by_cached_key(to_canonical_json);
-            digests.insert(format!("Job:/{name}"), digest_json(&handler_value(handler, schedules)));
+            digests.insert(format!("Job:/{name}"), digest_json(&handler_to_json(handler, schedules)));
         }
         for charted in &self.chains {
             let chain = &charted.chain;
@@ -55,25 +55,25 @@ impl Config {
     }
 }
 
-fn handler_value(handler: &HandlerConfig, schedules: Vec<Value>) -> Value {
-    json!({"def": handler.def, "run": run_value(&handler.run), "schedules": schedules})
+fn handler_to_json(handler: &HandlerConfig, schedules: Vec<Value>) -> Value {
+    json!({"def": handler.def, "run": run_to_json(&handler.run), "schedules": schedules})
 }
 
-fn run_value(run: &HandlerRun) -> Value {
+fn run_to_json(run: &HandlerRunConfig) -> Value {
     match run {
-        HandlerRun::Http(HttpRun { url, timeout, secrets: _, secret_hashes, headers }) => {
+        HandlerRunConfig::Http(HttpRunConfig { url, timeout, secrets: _, secret_hashes, headers }) => {
             let headers: Vec<(&str, &[u8])> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
             json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": sorted(headers)})
         }
-        HandlerRun::Command(CommandRun { spec, timeout, user: _ }) => {
+        HandlerRunConfig::Command(CommandRunConfig { spec, timeout, user: _ }) => {
             let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
             if let Some(run_as) = &spec.run_as {
                 run["run_as"] = json!(run_as.ids());
             }
             run
         }
-        HandlerRun::Pull => json!("pull"),
+        HandlerRunConfig::Pull => json!("pull"),
     }
 }
 
@@ -82,34 +82,26 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-fn schedule_value(schedule: &ScheduleSpec) -> Value {
-    let ScheduleSpec {
-        name,
-        cron: when,
-        action: makes,
-        catch_up,
-        catch_up_window: catch_up_within,
-        overlap,
-        jitter,
-    } = schedule;
+fn schedule_to_json(schedule: &ScheduleSpec) -> Value {
+    let ScheduleSpec { name, cron, action, catch_up, catch_up_window, overlap, jitter } = schedule;
     json!({
         "name": name,
-        "cron": when.expression().as_str(),
-        "dialect": when.expression().dialect().to_string(),
-        "zone": when.zone().name(),
-        "makes": fired_action_value(makes),
+        "cron": cron.expression().as_str(),
+        "dialect": cron.expression().dialect().to_string(),
+        "zone": cron.zone().name(),
+        "action": fire_action_to_json(action),
         "catch_up": catch_up,
-        "catch_up_within": catch_up_within,
+        "catch_up_window": catch_up_window,
         "overlap": overlap,
         "jitter": jitter,
     })
 }
 
-fn fired_action_value(makes: &FireAction) -> Value {
-    match makes {
+fn fire_action_to_json(action: &FireAction) -> Value {
+    match action {
         FireAction::EmitEvent(event) => {
-            let NewEvent { kind, key, sub, value, context, tenant, priority, .. } = &**event;
-            let value = parse_event_value(value);
+            let NewEvent { kind, key, sub_object: sub, value, context, tenant, priority, .. } = &**event;
+            let value = parse_json_or_text(value);
             json!({"emit": kind, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
                 "priority": priority.get()})
         }
@@ -118,7 +110,7 @@ fn fired_action_value(makes: &FireAction) -> Value {
         }
         FireAction::AddOrder(order) => {
             let NewOrder { chain, id, node, value, planned_at: _, priority, tenant, origin: _ } = &**order;
-            let value = parse_event_value(value);
+            let value = parse_json_or_text(value);
             json!({"order": chain, "id": id, "node": node, "value": value, "tenant": tenant,
                 "priority": priority.get()})
         }
@@ -126,7 +118,7 @@ fn fired_action_value(makes: &FireAction) -> Value {
 }
 
 /// Parses a value, so that the order of its keys does not matter. A value that cannot be represented is used as text.
-fn parse_event_value(value: &Json) -> Value {
+fn parse_json_or_text(value: &Json) -> Value {
     serde_json::from_str(value.as_str()).unwrap_or_else(|_| Value::from(value.as_str()))
 }
 

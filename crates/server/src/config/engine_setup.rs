@@ -8,7 +8,7 @@ use pointsman_engine::{HandlerSpec, Runner, Setup};
 
 use super::Config;
 use super::fault::{ConfigFaults, Findings};
-use super::handler_run::HandlerRun;
+use super::handler_run::HandlerRunConfig;
 
 impl Config {
     /// Creates the handlers and the rest of the engine's setup. An error from creating a handler is a fault at the
@@ -31,7 +31,7 @@ impl Config {
         let setup = Setup {
             handlers,
             routes: self.routes.clone(),
-            tenant_weights: self.tenants.clone(),
+            tenant_weights: self.tenant_weights.clone(),
             schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
             chains: self.chains.iter().map(|charted| charted.chain.clone()).collect(),
             chain_routes: self.chain_routes.clone(),
@@ -41,23 +41,23 @@ impl Config {
     }
 
     /// Creates the runner of a handler; none for a pull handler, which external workers run.
-    fn build_runner(&self, run: &HandlerRun) -> Result<Option<Arc<dyn Runner>>, String> {
+    fn build_runner(&self, run: &HandlerRunConfig) -> Result<Option<Arc<dyn Runner>>, String> {
         match run {
-            HandlerRun::Http(http) => {
+            HandlerRunConfig::Http(http) => {
                 let target = HttpTarget {
                     url: http.url.clone(),
                     secrets: http.secrets.clone(),
                     headers: http.headers.clone(),
-                    access: self.network.clone(),
+                    access: self.network_access.clone(),
                 };
                 let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
                 Ok(Some(Arc::new(handler)))
             }
-            HandlerRun::Command(command) => {
+            HandlerRunConfig::Command(command) => {
                 let handler = CommandHandler::new(command.spec.clone()).map_err(|error| error.to_string())?;
                 Ok(Some(Arc::new(handler)))
             }
-            HandlerRun::Pull => Ok(None),
+            HandlerRunConfig::Pull => Ok(None),
         }
     }
 }

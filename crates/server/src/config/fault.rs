@@ -162,7 +162,7 @@ mod tests {
     use super::super::location::{ConfigText, SettingOrigin};
     use super::*;
 
-    fn location(text: &str, line: usize, column: usize) -> SettingLocation {
+    fn test_location(text: &str, line: usize, column: usize) -> SettingLocation {
         SettingLocation {
             config_text: ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into()),
             line,
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_fault_is_formatted_with_its_line_and_a_caret() {
         let mut findings = Findings::default();
-        findings.add_fault(&location("one\n\tkey: x\n", 2, 7), "no good");
-        findings.add_fault(&location("one\n\tkey: x\n", 1, 1), "nor this");
-        let excerpt = findings.into_result(Some(()), &location("", 0, 0)).unwrap_err().to_string();
+        findings.add_fault(&test_location("one\n\tkey: x\n", 2, 7), "no good");
+        findings.add_fault(&test_location("one\n\tkey: x\n", 1, 1), "nor this");
+        let excerpt = findings.into_result(Some(()), &test_location("", 0, 0)).unwrap_err().to_string();
         assert_eq!(
             excerpt,
             "a.yml:1:1: nor this\n    1 | one\n      | ^\n\

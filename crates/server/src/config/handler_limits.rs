@@ -12,7 +12,7 @@ use super::yaml::YamlNode;
 const MAX_CONCURRENCY: u64 = 1_000_000;
 
 /// With a shorter interval, waiting would soon outweigh every configured priority.
-const MIN_AGEING: Duration = Duration::from_secs(1);
+const MIN_AGEING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler with this lane ordering.
 pub(super) fn read_handler_limits(
@@ -32,7 +32,7 @@ pub(super) fn read_handler_limits(
         concurrency_per_key: per_key,
         rate: fields.get("rate").and_then(|n| parse_scalar(n, findings, str::parse::<Rate>)),
         weight: read_weight(fields, findings),
-        ageing: fields.get("ageing").and_then(|n| read_duration(n, findings, MIN_AGEING)),
+        ageing: fields.get("ageing").and_then(|n| read_duration(n, findings, MIN_AGEING_INTERVAL)),
     }
 }
 

@@ -47,16 +47,16 @@ const CREDENTIAL_HEADERS: &[&str] =
 const RESERVED_HEADERS: &[&str] =
     &["host", "content-length", "content-type", "transfer-encoding", "connection"];
 
-/// How a handler is run.
+/// The setting `run` of a handler or a source: how its tasks are run.
 #[derive(Clone, Debug)]
-pub enum HandlerRun {
-    Http(HttpRun),
-    Command(CommandRun),
-    /// External workers pull its tasks.
+pub enum HandlerRunConfig {
+    Http(HttpRunConfig),
+    Command(CommandRunConfig),
+    /// External workers pull the handler's tasks.
     Pull,
 }
 
-impl HandlerRun {
+impl HandlerRunConfig {
     /// The kind as one word: `http`, `command` or `pull`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl HandlerRun {
 }
 
 #[derive(Clone)]
-pub struct HttpRun {
+pub struct HttpRunConfig {
     pub url: Url,
     pub timeout: Duration,
     /// The signing secrets, newest first.
@@ -88,7 +88,7 @@ pub struct HttpRun {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl fmt::Debug for HttpRun {
+impl fmt::Debug for HttpRunConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, timeout, secrets: _, secret_hashes: _, headers: _ } = self;
         f.debug_struct("HttpRun")
@@ -99,14 +99,14 @@ impl fmt::Debug for HttpRun {
 }
 
 #[derive(Clone)]
-pub struct CommandRun {
+pub struct CommandRunConfig {
     pub spec: CommandSpec,
     pub timeout: Duration,
     /// The user and group of `spec.run_as`, with their names.
     pub(super) user: Option<CommandUser>,
 }
 
-impl fmt::Debug for CommandRun {
+impl fmt::Debug for CommandRunConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout, user: _ } = self;
         let mut output = f.debug_struct("CommandRun");
@@ -115,15 +115,15 @@ impl fmt::Debug for CommandRun {
     }
 }
 
-pub(super) fn read_run(
+pub(super) fn read_handler_run(
     node: &YamlNode,
     network: &NetworkAccess,
     resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Option<HandlerRun> {
+) -> Option<HandlerRunConfig> {
     if let YamlKind::Scalar { text, .. } = &node.kind {
         if text == "pull" {
-            return Some(HandlerRun::Pull);
+            return Some(HandlerRunConfig::Pull);
         }
         // The value is not repeated: it is often a URL, which may contain a password.
         let message =
@@ -136,8 +136,8 @@ pub(super) fn read_run(
         return None;
     }
     match (node.get("http"), node.get("command")) {
-        (Some(_), None) => read_http_run(node, network, resolver, findings).map(HandlerRun::Http),
-        (None, Some(_)) => read_command_run(node, resolver, findings).map(HandlerRun::Command),
+        (Some(_), None) => read_http_run(node, network, resolver, findings).map(HandlerRunConfig::Http),
+        (None, Some(_)) => read_command_run(node, resolver, findings).map(HandlerRunConfig::Command),
         (http, _) => {
             let fields = CheckedMap::check_keys(node, &ANY_RUN_KEYS, findings)?;
             let message = match http {
@@ -173,7 +173,7 @@ fn read_http_run(
     network: &NetworkAccess,
     resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Option<HttpRun> {
+) -> Option<HttpRunConfig> {
     let fields = CheckedMap::check_keys(node, &HTTP_RUN_KEYS, findings)?;
     let url = fields.get("http").and_then(|n| read_target_url(n, network, findings));
     let timeout = read_timeout(&fields, DEFAULT_HTTP_TIMEOUT, findings);
@@ -183,7 +183,7 @@ fn read_http_run(
         None => Some(vec![]),
     };
     let (secrets, secret_hashes) = secrets?.into_iter().unzip();
-    Some(HttpRun { url: url?, timeout, secrets, secret_hashes, headers: headers? })
+    Some(HttpRunConfig { url: url?, timeout, secrets, secret_hashes, headers: headers? })
 }
 
 /// A URL that `network` allows, as far as that is known without resolving its host.
@@ -201,7 +201,7 @@ fn parse_target_url(text: &str) -> Result<Url, String> {
         return Err("a target is an http:// or https:// URL with a host".into());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("a URL holds no credentials; give them as a header, by reference".into());
+        return Err("a URL cannot contain credentials; give them as a header, by reference".into());
     }
     Ok(url)
 }
@@ -273,7 +273,7 @@ fn read_command_run(
     node: &YamlNode,
     resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Option<CommandRun> {
+) -> Option<CommandRunConfig> {
     let fields = CheckedMap::check_keys(node, &COMMAND_RUN_KEYS, findings)?;
     let argv = fields.get("command").and_then(|n| read_argv(n, findings));
     let timeout = read_timeout(&fields, DEFAULT_COMMAND_TIMEOUT, findings);
@@ -281,16 +281,16 @@ fn read_command_run(
         Some(node) => read_environment(node, resolver, findings),
         None => Some(BTreeMap::new()),
     };
-    let folder = absolute_path(node.location.config_text.base_folder());
+    let folder = to_absolute_path(node.location.config_text.base_folder());
     let dir = match fields.get("dir") {
         Some(node) => read_text(node, findings)
-            .map(|dir| absolute_path(&node.location.config_text.base_folder().join(dir))),
+            .map(|dir| to_absolute_path(&node.location.config_text.base_folder().join(dir))),
         None => Some(folder),
     };
     let user = read_command_user(&fields, findings)?;
     let run_as = user.as_ref().map(|user| user.run_as.clone());
     let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?), run_as };
-    Some(CommandRun { spec, timeout, user })
+    Some(CommandRunConfig { spec, timeout, user })
 }
 
 /// Reads a program and its arguments. A path of a program is relative to the folder of the configuration file; a name
@@ -300,7 +300,7 @@ fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
     let mut argv: Vec<String> =
         parts.iter().filter_map(|part| read_text(part, findings).map(str::to_owned)).collect();
     if let Some(at) = argv.iter().position(|part| part.contains('\0')) {
-        findings.add_fault(&parts[at].location, "an argument holds no NUL characters");
+        findings.add_fault(&parts[at].location, "an argument cannot contain NUL characters");
     }
     let Some(program) = argv.first_mut().filter(|program| !program.is_empty()) else {
         findings.add_fault(&node.location, "a command needs at least the name of a program");
@@ -308,13 +308,13 @@ fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
     };
     if program.contains('/') {
         let from = node.location.config_text.base_folder();
-        *program = absolute_path(&from.join(&*program)).to_string_lossy().into_owned();
+        *program = to_absolute_path(&from.join(&*program)).to_string_lossy().into_owned();
     }
     Some(argv)
 }
 
 /// Makes a path absolute. If the working folder is unknown, the path is returned unchanged.
-fn absolute_path(path: &Path) -> PathBuf {
+fn to_absolute_path(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -339,11 +339,11 @@ fn read_environment(
         if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
             findings.add_fault(&entry.location, format!("{:?} cannot be the name of a variable", entry.key));
         } else if entry.key.starts_with("POINTSMAN_") {
-            findings.add_fault(&entry.location, "variables that begin with `POINTSMAN_` are Pointsman's own");
+            findings.add_fault(&entry.location, "variables that begin with `POINTSMAN_` are reserved");
         }
         match resolver.resolve_value(&entry.value, findings) {
             Some(value) if value.contains('\0') => {
-                findings.add_fault(&entry.value.location, "a variable holds no NUL characters");
+                findings.add_fault(&entry.value.location, "a variable cannot contain NUL characters");
             }
             Some(value) => drop(env.insert(entry.key.clone(), value)),
             None => {}
@@ -354,7 +354,7 @@ fn read_environment(
 
 #[cfg(test)]
 mod tests {
-    use pointsman_engine::handlers::command::RunAs;
+    use pointsman_engine::handlers::command::RunAsUser;
 
     use super::super::location::{ConfigText, SettingLocation, SettingOrigin};
     use super::super::secrets::Environment;
@@ -362,14 +362,14 @@ mod tests {
     use super::super::yaml;
     use super::*;
 
-    fn read_any_run(node: &YamlNode, findings: &mut Findings) -> Option<HandlerRun> {
+    fn read_any_run(node: &YamlNode, findings: &mut Findings) -> Option<HandlerRunConfig> {
         let env: Environment = [("KEY", "value"), ("BAD", "whsec_AAAA")].into_iter().collect();
-        read_run(node, &NetworkAccess::default(), &mut SecretResolver::new(&env), findings)
+        read_handler_run(node, &NetworkAccess::default(), &mut SecretResolver::new(&env), findings)
     }
 
-    fn parse_command(text: &str) -> CommandRun {
+    fn parse_command(text: &str) -> CommandRunConfig {
         match read_value_from(text, read_any_run) {
-            Ok(HandlerRun::Command(command)) => command,
+            Ok(HandlerRunConfig::Command(command)) => command,
             other => panic!("{other:?}"),
         }
     }
@@ -407,7 +407,7 @@ mod tests {
             ["expected text, found a list"]
         );
         let both = "{command: [sh], user: 65534, group: 65533}";
-        match RunAs::find(Some("65534"), Some("65533")) {
+        match RunAsUser::find(Some("65534"), Some("65533")) {
             Ok(run_as) => assert_eq!(parse_command(both).spec.run_as, Some(run_as)),
             Err(error) => assert_eq!(fault_messages(both, read_any_run), [error.to_string()]),
         }
@@ -426,7 +426,7 @@ mod tests {
             ),
             [
                 "a command must be a list, not a plain value",
-                "variables that begin with `POINTSMAN_` are Pointsman's own",
+                "variables that begin with `POINTSMAN_` are reserved",
                 "\"A=B\" cannot be the name of a variable",
                 "the environment variable \"NO\" is not set",
                 "expected text, found a list",
@@ -446,7 +446,7 @@ mod tests {
             [
                 "10.0.0.1 may not be reached: it is a private address; the setting `network.allow` can allow it",
                 "0s is too short; the least is 1ms",
-                "a webhook secret holds 24 to 64 bytes, this one 3",
+                "a webhook secret has 24 to 64 bytes, this one has 3",
                 "a secret is given by reference: write `env:NAME` or `file:PATH`",
                 "the header `ce-id` is written by Pointsman itself",
                 "\"a b\" cannot be the name of a header",
@@ -520,12 +520,12 @@ mod tests {
             ("{timeout: 1s}", "`run` needs `http` or `command`, or is the word `pull`"),
             (
                 "{http: 'https://me:pw@x.example/'}",
-                "a URL holds no credentials; give them as a header, by reference",
+                "a URL cannot contain credentials; give them as a header, by reference",
             ),
             ("{http: /index}", "this is not a URL: relative URL without a base"),
         ] {
             assert_eq!(fault_messages(text, read_any_run), [want], "{text}");
         }
-        assert!(matches!(read_value_from("pull", read_any_run), Ok(HandlerRun::Pull)));
+        assert!(matches!(read_value_from("pull", read_any_run), Ok(HandlerRunConfig::Pull)));
     }
 }

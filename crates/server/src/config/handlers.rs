@@ -9,7 +9,7 @@ use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_integer};
 use super::fault::Findings;
-use super::handler_run::{self, HandlerRun};
+use super::handler_run::{self, HandlerRunConfig};
 use super::location::SettingLocation;
 use super::secrets::SecretResolver;
 use super::yaml::{YamlEntry, YamlNode};
@@ -37,7 +37,7 @@ pub(super) const HANDLER_KEYS: AllowedKeys = AllowedKeys {
 #[derive(Clone, Debug)]
 pub struct HandlerConfig {
     pub def: HandlerDef,
-    pub run: HandlerRun,
+    pub run: HandlerRunConfig,
     pub(super) location: SettingLocation,
 }
 
@@ -91,7 +91,7 @@ fn read_handler(
 ) -> Option<HandlerConfig> {
     let fields = CheckedMap::check_keys(&entry.value, &HANDLER_KEYS, findings)?;
     let run = match fields.get("run") {
-        Some(node) => handler_run::read_run(node, network, resolver, findings),
+        Some(node) => handler_run::read_handler_run(node, network, resolver, findings),
         None => {
             findings
                 .add_fault(&entry.location, format!("the handler {:?} needs `run`: what it does", entry.key));
@@ -99,7 +99,7 @@ fn read_handler(
         }
     };
     let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
-    let crashes = fields.get("crashes").and_then(|n| read_crashes(n, findings));
+    let crashes = fields.get("crashes").and_then(|n| read_max_crashes(n, findings));
     let order = fields.read_or_default("order", LaneOrdering::default(), findings, |n, f| {
         read_choice(n, f, &[("key", LaneOrdering::Key), ("none", LaneOrdering::None)])
     });
@@ -116,22 +116,22 @@ fn read_handler(
         );
     }
     let limits = handler_limits::read_handler_limits(&fields, order, findings);
-    let observe = fields.read_or_default("observe", ObservePolicy::default(), findings, read_observe);
+    let observe = fields.read_or_default("observe", ObservePolicy::default(), findings, read_observe_policy);
     let (run, plain) = (run?, HandlerDef::new(name?));
     let crashes = crashes.unwrap_or(plain.max_crashes);
-    let pull = matches!(run, HandlerRun::Pull);
+    let pull = matches!(run, HandlerRunConfig::Pull);
     let def =
         HandlerDef { ordering: order, on_error, retry, max_crashes: crashes, observe, limits, pull, ..plain };
     Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 
 /// Reads how many nodes or workers may crash while running one task.
-pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
+pub(super) fn read_max_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
     read_integer(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
 }
 
 /// Reads which attempts are published in the journal.
-pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<ObservePolicy> {
+pub(super) fn read_observe_policy(node: &YamlNode, findings: &mut Findings) -> Option<ObservePolicy> {
     let choices =
         [("all", ObservePolicy::All), ("failures", ObservePolicy::Failures), ("none", ObservePolicy::None)];
     read_choice(node, findings, &choices)
@@ -212,7 +212,7 @@ mod tests {
         let handlers =
             read_value_from("a: {run: pull, concurrency: 2, rate: 10/s}", read_all_handlers).unwrap();
         let HandlerConfig { def, run, .. } = &handlers[0];
-        assert!(def.pull && matches!(run, HandlerRun::Pull));
+        assert!(def.pull && matches!(run, HandlerRunConfig::Pull));
         assert_eq!((def.limits.concurrency, def.limits.rate), (Some(2), "10/s".parse().ok()));
         assert_eq!(
             fault_messages("a: {run: pull, concurrency_per_key: 2}", read_all_handlers),

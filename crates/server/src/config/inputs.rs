@@ -40,14 +40,14 @@ pub struct ConfigFlag {
 impl ConfigInputs {
     /// Reads all inputs. Returns a configuration or all its faults.
     pub fn load(&self) -> Result<Config, ConfigFaults> {
-        build::build_config(self, &ConfigFileSnapshot::take(self)).result
+        build::build_config(self, &ConfigFileSnapshot::take(self)).config
     }
 
     /// Like [`load`](Self::load), for commands that only display a configuration: a secret whose variable is not set is
-    /// a warning and gets a placeholder, so that the configuration must not be run.
-    pub fn load_without_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
+    /// a warning and gets a placeholder. The result must not be run.
+    pub fn load_with_placeholder_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
         let snapshot = ConfigFileSnapshot::take(self);
-        let BuildResult { result, mut unset_variables, .. } = build::build_config(self, &snapshot);
+        let BuildResult { config: result, mut unset_variables, .. } = build::build_config(self, &snapshot);
         if result.is_ok() || unset_variables.is_empty() {
             return result.map(|config| (config, vec![]));
         }
@@ -58,7 +58,7 @@ impl ConfigInputs {
         let warnings = unset_variables
             .iter()
             .map(|(name, location)| ConfigWarning::new(location, variable_not_set_message(name)));
-        retried.result.map(|config| (config, warnings.collect()))
+        retried.config.map(|config| (config, warnings.collect()))
     }
 
     /// The files to read, and the folder that could not be listed with the reason.

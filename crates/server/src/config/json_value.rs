@@ -15,7 +15,7 @@ pub(super) fn read_json(node: &YamlNode, findings: &mut Findings) -> Option<Json
 fn write_json(node: &YamlNode, out: &mut String) {
     match &node.kind {
         YamlKind::Null => out.push_str("null"),
-        YamlKind::Scalar { text, plain } => match text.as_str() {
+        YamlKind::Scalar { text, is_plain: plain } => match text.as_str() {
             "true" | "false" if *plain => out.push_str(text),
             number if *plain && is_json_number(number) => out.push_str(number),
             text => out.push_str(&quote_json(text)),

@@ -12,16 +12,21 @@ use pointsman_core::route::HandlerBinding;
 use super::build::WorkSections;
 use super::chains::ChainConfig;
 use super::fault::Findings;
-use super::handler_run::HandlerRun;
+use super::handler_run::HandlerRunConfig;
 use super::handlers::HandlerConfig;
-use super::schedule_lints::lint_fired_action;
+use super::schedule_lints::lint_fire_action;
 use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 use super::yaml::{YamlEntry, YamlNode};
 
 /// Warns of handlers and chain nodes that nothing reaches, event types without a target, synchronous pull handlers, and
 /// commands that cannot start.
-pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environment, findings: &mut Findings) {
+pub(super) fn add_lint_warnings(
+    tree: &YamlNode,
+    work: &WorkSections,
+    env: &Environment,
+    findings: &mut Findings,
+) {
     let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
     let steps = nodes.filter_map(|node| match &node.role {
         ChainNodeRole::Step(step) => Some(&step.handler),
@@ -36,23 +41,33 @@ pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environme
         }
     }
     for handler in work.handlers.iter().chain(&work.sources) {
-        if let HandlerRun::Command(command) = &handler.run {
-            warn_of_command(&command.spec.argv[0], command.spec.dir.as_deref(), handler, env, findings);
+        if let HandlerRunConfig::Command(command) = &handler.run {
+            warn_of_missing_program(
+                &command.spec.argv[0],
+                command.spec.dir.as_deref(),
+                handler,
+                env,
+                findings,
+            );
         }
     }
-    warn_of_routes(tree.get("event_handlers").map(YamlNode::entries).unwrap_or_default(), work, findings);
+    warn_of_suspicious_routes(
+        tree.get("event_handlers").map(YamlNode::entries).unwrap_or_default(),
+        work,
+        findings,
+    );
     for ScheduleConfig { schedule, location } in &work.schedules {
-        if let Some(lint) = lint_fired_action(schedule, &work.routes, &work.chain_routes) {
+        if let Some(lint) = lint_fire_action(schedule, &work.routes, &work.chain_routes) {
             findings.add_warning(location, format!("the schedule {:?}: {lint}", schedule.name));
         }
     }
     for charted in &work.chains {
-        warn_of_unreachable_nodes(charted, work, findings);
+        warn_of_unreachable_chain_nodes(charted, work, findings);
     }
 }
 
 /// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
-fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
+fn warn_of_unreachable_chain_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
     let ChainConfig { chain, node_locations } = charted;
     let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.action {
         FireAction::AddOrder(order) if order.chain == chain.path => order.node.as_ref(),
@@ -77,7 +92,7 @@ fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, finding
     }
 }
 
-fn warn_of_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
+fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
     let pulled: BTreeSet<&HandlerName> =
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
     let lists: BTreeMap<&str, &[HandlerBinding]> =
@@ -101,7 +116,7 @@ fn warn_of_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Fin
     }
 }
 
-fn warn_of_command(
+fn warn_of_missing_program(
     program: &str,
     dir: Option<&Path>,
     handler: &HandlerConfig,

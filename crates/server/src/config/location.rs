@@ -20,7 +20,7 @@ pub(super) enum SettingOrigin {
 /// One text that settings are read from: a file, a variable or a flag.
 pub(super) struct ConfigText {
     pub(super) origin: SettingOrigin,
-    /// Its index among the texts of the same kind of origin.
+    /// The index of the text among those of the same kind of origin.
     pub(super) rank: usize,
     pub(super) text: String,
     /// The lines that contain a secret and must not be shown. Set once the text has been parsed.

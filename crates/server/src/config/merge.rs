@@ -10,10 +10,10 @@ use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The depth to which files can add to the same map: the root and the sections (`handlers`, `server`, …). Anything
 /// deeper, such as a handler, belongs to one file.
-const SHARED_DEPTH: usize = 2;
+const MAX_MERGE_DEPTH: usize = 2;
 
 /// Lists to which several files can add. In other lists the order matters.
-const APPENDED_LISTS: &[&[&str]] = &[&["auth", "tokens"], &["network", "allow"]];
+const APPENDABLE_LISTS: &[&[&str]] = &[&["auth", "tokens"], &["network", "allow"]];
 
 /// Merges the tree of another file.
 pub(super) fn merge_files(into: &mut YamlNode, from: YamlNode, findings: &mut Findings) {
@@ -29,7 +29,7 @@ fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, find
             into.location = from.location;
             return;
         }
-        (YamlKind::List(own), YamlKind::List(other)) if APPENDED_LISTS.iter().any(|list| list == path) => {
+        (YamlKind::List(own), YamlKind::List(other)) if APPENDABLE_LISTS.iter().any(|list| list == path) => {
             own.extend(other);
             return;
         }
@@ -58,30 +58,30 @@ fn index_by_key(entries: &[YamlEntry]) -> HashMap<String, usize> {
 
 fn merge_entries(first: &mut YamlEntry, second: YamlEntry, path: &mut Vec<String>, findings: &mut Findings) {
     path.push(second.key.clone());
-    let is_appended_list = APPENDED_LISTS.iter().any(|list| list == path);
-    if path.len() < SHARED_DEPTH || is_appended_list {
+    let is_appended_list = APPENDABLE_LISTS.iter().any(|list| list == path);
+    if path.len() < MAX_MERGE_DEPTH || is_appended_list {
         let both_scalars = matches!(
             (&first.value.kind, &second.value.kind),
             (YamlKind::Scalar { .. }, YamlKind::Scalar { .. })
         );
         if both_scalars {
-            report_duplicate(first, &second, path, findings);
+            report_duplicate_setting(first, &second, path, findings);
         } else {
             merge_nodes(&mut first.value, second.value, path, findings);
         }
     } else {
-        report_duplicate(first, &second, path, findings);
+        report_duplicate_setting(first, &second, path, findings);
     }
     path.pop();
 }
 
-fn report_duplicate(first: &YamlEntry, second: &YamlEntry, path: &[String], findings: &mut Findings) {
+fn report_duplicate_setting(first: &YamlEntry, second: &YamlEntry, path: &[String], findings: &mut Findings) {
     findings
         .add_fault(&second.location, format!("`{}` is already set at {}", path.join("."), first.location));
 }
 
 /// Overrides one layer with another: maps are merged, all other values replaced. An empty section changes nothing.
-pub(super) fn override_with(base: &mut YamlNode, over: YamlNode) {
+pub(super) fn override_layer(base: &mut YamlNode, over: YamlNode) {
     match (&mut base.kind, over.kind) {
         (YamlKind::Map(_) | YamlKind::List(_), YamlKind::Null) => {}
         (YamlKind::Map(base), YamlKind::Map(over)) => {
@@ -92,7 +92,7 @@ pub(super) fn override_with(base: &mut YamlNode, over: YamlNode) {
                     Some(&existing) => {
                         let existing = &mut base[existing];
                         existing.location = entry.location;
-                        override_with(&mut existing.value, entry.value);
+                        override_layer(&mut existing.value, entry.value);
                     }
                 }
             }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_higher_layer_overrides_lower_settings() {
         let mut base = parse_tree("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
-        override_with(&mut base, parse_tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
+        override_layer(&mut base, parse_tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
         let server = base.get("server").unwrap();
         assert_eq!(server.get("listen").unwrap().location.to_string(), "a.yml:1:18");
         assert_eq!(server.get("drain").unwrap().location.to_string(), "b.yml:1:17");

@@ -78,7 +78,7 @@ pub use check::{
     SourceSummary, check_config,
 };
 pub use fault::{ConfigFault, ConfigFaults, ConfigWarning};
-pub use handler_run::{CommandRun, HandlerRun, HttpRun};
+pub use handler_run::{CommandRunConfig, HandlerRunConfig, HttpRunConfig};
 pub use handlers::HandlerConfig;
 pub use inputs::{ConfigFlag, ConfigInputs};
 pub use schedules::ScheduleConfig;
@@ -97,7 +97,7 @@ pub struct Config {
     pub listen_address: SocketAddr,
     pub max_connections: usize,
     /// The limits of connections, streams and response memory.
-    pub limits: ServerLimits,
+    pub server_limits: ServerLimits,
     /// How long running attempts and requests may continue when the process stops.
     pub drain_timeout: Duration,
     /// The number of tasks that run at a time.
@@ -111,7 +111,7 @@ pub struct Config {
     pub object_retention: Duration,
     pub tokens: Vec<TokenDef>,
     /// The weights of tenants; 1 for tenants that are not named.
-    pub tenants: BTreeMap<Tenant, Weight>,
+    pub tenant_weights: BTreeMap<Tenant, Weight>,
     pub handlers: Vec<HandlerConfig>,
     pub routes: Routes,
     /// The sources: handlers that have collections and get no events.
@@ -121,15 +121,15 @@ pub struct Config {
     pub chains: Vec<ChainConfig>,
     /// The chains to which events add orders.
     pub chain_routes: ChainRoutes,
-    /// The files it was read from, in the order of reading.
+    /// The files that the configuration was read from, in the order of reading.
     pub files: Vec<PathBuf>,
     /// Settings that are valid but probably not intended.
     pub warnings: Vec<ConfigWarning>,
     /// The addresses that HTTP handlers may call.
-    pub network: NetworkAccess,
-    /// The merged tree it was read from.
+    pub network_access: NetworkAccess,
+    /// The merged tree that the configuration was read from.
     merged_tree: yaml::YamlNode,
-    /// The fingerprint of its files, used to detect changes.
+    /// The fingerprint of the configuration files, used to detect changes.
     fingerprint: file_snapshot::ConfigFingerprint,
 }
 
@@ -146,7 +146,7 @@ impl Config {
             ("name", self.name == running.name),
             ("server.listen", self.listen_address == running.listen_address),
             ("server.max_connections", self.max_connections == running.max_connections),
-            ("server.limits", self.limits == running.limits),
+            ("server.limits", self.server_limits == running.server_limits),
             ("server.drain", self.drain_timeout == running.drain_timeout),
             ("workers", self.workers == running.workers),
             ("rooms", (self.services, self.serves_http) == (running.services, running.serves_http)),

@@ -20,7 +20,7 @@ pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings
     };
     let allow =
         allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<AllowedAddress>)).collect();
-    Some(NetworkAccess { allow_loopback, allow })
+    Some(NetworkAccess { allows_loopback: allow_loopback, allowed_addresses: allow })
 }
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ mod tests {
             [("{}", true, true), ("{}", false, false), ("allow_loopback: false", true, false)]
         {
             let access = read_value_from(text, |n, f| read_network(n, local, f)).unwrap();
-            assert_eq!(access.allow_loopback, open, "{text} {local}");
+            assert_eq!(access.allows_loopback, open, "{text} {local}");
         }
     }
 
@@ -43,7 +43,7 @@ mod tests {
         let access =
             read_value_from("allow: [10.0.0.0/8, 'fd00::7', db.internal]", |n, f| read_network(n, false, f))
                 .unwrap();
-        assert_eq!(access.allow.len(), 3);
+        assert_eq!(access.allowed_addresses.len(), 3);
         assert_eq!(
             fault_messages("allow: [10.0.0.0/99]", |n, f| read_network(n, false, f)),
             ["\"10.0.0.0/99\" is neither an address, nor a network like 10.0.0.0/8, nor a host name"]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::fault::Findings;
 use super::inputs::ConfigFlag;
 use super::location::{ConfigText, SettingLocation, SettingOrigin};
-use super::merge::override_with;
+use super::merge::override_layer;
 use super::schema::{ROOT_KEYS, SettingShape, setting_shape_at};
 use super::secrets::{Environment, read_small_file};
 use super::suggestion::suggest_name;
@@ -84,7 +84,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
         }
         let text = if from_file { read_small_file(Path::new(value)) } else { Ok(value.to_owned()) };
         match text {
-            Ok(text) => set_at_path(tree, &path, location(&text).config_text, findings),
+            Ok(text) => set_setting_at_path(tree, &path, location(&text).config_text, findings),
             Err(reason) => findings.add_fault(&location(""), format!("the file {value} {reason}")),
         }
     }
@@ -95,12 +95,17 @@ pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &
     for (rank, flag) in flags.iter().enumerate() {
         let config_text = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
         let path: Vec<String> = flag.setting.split('.').map(str::to_owned).collect();
-        set_at_path(tree, &path, config_text, findings);
+        set_setting_at_path(tree, &path, config_text, findings);
     }
 }
 
 /// Sets the value at a path of the tree.
-fn set_at_path(tree: &mut YamlNode, path: &[String], config_text: Arc<ConfigText>, findings: &mut Findings) {
+fn set_setting_at_path(
+    tree: &mut YamlNode,
+    path: &[String],
+    config_text: Arc<ConfigText>,
+    findings: &mut Findings,
+) {
     let location = SettingLocation::whole_text(&config_text);
     let mut node = match config_text.text.trim_start().chars().next() {
         Some('[' | '{') => match yaml::parse(&config_text, findings) {
@@ -113,7 +118,7 @@ fn set_at_path(tree: &mut YamlNode, path: &[String], config_text: Arc<ConfigText
         let entry = YamlEntry { key: key.clone(), location: location.clone(), value: node };
         node = YamlNode { kind: YamlKind::Map(vec![entry]), location: location.clone(), end_line: 0 };
     }
-    override_with(tree, node);
+    override_layer(tree, node);
 }
 
 /// Finds the path of a setting by a variable's name without its prefix. The error is the most similar valid name.
@@ -134,17 +139,17 @@ fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<
             let forms: Vec<String> = allowed_names.iter().map(|key| to_variable_name(key)).collect();
             let suggestion = suggest_name(part, forms.iter().map(String::as_str));
             return Err(suggestion
-                .map(|suggestion| append_path_part(&matched_prefix, suggestion))
+                .map(|suggestion| join_variable_parts(&matched_prefix, suggestion))
                 .or_else(|| suggest_nested_setting(name)));
         };
-        matched_prefix = append_path_part(&matched_prefix, part);
+        matched_prefix = join_variable_parts(&matched_prefix, part);
         current_node = current_node.and_then(|node| node.get(key));
         path.push((*key).to_owned());
     }
     Ok(path)
 }
 
-fn append_path_part(matched_prefix: &str, part: &str) -> String {
+fn join_variable_parts(matched_prefix: &str, part: &str) -> String {
     if matched_prefix.is_empty() { part.to_owned() } else { format!("{matched_prefix}__{part}") }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn redact_tree(root: &YamlNode, audience: Audience) -> YamlNode {
 /// Marks the lines of a text that excerpts of faults must not show, at all or over the API.
 pub(super) fn mark_hidden_lines(config_text: &ConfigText, root: &YamlNode) {
     let mut lines = HiddenLines::default();
-    lines.collect_node(root, &TreePosition::default());
+    lines.collect_from_node(root, &TreePosition::default());
     config_text.set_hidden_lines(lines.hidden_from_all, lines.hidden_from_api);
 }
 
@@ -90,7 +90,7 @@ impl<'a> TreePosition<'a> {
         must_hide_value(self.path.last().copied().unwrap_or_default(), value, self.is_below_secret_key)
     }
 
-    fn is_store(&self) -> bool {
+    fn is_store_url(&self) -> bool {
         self.path == ["store"]
     }
 
@@ -99,7 +99,7 @@ impl<'a> TreePosition<'a> {
     }
 
     /// Whether a value here may be a command or its argument, even if the name of the setting is mistyped.
-    fn may_be_argument(&self, value: &str, in_list: bool) -> bool {
+    fn may_be_command_argument(&self, value: &str, in_list: bool) -> bool {
         let ["handlers" | "sources", _, .., key] = self.path.as_slice() else { return false };
         in_list || value.contains(char::is_whitespace) || suggest_name(key, ["command", "http"]).is_some()
     }
@@ -108,12 +108,12 @@ impl<'a> TreePosition<'a> {
 fn redact_node(node: &YamlNode, at: &TreePosition<'_>, audience: Audience) -> YamlNode {
     let kind = match &node.kind {
         YamlKind::Null => YamlKind::Null,
-        YamlKind::Scalar { text, plain } => match redacted_text(text, at, audience) {
-            Some(text) => YamlKind::Scalar { text, plain: true },
-            None => YamlKind::Scalar { text: text.clone(), plain: *plain },
+        YamlKind::Scalar { text, is_plain: plain } => match redacted_text(text, at, audience) {
+            Some(text) => YamlKind::Scalar { text, is_plain: true },
+            None => YamlKind::Scalar { text: text.clone(), is_plain: *plain },
         },
         YamlKind::List(items) if audience == Audience::ApiClient && at.is_command() => {
-            YamlKind::Scalar { text: summarize_command(&scalar_texts(items)), plain: true }
+            YamlKind::Scalar { text: summarize_command(&scalar_texts(items)), is_plain: true }
         }
         YamlKind::List(items) => {
             YamlKind::List(items.iter().map(|item| redact_node(item, at, audience)).collect())
@@ -141,7 +141,7 @@ fn scalar_texts(items: &[YamlNode]) -> Vec<String> {
 /// The text to show instead of a value; none if the value itself may be shown.
 fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
     match audience {
-        _ if at.is_store() => redact_store_url(text, audience),
+        _ if at.is_store_url() => redact_store_url(text, audience),
         _ if at.hides_value(text) => Some(MASK.into()),
         Audience::ApiClient if text.contains("://") => Some(shorten_url(text)),
         Audience::LocalUser | Audience::ApiClient => None,
@@ -192,32 +192,34 @@ struct HiddenLines {
 }
 
 impl HiddenLines {
-    fn collect_node(&mut self, node: &YamlNode, at: &TreePosition<'_>) {
+    fn collect_from_node(&mut self, node: &YamlNode, at: &TreePosition<'_>) {
         match &node.kind {
             YamlKind::Null => {}
-            YamlKind::Scalar { text, .. } => self.collect_scalar(node, text, at, false),
+            YamlKind::Scalar { text, .. } => self.collect_from_scalar(node, text, at, false),
             YamlKind::List(items) => {
                 for item in items {
                     match &item.kind {
-                        YamlKind::Scalar { text, .. } => self.collect_scalar(item, text, at, true),
-                        YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_) => self.collect_node(item, at),
+                        YamlKind::Scalar { text, .. } => self.collect_from_scalar(item, text, at, true),
+                        YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_) => {
+                            self.collect_from_node(item, at)
+                        }
                     }
                 }
             }
             YamlKind::Map(entries) => {
                 for entry in entries {
-                    self.collect_node(&entry.value, &at.child(&entry.key));
+                    self.collect_from_node(&entry.value, &at.child(&entry.key));
                 }
             }
         }
     }
 
-    fn collect_scalar(&mut self, node: &YamlNode, text: &str, at: &TreePosition<'_>, in_list: bool) {
+    fn collect_from_scalar(&mut self, node: &YamlNode, text: &str, at: &TreePosition<'_>, in_list: bool) {
         let lines = node.location.line..=node.end_line.max(node.location.line);
         if at.hides_value(text) {
             self.hidden_from_all.extend(lines.clone());
             self.hidden_from_api.extend(lines);
-        } else if text.contains("://") || at.may_be_argument(text, in_list) {
+        } else if text.contains("://") || at.may_be_command_argument(text, in_list) {
             self.hidden_from_api.extend(lines);
         }
     }

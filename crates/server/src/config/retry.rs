@@ -66,7 +66,7 @@ fn read_backoff(node: &YamlNode, findings: &mut Findings) -> Option<Backoff> {
         return read_choice(node, findings, &choices).cloned();
     };
     if delays.is_empty() {
-        findings.add_fault(&node.location, "a list of waits needs at least one");
+        findings.add_fault(&node.location, "a list of delays must not be empty");
     }
     let read: Vec<Duration> =
         delays.iter().filter_map(|delay| read_duration(delay, findings, Duration::ZERO)).collect();
@@ -107,6 +107,6 @@ mod tests {
                 "unknown setting \"dely\" of `retry`; did you mean `delay`?",
             ]
         );
-        assert_eq!(fault_messages("{backoff: []}", read_retry), ["a list of waits needs at least one"]);
+        assert_eq!(fault_messages("{backoff: []}", read_retry), ["a list of delays must not be empty"]);
     }
 }

@@ -77,7 +77,7 @@ fn read_route_target(
     }
     if !matches!(node.kind, YamlKind::Map(_)) {
         return read_handler_reference(node, defined, findings)
-            .map(|name| RouteTarget::Handler(HandlerBinding::queued(name)));
+            .map(|name| RouteTarget::Handler(HandlerBinding::new_queued(name)));
     }
     let fields = CheckedMap::check_keys(node, &ROUTE_ENTRY_KEYS, findings)?;
     let sync = fields.read_or_default("sync", false, findings, read_boolean);

@@ -15,7 +15,7 @@ pub(crate) fn lint_schedule_times(schedule: &ScheduleSpec, now: Timestamp) -> Ve
 }
 
 /// The warning about the event, run or order that a schedule creates, given these routes.
-pub(crate) fn lint_fired_action(
+pub(crate) fn lint_fire_action(
     schedule: &ScheduleSpec,
     routes: &Routes,
     chains: &ChainRoutes,
@@ -23,11 +23,12 @@ pub(crate) fn lint_fired_action(
     match &schedule.action {
         FireAction::EmitEvent(event) => {
             let kind = &event.kind;
-            let is_unrouted = routes.resolve_handlers(kind).is_empty() && chains.resolve_chains(kind).is_empty();
+            let is_unrouted =
+                routes.resolve_handlers(kind).is_empty() && chains.resolve_chains(kind).is_empty();
             is_unrouted.then(|| format!("emits {kind}, which is routed to no handler"))
         }
         FireAction::AddOrder(_) => (schedule.overlap != OverlapPolicy::default()).then(|| {
-            "`overlap` applies to tasks of events; an order with an `id` is not added while it is on its way".into()
+            "`overlap` applies to tasks of events; an order with an `id` is not added while it runs".into()
         }),
         FireAction::RunCollection(_) => None,
     }

@@ -54,7 +54,7 @@ pub(super) fn read_priority(fields: &CheckedMap, findings: &mut Findings) -> Pri
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulePolicy {
     catch_up: Option<CatchUpPolicy>,
-    catch_up_within: Option<Duration>,
+    catch_up_window: Option<Duration>,
     jitter: Option<Duration>,
 }
 
@@ -65,14 +65,14 @@ impl SchedulePolicy {
         let catch_up = fields.get("catch_up").and_then(|n| read_choice(n, findings, &choices));
         let mut length = |key, least| fields.get(key).and_then(|n| read_duration(n, findings, least));
         let within = length("catch_up_within", Duration::from_secs(1));
-        Self { catch_up, catch_up_within: within, jitter: length("jitter", Duration::ZERO) }
+        Self { catch_up, catch_up_window: within, jitter: length("jitter", Duration::ZERO) }
     }
 
     /// Applies these policies to a schedule.
     pub(super) fn apply_to(self, schedule: ScheduleSpec) -> ScheduleSpec {
         ScheduleSpec {
             catch_up: self.catch_up.unwrap_or(schedule.catch_up),
-            catch_up_window: self.catch_up_within.unwrap_or(schedule.catch_up_window),
+            catch_up_window: self.catch_up_window.unwrap_or(schedule.catch_up_window),
             jitter: self.jitter.unwrap_or(schedule.jitter),
             ..schedule
         }

@@ -2,14 +2,14 @@
 
 use pointsman_core::chain::{ChainNodeId, ChainPath, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
-use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
+use pointsman_core::event::{MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use pointsman_core::fire::{FireAction, OverlapPolicy};
 use pointsman_core::names::check_emittable;
 use pointsman_core::store::NewOrder;
 use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::ScheduleSpec;
 
-use super::chains::{self, DefinedChains, bad_id_message, read_node_id};
+use super::chains::{self, DefinedChains, invalid_id_message, read_chain_node_id};
 use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_text};
 use super::fault::Findings;
 use super::handlers::{NameLocations, claim_unique_name};
@@ -50,7 +50,7 @@ pub(super) const ORDER_KEYS: AllowedKeys = AllowedKeys {
 #[derive(Clone, Debug)]
 pub struct ScheduleConfig {
     pub schedule: ScheduleSpec,
-    /// The location for warnings about it.
+    /// The location that warnings about the schedule name.
     pub(super) location: SettingLocation,
 }
 
@@ -79,7 +79,7 @@ fn read_schedule(
 ) -> Option<ScheduleSpec> {
     let fields = CheckedMap::check_keys(node, &SCHEDULE_KEYS, findings)?;
     let when = read_cron_schedule(&fields, findings);
-    let makes = read_fired_action(&fields, chains, findings);
+    let makes = read_fire_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
     let choices =
         [("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue), ("cancel", OverlapPolicy::Cancel)];
@@ -101,15 +101,17 @@ fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Optio
 }
 
 /// Reads what a firing creates: an event or an order.
-fn read_fired_action(
+fn read_fire_action(
     fields: &CheckedMap<'_>,
     chains: &DefinedChains,
     findings: &mut Findings,
 ) -> Option<FireAction> {
     match (fields.get("emit"), fields.get("order")) {
-        (Some(emit), None) => read_event(emit, findings).map(|event| FireAction::EmitEvent(Box::new(event))),
+        (Some(emit), None) => {
+            read_scheduled_event(emit, findings).map(|event| FireAction::EmitEvent(Box::new(event)))
+        }
         (None, Some(order)) => {
-            read_order(order, chains, findings).map(|order| FireAction::AddOrder(Box::new(order)))
+            read_scheduled_order(order, chains, findings).map(|order| FireAction::AddOrder(Box::new(order)))
         }
         (Some(_), Some(order)) => {
             findings.add_fault(&order.location, "a schedule has either `emit` or `order`, not both");
@@ -124,13 +126,17 @@ fn read_fired_action(
 }
 
 /// Reads an order. Its path is that of a chain, optionally with the id of the order after a comma.
-fn read_order(node: &YamlNode, chains: &DefinedChains, findings: &mut Findings) -> Option<NewOrder> {
+fn read_scheduled_order(
+    node: &YamlNode,
+    chains: &DefinedChains,
+    findings: &mut Findings,
+) -> Option<NewOrder> {
     let fields = CheckedMap::check_keys(node, &ORDER_KEYS, findings)?;
     let path = fields
         .get_required("path", ORDER_KEYS.owner, findings)
         .and_then(|n| read_order_path(n, chains, findings));
     let id = fields.get("id").and_then(|n| read_order_id(n, findings).map(|id| (id, n)));
-    let at = fields.get("node").and_then(|n| read_node_id(n, findings).map(|id| (id, n)));
+    let at = fields.get("node").and_then(|n| read_chain_node_id(n, findings).map(|id| (id, n)));
     let value = fields.read_or_default("value", Json::null(), findings, json_value::read_json);
     let tenant = fields.read_or_default("tenant", Tenant::default(), findings, |n, f| {
         parse_scalar(n, f, str::parse::<Tenant>)
@@ -163,10 +169,10 @@ fn read_order_path(
 }
 
 fn read_order_id(node: &YamlNode, findings: &mut Findings) -> Option<OrderId> {
-    parse_scalar(node, findings, |text| OrderId::new(text).map_err(|_| bad_id_message(text, "an order")))
+    parse_scalar(node, findings, |text| OrderId::new(text).map_err(|_| invalid_id_message(text, "an order")))
 }
 
-fn read_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
+fn read_scheduled_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
     let fields = CheckedMap::check_keys(node, &EMIT_KEYS, findings)?;
     let kind = fields.get_required("type", "an event to emit", findings).and_then(|n| {
         let kind = parse_scalar(n, findings, str::parse::<HandlingKey>)?;
@@ -185,7 +191,7 @@ fn read_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
     let priority = schedule_timing::read_priority(&fields, findings);
     let plain = NewEvent::new(kind?);
     let value = value.unwrap_or(plain.value.clone());
-    Some(NewEvent { key, sub, value, context, tenant, priority, ..plain })
+    Some(NewEvent { key, sub_object: sub, value, context, tenant, priority, ..plain })
 }
 
 fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
@@ -196,12 +202,13 @@ fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
     let mut context = Context::new();
     for entry in entries {
         let Some(value) = read_text(&entry.value, findings) else { continue };
-        if entry.key.len() > MAX_CONTEXT_BYTES || value.len() > MAX_CONTEXT_BYTES {
-            let message = format!("names and values of a context have at most {MAX_CONTEXT_BYTES} bytes");
+        if entry.key.len() > MAX_CONTEXT_STRING_BYTES || value.len() > MAX_CONTEXT_STRING_BYTES {
+            let message =
+                format!("names and values of a context have at most {MAX_CONTEXT_STRING_BYTES} bytes");
             findings.add_fault(&entry.location, message);
         }
         if value.contains('\0') || entry.key.contains('\0') {
-            findings.add_fault(&entry.location, "a context holds no NUL characters");
+            findings.add_fault(&entry.location, "a context cannot contain NUL characters");
         }
         context.insert(entry.key.clone(), value.to_owned());
     }
@@ -235,7 +242,7 @@ mod tests {
         assert_eq!(emit.priority.get(), 200);
         let with_default_policies =
             ScheduleSpec::new(schedule.name.clone(), schedule.cron.clone(), schedule.action.clone());
-        assert_eq!(*schedule, with_default_policies, "it has the usual policies");
+        assert_eq!(*schedule, with_default_policies, "the policies are the defaults");
     }
 
     #[test]

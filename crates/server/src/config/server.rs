@@ -55,20 +55,20 @@ mod tests {
     use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    const LIMITS: &str = "{anonymous: 1, per_address: 1, reserve: 1, streams_per_client: 1, \
+    const LIMITS_YAML: &str = "{anonymous: 1, per_address: 1, reserve: 1, streams_per_client: 1, \
                           response_memory: 16MiB, response_memory_per_client: 16MiB}";
 
     #[test]
     fn listen_requires_an_address_with_a_port() {
         let server = read_value_from(
-            &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS}}}"),
+            &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS_YAML}}}"),
             read_server,
         )
         .unwrap();
         assert_eq!(server.listen_address, "[::1]:0".parse().unwrap());
         assert_eq!(
             fault_messages(
-                &format!("{{listen: localhost, max_connections: 0, limits: {LIMITS}, drain: soon}}"),
+                &format!("{{listen: localhost, max_connections: 0, limits: {LIMITS_YAML}, drain: soon}}"),
                 read_server
             ),
             [

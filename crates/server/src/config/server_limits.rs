@@ -30,13 +30,13 @@ const MAX_RESPONSE_MEMORY: u64 = 1 << 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Open connections that have not presented a valid token.
-    pub anonymous: usize,
+    pub anonymous_connections: usize,
     /// Open connections from one address.
-    pub per_address: usize,
+    pub connections_per_address: usize,
     /// Open connections of one client, identified by its token. None: half of the connections outside the reserve.
     pub connections_per_client: Option<usize>,
     /// Connections, out of `max_connections`, that only health checks and producers get.
-    pub reserve: usize,
+    pub reserved_connections: usize,
     /// Open streams and long polls of one client, identified by its token.
     pub streams_per_client: usize,
     /// Bytes of responses that clients have not read yet.
@@ -68,10 +68,10 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
     };
     let (response_memory, per_token) = (memory("response_memory"), memory("response_memory_per_client"));
     Some(ServerLimits {
-        anonymous: anonymous?,
-        per_address: per_address?,
+        anonymous_connections: anonymous?,
+        connections_per_address: per_address?,
         connections_per_client: connections_per_client?,
-        reserve: reserve?,
+        reserved_connections: reserve?,
         streams_per_client: streams_per_client?,
         response_memory: response_memory?,
         response_memory_per_client: per_token?,
@@ -88,10 +88,10 @@ mod tests {
         let text = "{anonymous: 512, per_address: 8, reserve: 0, streams_per_client: 3, \
                     response_memory: 1GiB, response_memory_per_client: 16777216}";
         let want = ServerLimits {
-            anonymous: 512,
-            per_address: 8,
+            anonymous_connections: 512,
+            connections_per_address: 8,
             connections_per_client: None,
-            reserve: 0,
+            reserved_connections: 0,
             streams_per_client: 3,
             response_memory: 1 << 30,
             response_memory_per_client: 16 << 20,

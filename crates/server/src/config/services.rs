@@ -16,7 +16,7 @@ pub(super) const SERVICE_NAMES: &[&str] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SelectedServices {
     pub(super) engine: EnabledServices,
-    pub(super) http: bool,
+    pub(super) serves_http: bool,
 }
 
 /// Reads a list, or names separated by commas as in a flag or variable.
@@ -29,10 +29,10 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
             rescuer: false,
             pruner: false,
         },
-        http: false,
+        serves_http: false,
     };
     let mut enable = |name: &str, at: &YamlNode, findings: &mut Findings| match name {
-        "http" => selected.http = true,
+        "http" => selected.serves_http = true,
         "sequencer" => {}
         "scheduler" => selected.engine.scheduler = true,
         "worker" => selected.engine.worker = true,
@@ -74,10 +74,10 @@ mod tests {
         let all = format!("[{}]", SERVICE_NAMES.join(", "));
         assert_eq!(
             read_value_from(&all, read_services),
-            Ok(SelectedServices { engine: EnabledServices::default(), http: true })
+            Ok(SelectedServices { engine: EnabledServices::default(), serves_http: true })
         );
         let some = read_value_from("http, worker", read_services).unwrap();
-        assert!(some.http && some.engine.worker && !some.engine.clock);
+        assert!(some.serves_http && some.engine.worker && !some.engine.clock);
         assert_eq!(read_value_from("[http, worker]", read_services), Ok(some));
     }
 

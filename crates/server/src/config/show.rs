@@ -62,8 +62,8 @@ fn node_to_json(node: &YamlNode, at: &str, from: &mut Map<String, Value>) -> Val
 fn scalar_to_json(node: &YamlNode) -> Value {
     match &node.kind {
         YamlKind::Null => Value::Null,
-        YamlKind::Scalar { text, plain: true } => plain_scalar_to_json(text),
-        YamlKind::Scalar { text, plain: false } => text.as_str().into(),
+        YamlKind::Scalar { text, is_plain: true } => plain_scalar_to_json(text),
+        YamlKind::Scalar { text, is_plain: false } => text.as_str().into(),
         YamlKind::Map(_) => json!({}),
         YamlKind::List(_) => json!([]),
     }
@@ -115,7 +115,7 @@ fn write_list_item(item: &YamlNode, indent: usize, out: &mut String) {
 fn format_inline(node: &YamlNode) -> Option<String> {
     match &node.kind {
         YamlKind::Null => Some("null".into()),
-        YamlKind::Scalar { text, plain } => Some(format_scalar(text, *plain)),
+        YamlKind::Scalar { text, is_plain: plain } => Some(format_scalar(text, *plain)),
         YamlKind::Map(entries) => entries.is_empty().then(|| "{}".into()),
         YamlKind::List(items) => {
             let plain = |item: &YamlNode| matches!(item.kind, YamlKind::Null | YamlKind::Scalar { .. });

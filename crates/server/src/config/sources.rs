@@ -23,8 +23,10 @@ use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar};
 use super::fault::Findings;
-use super::handler_run::{self, HandlerRun};
-use super::handlers::{HandlerConfig, NameLocations, claim_unique_name, read_crashes, read_observe};
+use super::handler_run::{self, HandlerRunConfig};
+use super::handlers::{
+    HandlerConfig, NameLocations, claim_unique_name, read_max_crashes, read_observe_policy,
+};
 use super::location::SettingLocation;
 use super::retry;
 use super::schedule_timing::{self, SchedulePolicy};
@@ -95,15 +97,15 @@ fn read_source(
 ) -> Option<(HandlerConfig, Vec<ScheduleConfig>)> {
     let fields = CheckedMap::check_keys(&entry.value, &SOURCE_KEYS, findings)?;
     let run = match fields.get("run") {
-        Some(node) => handler_run::read_run(node, network, resolver, findings),
-        None => Some(HandlerRun::Pull),
+        Some(node) => handler_run::read_handler_run(node, network, resolver, findings),
+        None => Some(HandlerRunConfig::Pull),
     };
     let tenant = fields.read_or_default("tenant", Tenant::default(), findings, |n, f| {
         parse_scalar(n, f, str::parse::<Tenant>)
     });
     let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
-    let crashes = fields.get("crashes").and_then(|n| read_crashes(n, findings));
-    let observe = fields.read_or_default("observe", ObservePolicy::All, findings, read_observe);
+    let crashes = fields.get("crashes").and_then(|n| read_max_crashes(n, findings));
+    let observe = fields.read_or_default("observe", ObservePolicy::All, findings, read_observe_policy);
     let policy = SchedulePolicy::read(&fields, findings);
     let timing = SyncTiming::read_for_source(&fields, findings);
     let collections = read_collections(entry, &fields, &timing, findings);
@@ -116,7 +118,7 @@ fn read_source(
         retry,
         max_crashes: crashes.unwrap_or(plain.max_crashes),
         observe,
-        pull: matches!(run, HandlerRun::Pull),
+        pull: matches!(run, HandlerRunConfig::Pull),
         source: Some(SourceDef { tenant, collections }),
         ..plain
     };

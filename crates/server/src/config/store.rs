@@ -34,16 +34,16 @@ pub struct DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    fn postgres(url: &str) -> Result<Self, String> {
+    fn parse_postgres(url: &str) -> Result<Self, String> {
         let endpoint = PostgresEndpoint::parse(url).map_err(|error| error.to_string())?;
         Ok(Self {
             full_url: url.into(),
             display_url: endpoint.to_string(),
-            has_password: endpoint.has_password(),
+            has_password: endpoint.has_password_in_url(),
         })
     }
 
-    fn redis(url: &str) -> Result<Self, String> {
+    fn parse_redis(url: &str) -> Result<Self, String> {
         let endpoint = RedisEndpoint::parse(url).map_err(|error| error.to_string())?;
         Ok(Self {
             full_url: url.into(),
@@ -81,7 +81,7 @@ impl StoreUrl {
     }
 
     /// The URL of a database that several nodes can share; none for SQLite.
-    pub fn shared_database(&self) -> Option<&DatabaseUrl> {
+    pub fn shared_database_url(&self) -> Option<&DatabaseUrl> {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => None,
             Self::Postgres(url) | Self::Redis(url) => Some(url),
@@ -131,8 +131,8 @@ impl std::str::FromStr for StoreUrl {
                 Err(format!("`sqlite:` is followed by a path, not by `//`; {STORE_URL_FORMS}"))
             }
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
-            "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
-            redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
+            "postgres" | "postgresql" => DatabaseUrl::parse_postgres(text).map(Self::Postgres),
+            redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::parse_redis(text).map(Self::Redis),
             other => match suggest_name(other, STORE_SCHEMES) {
                 Some(suggestion) => {
                     Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))
@@ -145,7 +145,7 @@ impl std::str::FromStr for StoreUrl {
 
 pub(super) fn read_store_url(node: &YamlNode, findings: &mut Findings) -> Option<StoreUrl> {
     let url: StoreUrl = parse_scalar(node, findings, str::parse)?;
-    if url.shared_database().is_some_and(|url| url.has_password) {
+    if url.shared_database_url().is_some_and(|url| url.has_password) {
         let reader = match &node.location.config_text.origin {
             SettingOrigin::File(_) => Some("reads the file"),
             SettingOrigin::Flag(_) => Some("lists the processes of this machine"),
@@ -198,7 +198,7 @@ mod tests {
             for output in [url.to_string(), format!("{url:?}")] {
                 assert!(!output.contains("hunter2") && output.contains(displayed), "{output}");
             }
-            assert_eq!(url.shared_database().map(DatabaseUrl::full_url), Some(text));
+            assert_eq!(url.shared_database_url().map(DatabaseUrl::full_url), Some(text));
         }
     }
 

@@ -15,7 +15,7 @@ use pointsman_engine::{HandlerSpec, ScheduleSpec};
 use proptest::prelude::*;
 
 use super::{
-    Config, ConfigFaults, ConfigFlag, ConfigInputs, Environment, HandlerRun, ScheduleConfig, StoreUrl,
+    Config, ConfigFaults, ConfigFlag, ConfigInputs, Environment, HandlerRunConfig, ScheduleConfig, StoreUrl,
     check_config,
 };
 
@@ -67,7 +67,7 @@ fn without_any_configuration_the_defaults_apply() {
         (Retention::default(), Retention::default())
     );
     assert_eq!(config.services, pointsman_engine::EnabledServices::default());
-    assert!(config.serves_http && config.network.allow_loopback);
+    assert!(config.serves_http && config.network_access.allows_loopback);
     assert!(config.handlers.is_empty() && config.warnings.is_empty());
 }
 
@@ -107,7 +107,7 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     );
     let defaults = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
     let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
-    assert_eq!(timeouts(&config), timeouts(&defaults), "and so are the timeouts");
+    assert_eq!(timeouts(&config), timeouts(&defaults), "the timeouts are the defaults");
     let policies = |config: &Config| {
         let policies = |planned: &ScheduleConfig| {
             let ScheduleSpec { catch_up, catch_up_window: catch_up_within, overlap, jitter, .. } =
@@ -122,18 +122,18 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
             .take(2)
             .collect::<Vec<_>>()
     };
-    assert_eq!(policies(&config), policies(&defaults), "and the policies");
+    assert_eq!(policies(&config), policies(&defaults), "the schedule policies are the defaults");
     let treatment =
         |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.max_crashes);
     assert_eq!(treatment(&config), treatment(&defaults));
-    assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
+    assert_eq!((config.routes.iter().count(), config.tenant_weights.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
     let ChainNodeRole::Step(step) = &config.chains[0].chain.nodes[0].role else {
         panic!("{:?}", config.chains)
     };
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
-    assert_eq!(step.retry, Some(defaults), "and so is the setback");
+    assert_eq!(step.retry, Some(defaults), "the setback is the default");
     assert_eq!(config.chain_routes.iter().count(), 1);
     assert_eq!(config.sources[0].def.observe, pointsman_core::handler::ObservePolicy::All);
 }
@@ -170,9 +170,9 @@ fn a_full_configuration_is_read() {
     let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
     assert_eq!(index.def.retry, RetryPolicy { max_retries: 5, ..RetryPolicy::default() });
     assert_eq!(index.run.timeout(), Duration::from_secs(10));
-    let HandlerRun::Http(http) = &index.run else { panic!("{index:?}") };
+    let HandlerRunConfig::Http(http) = &index.run else { panic!("{index:?}") };
     assert_eq!((http.secrets.len(), http.headers.len()), (1, 1));
-    let HandlerRun::Command(command) = &notify.run else { panic!("{notify:?}") };
+    let HandlerRunConfig::Command(command) = &notify.run else { panic!("{notify:?}") };
     let folder = config_folder.dir.path();
     assert_eq!(Path::new(&command.spec.argv[0]), folder.join("notify.sh"));
     assert_eq!(command.spec.dir.as_deref(), Some(folder.join("sub").as_path()));
@@ -290,7 +290,7 @@ fn reading_the_largest_allowed_texts_terminates() {
     let config = load_yaml(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
     assert_eq!(config.handlers.len(), 10_000);
     let keys: String = (0..60_000).map(|n| format!("k{n}:\n")).collect();
-    assert!(format_faults_of(&keys).ends_with("1 fault"), "more than there may be");
+    assert!(format_faults_of(&keys).ends_with("1 fault"), "too many keys are one fault");
 }
 
 #[test]
@@ -445,15 +445,15 @@ fn a_server_beyond_loopback_needs_a_token() {
 }
 
 #[test]
-fn loading_without_secrets_reports_unset_variables_as_warnings() {
+fn loading_with_placeholder_secrets_reports_unset_variables_as_warnings() {
     let config_folder = ConfigFolder::new();
     let text = "handlers:\n  a: {run: {http: 'https://x.example/', secret: 'env:KEY'}}\n\
                 event_handlers: {x: [a]}\n\
                 auth:\n  tokens:\n  - {name: b, role: admin, env: ONE}\n  - {name: c, role: admin, env: TWO}\n";
     config_folder.write_file("pointsman.yml", text);
-    assert_eq!(config_folder.inputs().load().map(drop).unwrap_err().len(), 3, "it cannot run");
+    assert_eq!(config_folder.inputs().load().map(drop).unwrap_err().len(), 3, "unset secrets are faults");
     let (config, unset) =
-        config_folder.inputs().load_without_secrets().unwrap_or_else(|faults| panic!("{faults}"));
+        config_folder.inputs().load_with_placeholder_secrets().unwrap_or_else(|faults| panic!("{faults}"));
     let unset: Vec<String> = unset.iter().map(|warning| config_folder.strip_folder_path(warning)).collect();
     assert_eq!(
         unset,
@@ -465,7 +465,7 @@ fn loading_without_secrets_reports_unset_variables_as_warnings() {
     );
     assert!(!config.to_yaml().contains("whsec_"), "placeholders of secrets are not shown");
     config_folder.write_file("pointsman.yml", format!("{text}worker: 1\n"));
-    let faults = config_folder.inputs().load_without_secrets().map(drop).unwrap_err();
+    let faults = config_folder.inputs().load_with_placeholder_secrets().map(drop).unwrap_err();
     assert_eq!(faults.len(), 1, "{faults}");
 }
 

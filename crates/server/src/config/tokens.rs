@@ -96,7 +96,7 @@ fn read_token_hash(
             let path = read_text(node, findings)?;
             (resolver.read_secret_file(path, node, findings)?, node)
         }
-        (None, None, Some(node)) => return parse_sha256_hex(node, findings),
+        (None, None, Some(node)) => return read_sha256(node, findings),
         _ => {
             let message = "a token needs exactly one of `env`, `file` and `sha256`";
             findings.add_fault(&fields.node.location, message);
@@ -112,7 +112,7 @@ fn read_token_hash(
     Some(Sha256::digest(token.as_bytes()).into())
 }
 
-fn parse_sha256_hex(node: &YamlNode, findings: &mut Findings) -> Option<[u8; 32]> {
+fn read_sha256(node: &YamlNode, findings: &mut Findings) -> Option<[u8; 32]> {
     let digits = read_text(node, findings)?;
     let mut hash = [0; 32];
     let whole = digits.len() == 64 && digits.is_ascii();

@@ -22,7 +22,7 @@ const STABLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Files that keep changing are read after this many comparisons.
 const MAX_STABILITY_CHECKS: usize = 20;
 
-/// Watches the files of a configuration until it is dropped.
+/// Watches the files of a configuration until the watcher is dropped.
 #[derive(Debug)]
 pub struct ConfigWatcher {
     stop_sender: Option<Sender<Never>>,
@@ -55,7 +55,7 @@ pub fn watch_config(
     let (stop, stop_receiver) = mpsc::channel();
     let watch_loop = WatchLoop {
         inputs,
-        started_config: running.clone(),
+        initial_config: running.clone(),
         fingerprint: running.fingerprint.clone(),
         stop_receiver,
     };
@@ -67,7 +67,7 @@ pub fn watch_config(
 struct WatchLoop {
     inputs: ConfigInputs,
     /// The configuration at the start of the process, to which settings that cannot change are compared.
-    started_config: Config,
+    initial_config: Config,
     fingerprint: ConfigFingerprint,
     stop_receiver: Receiver<Never>,
 }
@@ -82,7 +82,7 @@ impl WatchLoop {
             let Some(snapshot) = self.wait_until_stable(snapshot) else { return };
             let built = build::build_config(&self.inputs, &snapshot);
             self.fingerprint = built.fingerprint;
-            on_change(built.result.map(|config| self.add_fixed_setting_warnings(config)));
+            on_change(built.config.map(|config| self.add_fixed_setting_warnings(config)));
         }
     }
 
@@ -110,7 +110,7 @@ impl WatchLoop {
 
     /// Adds a warning for each changed setting that needs a restart.
     fn add_fixed_setting_warnings(&self, mut config: Config) -> Config {
-        for setting in config.changed_fixed_settings(&self.started_config) {
+        for setting in config.changed_fixed_settings(&self.initial_config) {
             let location = setting
                 .split('.')
                 .fold(&config.merged_tree, |node: &YamlNode, key| node.get(key).unwrap_or(node));
@@ -134,7 +134,7 @@ mod tests {
     struct WatchedFolder {
         folder: tempfile::TempDir,
         reloads: Receiver<Result<Config, ConfigFaults>>,
-        watch: ConfigWatcher,
+        watcher: ConfigWatcher,
     }
 
     fn start_watching(text: &str) -> WatchedFolder {
@@ -145,22 +145,22 @@ mod tests {
         let (reload_sender, reloads) = mpsc::channel();
         let running = inputs.load().unwrap();
         let watch = watch_config(inputs, &running, move |result| drop(reload_sender.send(result))).unwrap();
-        WatchedFolder { folder, reloads, watch }
+        WatchedFolder { folder, reloads, watcher: watch }
     }
 
     impl WatchedFolder {
-        fn path(&self, name: &str) -> PathBuf {
+        fn file_path(&self, name: &str) -> PathBuf {
             self.folder.path().join(name)
         }
 
         /// Replaces the file as editors do: by renaming a new one.
         fn replace_config_file(&self, text: &str) {
-            std::fs::write(self.path("new"), text).unwrap();
-            std::fs::rename(self.path("new"), self.path("pointsman.yml")).unwrap();
+            std::fs::write(self.file_path("new"), text).unwrap();
+            std::fs::rename(self.file_path("new"), self.file_path("pointsman.yml")).unwrap();
         }
 
         fn next_reload(&self) -> Result<Config, ConfigFaults> {
-            self.reloads.recv_timeout(CHANGE_TIMEOUT).expect("a change is noticed")
+            self.reloads.recv_timeout(CHANGE_TIMEOUT).expect("the change is detected within the timeout")
         }
     }
 
@@ -169,11 +169,11 @@ mod tests {
         let watched = start_watching("workers: 1\n");
         watched.replace_config_file("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 1);
-        std::fs::write(watched.path("pointsman.yml"), "handlers: {a: {}}\n").unwrap();
+        std::fs::write(watched.file_path("pointsman.yml"), "handlers: {a: {}}\n").unwrap();
         assert_eq!(watched.next_reload().unwrap_err().len(), 1);
-        std::fs::remove_file(watched.path("pointsman.yml")).unwrap();
+        std::fs::remove_file(watched.file_path("pointsman.yml")).unwrap();
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 0);
-        watched.watch.stop();
+        watched.watcher.stop();
         assert!(watched.reloads.try_recv().is_err(), "each change is reported once");
     }
 
@@ -201,9 +201,9 @@ mod tests {
     fn a_replaced_secret_file_triggers_a_reload() {
         let text = "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key'}}}\nevent_handlers: {x: [a]}\n";
         let watched = start_watching(text);
-        std::fs::write(watched.path("key"), "nonsense").unwrap();
+        std::fs::write(watched.file_path("key"), "nonsense").unwrap();
         assert_eq!(watched.next_reload().unwrap_err().len(), 1);
-        std::fs::write(watched.path("key"), "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA").unwrap();
+        std::fs::write(watched.file_path("key"), "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA").unwrap();
         assert!(watched.next_reload().is_ok());
     }
 }

@@ -26,7 +26,7 @@ pub(super) const MAX_NODES: usize = 100_000;
 pub(super) struct YamlNode {
     pub(super) kind: YamlKind,
     pub(super) location: SettingLocation,
-    /// The last line of its text.
+    /// The last line of the value in its text.
     pub(super) end_line: usize,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum YamlKind {
     /// `plain`: written without quotes, so that `12` and `true` can be a number and a boolean.
     Scalar {
         text: String,
-        plain: bool,
+        is_plain: bool,
     },
     List(Vec<YamlNode>),
     Map(Vec<YamlEntry>),
@@ -60,7 +60,7 @@ impl fmt::Debug for YamlNode {
 impl YamlNode {
     pub(super) fn scalar(location: SettingLocation, text: String) -> Self {
         let end = location.line;
-        Self { kind: YamlKind::Scalar { text, plain: true }, location, end_line: end }
+        Self { kind: YamlKind::Scalar { text, is_plain: true }, location, end_line: end }
     }
 
     pub(super) fn empty_map(location: SettingLocation) -> Self {
@@ -103,7 +103,8 @@ pub(super) fn parse(config_text: &Arc<ConfigText>, findings: &mut Findings) -> O
         return None;
     }
     let text = config_text.text.as_str();
-    let mut builder = TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), nodes: 0 };
+    let mut builder =
+        TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
     builder.read_document()
 }
 
@@ -111,7 +112,7 @@ struct TreeBuilder<'a, 'f> {
     config_text: &'a Arc<ConfigText>,
     findings: &'f mut Findings,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
-    nodes: usize,
+    node_count: usize,
 }
 
 impl<'a> TreeBuilder<'a, '_> {
@@ -150,8 +151,8 @@ impl<'a> TreeBuilder<'a, '_> {
             self.add_fault(&span, format!("nested deeper than {MAX_DEPTH}"));
             return None;
         }
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
+        self.node_count += 1;
+        if self.node_count > MAX_NODES {
             self.add_fault(&span, format!("there are more than {MAX_NODES} keys and values"));
             return None;
         }
@@ -175,7 +176,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 let plain = style == ScalarStyle::Plain;
                 let kind = match &*text {
                     "" | "~" | "null" | "Null" | "NULL" if plain => YamlKind::Null,
-                    _ => YamlKind::Scalar { text: text.into_owned(), plain },
+                    _ => YamlKind::Scalar { text: text.into_owned(), is_plain: plain },
                 };
                 (kind, span.end.line())
             }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::module_imports;
 use super::strip_comments::strip_comment_lines;
-use crate::auth::to_hex;
+use crate::auth::encode_sha256_hex;
 
 /// A debug build reads the files from disk, where they may change at any time.
 pub(super) const READS_FROM_DISK: bool = cfg!(debug_assertions);
@@ -39,7 +39,7 @@ pub(super) struct Asset {
     /// A weak tag: it is the same for the compressed and the uncompressed body.
     pub(super) etag: String,
     pub(super) body: Bytes,
-    /// None if compression does not make it smaller.
+    /// None if compression does not make the body smaller.
     pub(super) gzip_body: Option<Bytes>,
 }
 
@@ -80,12 +80,12 @@ fn compute_version(files: BTreeMap<String, Bytes>) -> String {
 /// The page that loads the other files. It contains their version, and preloads all modules that the first one imports,
 /// which a browser would otherwise discover one after the other.
 pub(super) fn index_page() -> Asset {
-    cached_asset("index.html", || {
+    get_or_build_asset("index.html", || {
         let file = ConsoleFiles::get("index.html")?;
         let text = String::from_utf8_lossy(&file.data);
         let link = |name| format!("  <link rel=\"modulepreload\" href=\"/console/{{version}}/{name}\">\n");
         let needed: String =
-            module_imports::collect_imports("main.js", source_text).into_iter().map(link).collect();
+            module_imports::collect_imports("main.js", read_source_text).into_iter().map(link).collect();
         let text =
             text.replace("</head>", &format!("{needed}</head>")).replace("{version}", console_version());
         Some(Asset::new("index.html", text.into()))
@@ -97,7 +97,7 @@ pub(super) fn find_asset(name: &str) -> Option<Asset> {
     if name == "index.html" || !is_safe_path(name) {
         return None;
     }
-    cached_asset(name, || Some(Asset::new(name, served_content(name)?)))
+    get_or_build_asset(name, || Some(Asset::new(name, served_content(name)?)))
 }
 
 /// Whether a path has no `.` or `..` segments. On disk, these could lead to a folder that is not served.
@@ -109,17 +109,17 @@ fn is_safe_path(name: &str) -> bool {
 fn served_content(name: &str) -> Option<Bytes> {
     let is_console_module = name.ends_with(".js") && !name.starts_with("vendor/");
     Some(match is_console_module {
-        true => strip_comment_lines(&source_text(name)?).into(),
+        true => strip_comment_lines(&read_source_text(name)?).into(),
         false => ConsoleFiles::get(name)?.data.into_owned().into(),
     })
 }
 
-fn source_text(name: &str) -> Option<String> {
+fn read_source_text(name: &str) -> Option<String> {
     ConsoleFiles::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
 }
 
 /// Builds each asset once and caches it. Only existing files are cached, so that the cache is bounded.
-fn cached_asset(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
+fn get_or_build_asset(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
     static ASSET_CACHE: Mutex<Option<HashMap<String, Asset>>> = Mutex::new(None);
     if READS_FROM_DISK {
         return make();
@@ -141,7 +141,7 @@ fn compress_gzip(body: &[u8]) -> Option<Bytes> {
 }
 
 fn short_hash(digest: [u8; 32]) -> String {
-    to_hex(&digest).chars().take(16).collect()
+    encode_sha256_hex(&digest).chars().take(16).collect()
 }
 
 fn media_type_of(name: &str) -> &'static str {

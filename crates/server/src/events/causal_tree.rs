@@ -17,7 +17,7 @@ use crate::auth::Caller;
 const MAX_DEPTH: usize = 32;
 
 pub(super) struct CausalTree {
-    pub(super) caused: Vec<CausedEventBody>,
+    pub(super) caused_events: Vec<CausedEventBody>,
     /// The tree may have more events.
     pub(super) is_truncated: bool,
 }
@@ -30,30 +30,30 @@ pub(super) async fn build_causal_tree(
 ) -> Result<CausalTree, StoreError> {
     let visible: Vec<&Event> =
         view.caused_events.iter().map(AsRef::as_ref).filter(|e| caller.can_see_tenant(&e.tenant)).collect();
-    let tasks = read_task_ids(app, caller, view, &visible).await?;
-    let mut builder = TreeBuilder {
-        tasks,
-        children: HashMap::new(),
+    let tasks = read_emitting_task_ids(app, caller, view, &visible).await?;
+    let mut builder = CausalTreeBuilder {
+        task_ids: tasks,
+        children_by_cause: HashMap::new(),
         is_truncated: view.caused_events.len() >= MAX_CAUSED_EVENTS,
     };
     for event in visible {
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
-            builder.children.entry(cause).or_default().push(event);
+            builder.children_by_cause.entry(cause).or_default().push(event);
         }
     }
     let caused = builder.build_subtree(view.event.id, 1);
-    Ok(CausalTree { caused, is_truncated: builder.is_truncated })
+    Ok(CausalTree { caused_events: caused, is_truncated: builder.is_truncated })
 }
 
-struct TreeBuilder<'a> {
-    children: HashMap<EventId, Vec<&'a Event>>,
-    tasks: HashMap<TaskSeq, String>,
+struct CausalTreeBuilder<'a> {
+    children_by_cause: HashMap<EventId, Vec<&'a Event>>,
+    task_ids: HashMap<TaskSeq, String>,
     is_truncated: bool,
 }
 
-impl TreeBuilder<'_> {
+impl CausalTreeBuilder<'_> {
     fn build_subtree(&mut self, id: EventId, level: usize) -> Vec<CausedEventBody> {
-        let mut children = self.children.remove(&id).unwrap_or_default();
+        let mut children = self.children_by_cause.remove(&id).unwrap_or_default();
         if level > MAX_DEPTH {
             self.is_truncated |= !children.is_empty();
             return vec![];
@@ -61,7 +61,7 @@ impl TreeBuilder<'_> {
         children.sort_by_key(|event| event.id);
         let to_body = |event: &Event| CausedEventBody {
             event: EventSnapshot::from(event),
-            task: event.cause.and_then(|cause| self.tasks.get(&cause.task).cloned()),
+            task: event.cause.and_then(|cause| self.task_ids.get(&cause.task).cloned()),
             caused: self.build_subtree(event.id, level + 1),
         };
         children.into_iter().map(to_body).collect()
@@ -69,7 +69,7 @@ impl TreeBuilder<'_> {
 }
 
 /// Reads the ids of the tasks that emitted these events, as far as they are retained.
-async fn read_task_ids(
+async fn read_emitting_task_ids(
     app: &App,
     caller: &Caller,
     view: &EventView,

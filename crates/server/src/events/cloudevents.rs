@@ -19,7 +19,7 @@ use crate::percent;
 use crate::problem::Problem;
 
 /// JSON pointers of an event's members, and of the CloudEvent members they are read from.
-pub(super) const MEMBER_POINTERS: &[(&str, &str)] =
+pub(super) const POINTER_TRANSLATIONS: &[(&str, &str)] =
     &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
 
 const REQUIRED_ATTRIBUTES: [&str; 4] = ["specversion", "id", "source", "type"];
@@ -133,7 +133,7 @@ fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, JsonError> {
 }
 
 /// Whether a request is a CloudEvent in binary mode: its attributes are headers.
-pub(super) fn is_binary(headers: &HeaderMap) -> bool {
+pub(super) fn is_binary_mode(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("ce-"))
 }
 
@@ -141,15 +141,18 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
 pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
     let header_problem = |fault: JsonError| {
         let header = header_for_pointer(&fault.pointer).unwrap_or_default();
-        Problem::malformed(fault.detail).parameter(header)
+        Problem::malformed(fault.detail).with_parameter(header)
     };
     let mut attributes = CloudEventAttributes::default();
     for (name, value) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
-        let text =
-            value.to_str().ok().and_then(|text| percent::decode(&unquote_header_value(text))).ok_or_else(
-                || Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str()),
-            )?;
+        let text = value
+            .to_str()
+            .ok()
+            .and_then(|text| percent::decode(&unquote_header_value(text)))
+            .ok_or_else(|| {
+                Problem::malformed("the header is not percent-encoded UTF-8").with_parameter(name.as_str())
+            })?;
         attributes.add(attribute, text).map_err(header_problem)?;
     }
     if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {

@@ -1,4 +1,4 @@
-//! Emitting events.
+//! `POST /api/v1/events`: parses and emits events.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,12 +16,12 @@ use crate::app::App;
 use crate::auth::{Caller, Producer};
 use crate::body::ReceivedBody;
 use crate::idempotency;
-use crate::media;
+use crate::media_type;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// Maximum number of events in a request.
-const MAX_EVENTS: usize = 10_000;
+const MAX_EVENTS_PER_REQUEST: usize = 10_000;
 
 /// Emits one event, an array of 1 to 10,000 of them (all or nothing), or CloudEvents 1.0.
 #[utoipa::path(
@@ -59,18 +59,21 @@ pub(crate) async fn emit_events(
     Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.clone().unwrap_or_default();
     let events = parse_events(&headers, &body.bytes, &tenant, app.now())?;
-    check_tenants(&caller, &events)?;
+    check_event_tenants(&caller, &events)?;
     // Idempotency keys belong to a tenant: that of the first event, which a repeat names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
-    let digest = || request_digest(&headers, &body.bytes);
-    let idempotency =
-        idempotency::read_key(&headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() });
+    let digest = || compute_request_digest(&headers, &body.bytes);
+    let idempotency = idempotency::read_key_header(&headers)?.map(|key| IdempotencyKey {
+        tenant,
+        key,
+        request_digest: digest(),
+    });
     let receipt = app.engine.emit(EmitBatch { events, idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(response_body(&receipt))))
+    Ok((status, Json(emit_response_body(&receipt))))
 }
 
-fn response_body(receipt: &EmitReceipt) -> EmitResponse {
+fn emit_response_body(receipt: &EmitReceipt) -> EmitResponse {
     let event = |event: &pointsman_core::store::SequencedEvent| EmittedEventBody {
         event_id: event.id.get(),
         prev: event.prev.map(|prev| prev.get()),
@@ -87,27 +90,29 @@ fn parse_events(
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Problem> {
-    let media_type = media::read_media_type(headers)?;
+    let media_type = media_type::read_media_type(headers)?;
     match media_type.as_str() {
         "application/cloudevents+json" => {
-            let event = cloudevents::parse_structured(parse_raw_json(media::decode_utf8(bytes)?)?)?;
+            let event = cloudevents::parse_structured(parse_raw_json(media_type::decode_utf8(bytes)?)?)?;
             Ok(vec![
                 build_event(event, tenant, now)
-                    .map_err(|problem| problem.into_body_problem("", cloudevents::MEMBER_POINTERS))?,
+                    .map_err(|problem| problem.into_body_problem("", cloudevents::POINTER_TRANSLATIONS))?,
             ])
         }
-        "application/cloudevents-batch+json" => parse_array(media::decode_utf8(bytes)?, |raw, at| {
+        "application/cloudevents-batch+json" => parse_array(media_type::decode_utf8(bytes)?, |raw, at| {
             let event = cloudevents::parse_structured(raw).map_err(|fault| fault.with_prefix(at))?;
             build_event(event, tenant, now)
-                .map_err(|refusal| refusal.into_body_problem(at, cloudevents::MEMBER_POINTERS))
+                .map_err(|refusal| refusal.into_body_problem(at, cloudevents::POINTER_TRANSLATIONS))
         }),
-        other if other.starts_with("application/cloudevents") => Err(media::unsupported_media_type(other)),
-        _ if cloudevents::is_binary(headers) => {
+        other if other.starts_with("application/cloudevents") => {
+            Err(media_type::unsupported_media_type_problem(other))
+        }
+        _ if cloudevents::is_binary_mode(headers) => {
             let event = cloudevents::parse_binary(headers, &media_type, bytes)?;
             Ok(vec![build_event(event, tenant, now).map_err(EventRefusal::into_header_problem)?])
         }
-        "" | "application/json" => parse_native_events(media::decode_utf8(bytes)?, tenant, now),
-        other => Err(media::unsupported_media_type(other)),
+        "" | "application/json" => parse_native_events(media_type::decode_utf8(bytes)?, tenant, now),
+        other => Err(media_type::unsupported_media_type_problem(other)),
     }
 }
 
@@ -137,22 +142,23 @@ fn parse_array(
     text: &str,
     read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
 ) -> Result<Vec<NewEvent>, Problem> {
-    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
-    if list.is_empty() || list.len() > MAX_EVENTS {
-        let detail = format!("an array holds 1 to {MAX_EVENTS} events, this one holds {}", list.len());
-        return Err(Problem::malformed(detail).pointer(""));
+    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media_type::malformed_json_problem)?;
+    if list.is_empty() || list.len() > MAX_EVENTS_PER_REQUEST {
+        let detail =
+            format!("an array has 1 to {MAX_EVENTS_PER_REQUEST} events, this one has {}", list.len());
+        return Err(Problem::malformed(detail).with_pointer(""));
     }
     list.into_iter().enumerate().map(|(index, raw)| read(raw, &format!("/{index}"))).collect()
 }
 
 fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
-    serde_json::from_str(text).map_err(media::malformed_json)
+    serde_json::from_str(text).map_err(media_type::malformed_json_problem)
 }
 
 /// An event was refused: the fault, and the kind of problem it is.
 struct EventRefusal {
     fault: JsonError,
-    problem: fn(String) -> Problem,
+    problem_constructor: fn(String) -> Problem,
 }
 
 impl EventRefusal {
@@ -166,15 +172,15 @@ impl EventRefusal {
                 Some(format!("{theirs}{rest}"))
             })
             .unwrap_or(pointer);
-        (self.problem)(detail).pointer(format!("{prefix}{pointer}"))
+        (self.problem_constructor)(detail).with_pointer(format!("{prefix}{pointer}"))
     }
 
     /// Converts to a problem in the headers of a CloudEvent in binary mode.
     fn into_header_problem(self) -> Problem {
         let JsonError { pointer, detail } = self.fault;
-        let problem = (self.problem)(detail);
+        let problem = (self.problem_constructor)(detail);
         match cloudevents::header_for_pointer(&pointer) {
-            Some(header) => problem.parameter(header),
+            Some(header) => problem.with_parameter(header),
             None => problem,
         }
     }
@@ -184,24 +190,28 @@ impl EventRefusal {
 fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
     if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE_BYTES) {
         let fault = JsonError::new("/value", format!("a value has at most {MAX_VALUE_BYTES} bytes"));
-        return Err(EventRefusal { fault, problem: Problem::too_large });
+        return Err(EventRefusal { fault, problem_constructor: Problem::too_large });
     }
     let kind = body.kind.as_deref().and_then(|raw| parse_string("/type", raw).ok());
     let kind = kind.and_then(|kind| HandlingKey::new(kind).ok());
     if let Some(Err(reserved)) = kind.as_ref().map(check_emittable) {
-        return Err(EventRefusal { fault: JsonError::new("/type", reserved), problem: Problem::refused });
+        return Err(EventRefusal {
+            fault: JsonError::new("/type", reserved),
+            problem_constructor: Problem::unprocessable,
+        });
     }
-    body.into_new_event(now, tenant).map_err(|fault| EventRefusal { fault, problem: Problem::malformed })
+    body.into_new_event(now, tenant)
+        .map_err(|fault| EventRefusal { fault, problem_constructor: Problem::malformed })
 }
 
-fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
+fn check_event_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
     match events.iter().find(|event| !caller.can_see_tenant(&event.tenant)) {
-        Some(event) => Err(caller.tenant_forbidden(&event.tenant)),
+        Some(event) => Err(caller.tenant_forbidden_problem(&event.tenant)),
         None => Ok(()),
     }
 }
 
-fn request_digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
+fn compute_request_digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     let relevant = |name: &str| name == "content-type" || name.starts_with("ce-");
     let mut lines: Vec<(&str, &[u8])> = headers
         .iter()

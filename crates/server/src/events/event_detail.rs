@@ -1,4 +1,4 @@
-//! One event.
+//! `GET /api/v1/events/{eventId}`: one event, with its cause, its tasks and the events that it caused.
 
 use axum::Json;
 use axum::extract::State;
@@ -43,7 +43,7 @@ pub(crate) async fn show_event(
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
-        caused: tree.caused,
+        caused: tree.caused_events,
         is_caused_truncated: tree.is_truncated,
     }))
 }

@@ -14,7 +14,7 @@ pub(crate) struct EventQuery {
     pub(crate) filter: EventFilter,
     pub(crate) after: Option<EventId>,
     /// The query names types, and the root type `Event` is not among them.
-    pub(crate) names_types: bool,
+    pub(crate) has_type_filter: bool,
 }
 
 impl EventQuery {
@@ -23,20 +23,20 @@ impl EventQuery {
 
     /// Parses the filter and cursor, restricted to what the caller may see.
     pub(crate) fn from_query(query: &Query, caller: &Caller) -> Result<Self, Problem> {
-        let types = query.parse_with("return", parse_types)?.unwrap_or_default();
+        let types = query.parse_parameter_with("return", parse_types)?.unwrap_or_default();
         let filter = EventFilter {
-            path: query.parse("path")?.unwrap_or_default(),
-            key: query.parse("key")?,
-            tenant: caller.resolve_tenant(query.parse("tenant")?)?,
+            path: query.parse_parameter("path")?.unwrap_or_default(),
+            key: query.parse_parameter("key")?,
+            tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
             kinds: types,
             engine_only: false,
         };
         let names_types = !filter.kinds.is_empty();
-        Ok(Self { filter, after: query.parse("after")?, names_types })
+        Ok(Self { filter, after: query.parse_parameter("after")?, has_type_filter: names_types })
     }
 
     /// Parses the query of a request that takes these parameters and `more`.
-    pub(crate) fn parse_query(uri: &Uri, more: &[&'static str]) -> Result<Query, Problem> {
+    pub(crate) fn query_from_uri(uri: &Uri, more: &[&'static str]) -> Result<Query, Problem> {
         Query::from_uri(uri, &[&Self::PARAMETERS, more].concat())
     }
 }

@@ -24,14 +24,14 @@ use tokio::time::{Instant, timeout_at};
 use super::EventQuery;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::journal_reader::{BATCH_DELAY, JournalReader, ReadStep};
+use crate::journal_reader::{BATCH_DELAY, JournalReader, PageReadOutcome};
 use crate::limits::PageMemory;
-use crate::paging::{TARGET_PAGE_BYTES, encode_chunk, page_bytes};
+use crate::paging::{TARGET_PAGE_BYTES, encode_chunk, page_memory_bytes};
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// Time that a search without a match may take beyond its deadline, so that a client that does not wait still gets an
-/// event that comes after many others.
+/// event that follows many others.
 const SEARCH_GRACE: Duration = Duration::from_millis(150);
 /// Time that the first read may take beyond the deadline: otherwise a client that does not wait would get an empty
 /// response from a store that is merely slow.
@@ -59,9 +59,9 @@ pub(crate) async fn read_events(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = EventQuery::parse_query(&uri, &PollOptions::PARAMETERS)?;
+    let query = EventQuery::query_from_uri(&uri, &PollOptions::PARAMETERS)?;
     let event_query = EventQuery::from_query(&query, &caller)?;
-    respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
+    respond_with_event_seq(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
 }
 
 /// The timeout and limit of a request that reads events.
@@ -75,18 +75,18 @@ impl PollOptions {
     pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
 
     pub(crate) fn from_query(query: &Query) -> Result<Self, Problem> {
-        let limit = query.parse_with("limit", parse_limit)?.unwrap_or(EventLimit::Unlimited);
+        let limit = query.parse_parameter_with("limit", parse_limit)?.unwrap_or(EventLimit::Unlimited);
         Ok(Self { timeout: parse_timeout(query)?, limit })
     }
 }
 
 /// Parses the parameter `timeout`; zero if it is not given.
 pub(crate) fn parse_timeout(query: &Query) -> Result<Duration, Problem> {
-    Ok(query.parse_with("timeout", parse_http_duration)?.unwrap_or_default())
+    Ok(query.parse_parameter_with("timeout", parse_http_duration)?.unwrap_or_default())
 }
 
 /// Responds with an EventSeq.
-pub(crate) async fn respond(
+pub(crate) async fn respond_with_event_seq(
     app: &App,
     caller: &Caller,
     event_query: EventQuery,
@@ -95,29 +95,30 @@ pub(crate) async fn respond(
     let max_events = options.limit.max_events();
     let reader = match options.limit {
         EventLimit::Backwards(_) => {
-            JournalReader::backwards(app.clone(), event_query.filter, event_query.after)
+            JournalReader::new_backwards(app.clone(), event_query.filter, event_query.after)
         }
         EventLimit::Unlimited | EventLimit::Forwards(_) => {
-            JournalReader::forwards(app.clone(), event_query.filter, require_after(event_query.after)?)
+            JournalReader::new_forwards(app.clone(), event_query.filter, require_after(event_query.after)?)
         }
     };
     // A deadline that the clock cannot represent never passes.
     let deadline = Instant::now().checked_add(options.timeout);
-    let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open_stream(caller)).transpose()?;
+    let poll_permit =
+        (!options.timeout.is_zero()).then(|| app.stream_limiter.open_stream(caller)).transpose()?;
     let found = find_first_match(app, caller, reader, max_events, deadline).await?;
     drop(poll_permit);
     Ok(match found {
         SearchOutcome::Events { events, reader } => {
-            let page = page_bytes(&events);
+            let page = page_memory_bytes(&events);
             // Later pages have about the target size.
             let bytes = if reader.has_ended() { page } else { page.max(TARGET_PAGE_BYTES) };
-            let memory = PageMemory::reserve(&app.responses, caller, bytes)?;
+            let memory = PageMemory::reserve(&app.response_budget, caller, bytes)?;
             let seq = EventSeqStream {
                 reader,
-                remaining: max_events,
-                page: events.into(),
+                remaining_events: max_events,
+                unsent_events: events.into(),
                 has_started: false,
-                memory,
+                page_memory: memory,
             };
             let text = stream::unfold(Some(seq), EventSeqStream::next_chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
@@ -130,7 +131,7 @@ pub(crate) async fn respond(
 /// Unwraps a required cursor.
 pub(crate) fn require_after(after: Option<EventId>) -> Result<EventId, Problem> {
     after.ok_or_else(|| {
-        Problem::malformed("this call needs `after`: the EventId to read after").parameter("after")
+        Problem::malformed("this call needs `after`: the EventId to read after").with_parameter("after")
     })
 }
 
@@ -191,25 +192,26 @@ pub(crate) async fn find_first_match(
     deadline: Option<Instant>,
 ) -> Result<SearchOutcome, StoreError> {
     let cursor = reader.resume_cursor();
-    let mut step =
-        run_until(deadline.map(first_read_deadline), reader.read_page(max_events)).await.transpose()?;
+    let mut step = run_until_deadline(deadline.map(first_read_deadline), reader.read_page(max_events))
+        .await
+        .transpose()?;
     let mut is_draining = false;
     // A busy store must not delay a response whose deadline has passed.
     while let Some(current) = step {
         match current {
-            ReadStep::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
-            ReadStep::Torn { head } => return Ok(SearchOutcome::Torn { head }),
-            ReadStep::NoMatch => {}
-            ReadStep::End if is_draining => break,
-            ReadStep::End => match wait_for_events(app, caller, &mut reader, deadline).await {
+            PageReadOutcome::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
+            PageReadOutcome::Torn { head } => return Ok(SearchOutcome::Torn { head }),
+            PageReadOutcome::NoMatch => {}
+            PageReadOutcome::End if is_draining => break,
+            PageReadOutcome::End => match wait_for_events(app, caller, &mut reader, deadline).await {
                 WaitOutcome::NewEvents => {
                     wait_for_batch(app, cursor, deadline).await;
-                    reader.resume();
+                    reader.start_next_read();
                 }
                 // Events up to the announcement of the stop are still sent, including the announcement.
                 WaitOutcome::Stopping => {
                     is_draining = true;
-                    reader.resume();
+                    reader.start_next_read();
                 }
                 WaitOutcome::TimedOutOrRevoked => break,
             },
@@ -217,7 +219,7 @@ pub(crate) async fn find_first_match(
         let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
         step = match give_up.is_some_and(|end| end <= Instant::now()) {
             true => None,
-            false => run_until(give_up, reader.read_page(max_events)).await.transpose()?,
+            false => run_until_deadline(give_up, reader.read_page(max_events)).await.transpose()?,
         };
     }
     Ok(SearchOutcome::Empty { head: reader.head(), last: reader.resume_cursor() })
@@ -229,7 +231,7 @@ pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
 }
 
 /// Runs a future until `end`; `None` if it does not finish. Without an end it always finishes.
-pub(crate) async fn run_until<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn run_until_deadline<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
     match end {
         Some(end) => timeout_at(end, work).await.ok(),
         None => Some(work.await),
@@ -259,7 +261,7 @@ async fn wait_for_events(
     };
     tokio::select! {
         biased;
-        () = app.stopping.cancelled() => WaitOutcome::Stopping,
+        () = app.stop_signal.cancelled() => WaitOutcome::Stopping,
         () = app.wait_until_revoked(caller) => WaitOutcome::TimedOutOrRevoked,
         () = reader.wait_for_match() => WaitOutcome::NewEvents,
         () = deadline_passed => WaitOutcome::TimedOutOrRevoked,
@@ -276,12 +278,12 @@ async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
 /// A NonEmpty EventSeq that is being streamed.
 struct EventSeqStream {
     reader: JournalReader,
-    remaining: usize,
+    remaining_events: usize,
     /// Events that were read and not sent yet.
-    page: VecDeque<Arc<Event>>,
+    unsent_events: VecDeque<Arc<Event>>,
     has_started: bool,
     /// The memory reserved for the page.
-    memory: PageMemory,
+    page_memory: PageMemory,
 }
 
 type Chunk = Result<Bytes, io::Error>;
@@ -290,15 +292,17 @@ impl EventSeqStream {
     /// Produces the next chunk of the JSON; the state after the last chunk is `None`.
     async fn next_chunk(seq: Option<Self>) -> Option<(Chunk, Option<Self>)> {
         let mut seq = seq?;
-        while seq.page.is_empty() {
-            match seq.reader.read_page(seq.remaining).await {
-                Ok(ReadStep::Events(events)) => match seq.memory.reserve_for_page(page_bytes(&events)) {
-                    Ok(()) => seq.page = events.into(),
-                    Err(error) => return Some((Err(error), None)),
-                },
-                Ok(ReadStep::NoMatch) => {}
-                Ok(ReadStep::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
-                Ok(ReadStep::Torn { .. }) => {
+        while seq.unsent_events.is_empty() {
+            match seq.reader.read_page(seq.remaining_events).await {
+                Ok(PageReadOutcome::Events(events)) => {
+                    match seq.page_memory.reserve_for_page(page_memory_bytes(&events)) {
+                        Ok(()) => seq.unsent_events = events.into(),
+                        Err(error) => return Some((Err(error), None)),
+                    }
+                }
+                Ok(PageReadOutcome::NoMatch) => {}
+                Ok(PageReadOutcome::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
+                Ok(PageReadOutcome::Torn { .. }) => {
                     return Some((Err(io::Error::other("the remaining events have expired")), None));
                 }
                 Err(error) => return Some((Err(io::Error::other(error)), None)),
@@ -316,16 +320,16 @@ impl EventSeqStream {
             }
             true => String::new(),
         };
-        let before = self.page.len();
+        let before = self.unsent_events.len();
         let has_started = &mut self.has_started;
-        let text = encode_chunk(&mut self.page, |event, text| {
+        let text = encode_chunk(&mut self.unsent_events, |event, text| {
             if std::mem::replace(has_started, true) {
                 text.push(',');
             }
             text.push_str(&event.to_json());
         });
-        let count = before - self.page.len();
-        self.remaining -= count.min(self.remaining);
+        let count = before - self.unsent_events.len();
+        self.remaining_events -= count.min(self.remaining_events);
         self.reader.adapt_page_size(count, text.len());
         prefix + &text
     }

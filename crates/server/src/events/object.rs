@@ -1,4 +1,5 @@
-//! One object. Its events can be large: they are encoded while they are sent, within the memory budget for responses.
+//! `GET /api/v1/objects/{key}`: one object. Its events can be large: they are encoded while they are sent, within the
+//! memory budget for responses.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,7 +17,7 @@ use pointsman_core::{Event, ObjectKey};
 use crate::app::App;
 use crate::auth::Viewer;
 use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
-use crate::paging::{encode_chunk, page_bytes};
+use crate::paging::{encode_chunk, page_memory_bytes};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -44,11 +45,11 @@ pub(crate) async fn show_object(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["tenant", "limit"])?;
-    let tenant = caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
     let limit = query.parse_limit(MAX_EVENTS, MAX_EVENTS)?;
     let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
-        Problem::not_found(format!("nothing has happened to {:?} of the tenant {tenant}", key.as_str()))
+        Problem::not_found(format!("there is no object {:?} of the tenant {tenant}", key.as_str()))
     })?;
     let skeleton = ObjectDetail {
         newest_event_id: object.journal_range.head.get(),
@@ -59,8 +60,9 @@ pub(crate) async fn show_object(
         lanes: object.lanes.iter().map(ObjectLaneBody::from).collect(),
         more_lanes: object.has_more_lanes,
     };
-    let bytes = page_bytes(&object.events);
-    let memory = (bytes > SMALL_RESPONSE_BYTES).then(|| app.responses.reserve(&caller, bytes)).transpose()?;
+    let bytes = page_memory_bytes(&object.events);
+    let memory =
+        (bytes > SMALL_RESPONSE_BYTES).then(|| app.response_budget.reserve(&caller, bytes)).transpose()?;
     let chunks = ObjectChunks::new(&skeleton, object.events).map(Ok::<_, Infallible>);
     let body = Body::from_stream(hold_permit_for_stream(stream::iter(chunks), memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())

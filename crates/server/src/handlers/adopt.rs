@@ -24,7 +24,7 @@ const MAX_REPLAY_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct AdoptMembers {
+pub(crate) struct AdoptRequest {
     from: Option<Box<RawValue>>,
 }
 
@@ -51,9 +51,9 @@ pub(crate) async fn adopt_tasks(
     Operator(caller): Operator,
     State(app): State<App>,
     PathSegment(name): PathSegment<HandlerName>,
-    request: IdempotentBody<AdoptMembers>,
+    request: IdempotentBody<AdoptRequest>,
 ) -> Result<Json<AdoptResponse>, Problem> {
-    caller.require_all_tenants("adopting reaches every tenant")?;
+    caller.require_access_to_all_tenants("adopting reaches every tenant")?;
     let (members, idempotency) = request.into_members_and_key(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> =
         members.from.map(|raw| parse_member("/from", &raw, "an EventId, as a whole number")).transpose()?;
@@ -68,22 +68,22 @@ pub(crate) async fn adopt_tasks(
     }
     if from.is_some() && handler.source.is_some() {
         let detail = format!("{name} is a source, and a source gets no events; run its collections instead");
-        return Err(Problem::refused(detail).pointer("/from"));
+        return Err(Problem::unprocessable(detail).with_pointer("/from"));
     }
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         let mut done = AdoptResponse {
             adopted: inner.engine.adopt_missing_tasks(&name).await?,
             replayed: 0,
             more: false,
         };
         let replayed = match from {
-            Some(from) => replay_history(&inner, &name, from, &mut done).await,
+            Some(from) => replay_past_events(&inner, &name, from, &mut done).await,
             None => Ok(()),
         };
         // A replay that failed midway has replayed a part, which the audit records.
         let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
-        inner.record_audit(&caller, "adopt", format!("handler {name}"), detail).await;
+        inner.record_audit_entry(&caller, "adopt", format!("handler {name}"), detail).await;
         replayed?;
         // Adopting and replaying are idempotent, so the record is needed only for the response.
         idempotency::record_response(&inner, idempotency.as_ref(), done).await?.map(|(done, _)| Json(done))
@@ -91,7 +91,7 @@ pub(crate) async fn adopt_tasks(
     .await
 }
 
-async fn replay_history(
+async fn replay_past_events(
     app: &App,
     name: &HandlerName,
     from: EventId,
@@ -103,7 +103,7 @@ async fn replay_history(
         done.replayed += batch.created_tasks;
         done.more = batch.has_more;
         app.engine.wake_services();
-        if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stopping.is_cancelled() {
+        if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stop_signal.is_cancelled() {
             return Ok(());
         }
     }

@@ -17,14 +17,14 @@ use crate::auth::Viewer;
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use overview::{find_handler, with_busiest_queues};
+use overview::{find_handler, keep_busiest_queues_in_detail};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_handlers))
         .routes(routes!(show_handler))
-        .routes(routes!(rules::pause, rules::unpause))
-        .routes(routes!(rules::block, rules::unblock))
+        .routes(routes!(rules::pause_handler, rules::unpause_handler))
+        .routes(routes!(rules::block_handler, rules::unblock_handler))
         .routes(routes!(adopt::adopt_tasks))
 }
 
@@ -61,5 +61,5 @@ pub(crate) async fn show_handler(
     uri: Uri,
 ) -> Result<Json<HandlerDetail>, Problem> {
     Query::from_uri(&uri, &[])?;
-    find_handler(&app, &caller, &name).await.map(|found| Json(with_busiest_queues(found)))
+    find_handler(&app, &caller, &name).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
 }

@@ -22,14 +22,14 @@ const MAX_QUEUES_IN_DETAIL: usize = 1000;
 
 /// Lists all handlers, each with its busiest queues.
 pub(super) async fn list_handlers(app: &App, caller: &Caller) -> Result<HandlerList, Problem> {
-    let HandlerOverview { event_id, handlers } = read_handlers(app, caller, None).await?;
+    let HandlerOverview { newest_event_id: event_id, handlers } = read_handlers(app, caller, None).await?;
     let handlers =
         handlers.into_values().map(|handler| keep_busiest_queues(handler, MAX_QUEUES_IN_LIST)).collect();
     Ok(HandlerList { newest_event_id: event_id, handlers })
 }
 
 /// Reduces a single handler to its busiest queues.
-pub(super) fn with_busiest_queues(found: HandlerDetail) -> HandlerDetail {
+pub(super) fn keep_busiest_queues_in_detail(found: HandlerDetail) -> HandlerDetail {
     HandlerDetail { handler: keep_busiest_queues(found.handler, MAX_QUEUES_IN_DETAIL), ..found }
 }
 
@@ -56,7 +56,8 @@ pub(super) async fn find_handler(
     caller: &Caller,
     name: &HandlerName,
 ) -> Result<HandlerDetail, Problem> {
-    let HandlerOverview { event_id, mut handlers } = read_handlers(app, caller, Some(name)).await?;
+    let HandlerOverview { newest_event_id: event_id, mut handlers } =
+        read_handlers(app, caller, Some(name)).await?;
     match handlers.remove(name) {
         Some(handler) => Ok(HandlerDetail { newest_event_id: event_id, handler }),
         None => {
@@ -66,8 +67,8 @@ pub(super) async fn find_handler(
     }
 }
 
-/// Finds the handler or source that is the target of a rule, if the caller may see it. A target of which only tasks or
-/// rules are left can still be paused, blocked and released.
+/// Finds the handler or source that is the target of a rule, if the caller may see it. A handler that is no
+/// longer defined can be paused, blocked and released while it has tasks or rules.
 pub(super) async fn find_rule_target(
     app: &App,
     caller: &Caller,
@@ -99,7 +100,7 @@ fn require_collection(handler: &HandlerBody, pair: &SourceCollection) -> Result<
 }
 
 struct HandlerOverview {
-    event_id: u64,
+    newest_event_id: u64,
     handlers: BTreeMap<HandlerName, HandlerBody>,
 }
 
@@ -119,7 +120,7 @@ async fn read_handlers(
     for queue in
         store.list_queues(queues_of).await?.iter().filter(|queue| caller.can_see_tenant(&queue.tenant))
     {
-        add_queue(&mut handlers, queue, now);
+        add_queue_to_handler(&mut handlers, queue, now);
     }
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.can_see_tenant(tenant));
     for rule in store.list_rules().await?.iter().filter(visible) {
@@ -128,7 +129,7 @@ async fn read_handlers(
             RuleScope::Collection(pair) => &pair.source,
             RuleScope::Schedule(_) | RuleScope::Chain(_) => continue,
         };
-        handler_entry(&mut handlers, name).rules.push(rule_body_for(caller, rule));
+        get_or_insert_handler(&mut handlers, name).rules.push(rule_body_for(caller, rule));
     }
     // A source belongs to one tenant and is hidden from others.
     for def in &registration.handlers {
@@ -136,13 +137,13 @@ async fn read_handlers(
             handlers.remove(&def.name);
         }
     }
-    Ok(HandlerOverview { event_id, handlers })
+    Ok(HandlerOverview { newest_event_id: event_id, handlers })
 }
 
 fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<HandlerName, HandlerBody> {
     let mut handlers = BTreeMap::new();
     for def in &registration.handlers {
-        let body = handler_entry(&mut handlers, &def.name);
+        let body = get_or_insert_handler(&mut handlers, &def.name);
         body.defined = true;
         // A collection has one task at a time, so a source has no lane ordering.
         let is_source = def.source.is_some();
@@ -156,12 +157,12 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
     for (kind, list) in registration.routes.iter() {
         for binding in list {
             let route = RouteBody { kind: kind.to_string(), sync: binding.sync };
-            handler_entry(&mut handlers, &binding.handler).routes.push(route);
+            get_or_insert_handler(&mut handlers, &binding.handler).routes.push(route);
         }
     }
     for spec in &app.engine.setup().handlers {
         if let Some(runner) = &spec.runner {
-            let body = handler_entry(&mut handlers, &spec.def.name);
+            let body = get_or_insert_handler(&mut handlers, &spec.def.name);
             body.run = Some(runner.kind().into());
             body.target = runner.target_label();
             body.timeout_seconds = Some(spec.timeout.as_secs_f64());
@@ -170,8 +171,12 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
     handlers
 }
 
-fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueView, now: Timestamp) {
-    let body = handler_entry(handlers, &queue.handler);
+fn add_queue_to_handler(
+    handlers: &mut BTreeMap<HandlerName, HandlerBody>,
+    queue: &QueueView,
+    now: Timestamp,
+) {
+    let body = get_or_insert_handler(handlers, &queue.handler);
     let counts = TaskCounts::from(queue);
     let oldest = queue.head_created_at.map(|since| now.duration_since(since).as_secs_f64());
     body.counts.add(&counts);
@@ -194,7 +199,7 @@ fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueVie
     });
 }
 
-fn handler_entry<'a>(
+fn get_or_insert_handler<'a>(
     handlers: &'a mut BTreeMap<HandlerName, HandlerBody>,
     name: &HandlerName,
 ) -> &'a mut HandlerBody {
@@ -226,7 +231,7 @@ mod tests {
     fn only_the_busiest_queues_are_kept_in_order() {
         let name = HandlerName::new("index").unwrap();
         let mut handlers = BTreeMap::new();
-        let body = handler_entry(&mut handlers, &name);
+        let body = get_or_insert_handler(&mut handlers, &name);
         for n in 0..10_u64 {
             let counts = TaskCounts { ready: n % 5, ..TaskCounts::default() };
             let tenant = format!("t{n}");

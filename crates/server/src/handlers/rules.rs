@@ -8,7 +8,7 @@ use pointsman_api::{HandlerDetail, RuleRequestBody};
 use pointsman_core::names::BadName;
 use pointsman_core::{HandlerName, RuleKind, RuleScope};
 
-use super::overview::{find_rule_target, with_busiest_queues};
+use super::overview::{find_rule_target, keep_busiest_queues_in_detail};
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
 use crate::json_body::RuleRequest;
@@ -26,7 +26,7 @@ use crate::rules;
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
-pub(crate) async fn pause(
+pub(crate) async fn pause_handler(
     Operator(caller): Operator,
     State(app): State<App>,
     PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
@@ -45,7 +45,7 @@ pub(crate) async fn pause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
-pub(crate) async fn unpause(
+pub(crate) async fn unpause_handler(
     Operator(caller): Operator,
     State(app): State<App>,
     PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
@@ -64,7 +64,7 @@ pub(crate) async fn unpause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
-pub(crate) async fn block(
+pub(crate) async fn block_handler(
     Admin(caller): Admin,
     State(app): State<App>,
     PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
@@ -83,7 +83,7 @@ pub(crate) async fn block(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
-pub(crate) async fn unblock(
+pub(crate) async fn unblock_handler(
     Admin(caller): Admin,
     State(app): State<App>,
     PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
@@ -102,7 +102,7 @@ async fn set_handler_rule(
     let tenant = caller.resolve_tenant(request.tenant)?;
     find_rule_target(app, caller, &place).await?;
     rules::set_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
-    find_rule_target(app, caller, &place).await.map(|found| Json(with_busiest_queues(found)))
+    find_rule_target(app, caller, &place).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
 }
 
 async fn lift_handler_rule(
@@ -113,14 +113,14 @@ async fn lift_handler_rule(
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.resolve_tenant(request.tenant)?;
-    // Read before, because a target of which only this rule was left disappears with it.
+    // Read before the rule is lifted: a handler without definition and tasks disappears with its last rule.
     let before = find_rule_target(app, caller, &place).await?;
     rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
-    let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
-    Ok(Json(with_busiest_queues(after)))
+    let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| clear_rules_in_body(before));
+    Ok(Json(keep_busiest_queues_in_detail(after)))
 }
 
-fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
+fn clear_rules_in_body(mut found: HandlerDetail) -> HandlerDetail {
     found.handler.rules.clear();
     found
 }

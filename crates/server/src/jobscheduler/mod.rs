@@ -76,7 +76,7 @@ pub(crate) async fn get_all_orders(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    respond(app, caller, &uri, OrderSelection::all()).await
+    respond_by_return_kind(app, caller, &uri, OrderSelection::all()).await
 }
 
 /// The state, the events or the statistics of the orders of a folder or chain, or of one order.
@@ -103,8 +103,8 @@ pub(crate) async fn get_orders(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let selection = OrderSelection::parse(&path_from_uri(&uri))
-        .map_err(|bad| Problem::malformed(bad).parameter("path"))?;
-    respond(app, caller, &uri, selection).await
+        .map_err(|bad| Problem::malformed(bad).with_parameter("path"))?;
+    respond_by_return_kind(app, caller, &uri, selection).await
 }
 
 /// The same as a GET, with the path in the body.
@@ -127,15 +127,15 @@ pub(crate) async fn query_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
-    PostedSelection(selection): PostedSelection,
+    PostedOrderSelection(selection): PostedOrderSelection,
 ) -> Result<Response, Problem> {
-    respond(app, caller, &uri, selection).await
+    respond_by_return_kind(app, caller, &uri, selection).await
 }
 
 /// Rejects a POST with a path in its URL, because its body may name another path.
 async fn reject_post_with_path(_: Viewer) -> Problem {
     let detail = format!("with POST the path is in the body: POST to {BASE_PATH}, or use GET");
-    Problem::malformed(detail).parameter("path")
+    Problem::malformed(detail).with_parameter("path")
 }
 
 /// The orders that a POST selects.
@@ -146,9 +146,9 @@ pub(crate) struct PathQuery {
     path: Option<Box<RawValue>>,
 }
 
-pub(crate) struct PostedSelection(OrderSelection);
+pub(crate) struct PostedOrderSelection(OrderSelection);
 
-impl FromRequest<App> for PostedSelection {
+impl FromRequest<App> for PostedOrderSelection {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let PathQuery { path } = json_body::read_json_body(request, app).await?;
@@ -165,7 +165,7 @@ fn path_from_uri(uri: &Uri) -> String {
     uri.path().strip_prefix(BASE_PATH).and_then(percent::decode).unwrap_or_default()
 }
 
-async fn respond(
+async fn respond_by_return_kind(
     app: App,
     caller: Caller,
     uri: &Uri,
@@ -173,8 +173,8 @@ async fn respond(
 ) -> Result<Response, Problem> {
     let allowed = [&["return", "after", "tenant"], PollOptions::PARAMETERS.as_slice()].concat();
     let query = Query::from_uri(uri, &allowed)?;
-    let tenant = caller.resolve_tenant(query.parse("tenant")?)?;
-    match query.parse_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
+    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?;
+    match query.parse_parameter_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
         ReturnKind::Overview => {
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;
             respond_with_overview(&app, &caller, tenant, &selection).await
@@ -185,23 +185,28 @@ async fn respond(
         }
         ReturnKind::StatisticsChanged => {
             reject_parameters(&query, &["limit"], "OrderStatisticsChanged")?;
-            let after = event_seq::require_after(query.parse("after")?)?;
+            let after = event_seq::require_after(query.parse_parameter("after")?)?;
             let timeout = event_seq::parse_timeout(&query)?;
-            let _poll_permit = (!timeout.is_zero()).then(|| app.streams.open_stream(&caller)).transpose()?;
+            let _poll_permit =
+                (!timeout.is_zero()).then(|| app.stream_limiter.open_stream(&caller)).transpose()?;
             StatisticsQuery::new(app, caller, tenant, selection).wait_for_change(after, timeout).await
         }
         ReturnKind::Events(kinds) => {
             let names_types = !kinds.is_empty();
             let filter = EventFilter { kinds, path: selection.path, key: None, tenant, engine_only: true };
-            let event_query = EventQuery { filter, after: query.parse("after")?, names_types };
-            event_seq::respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
+            let event_query =
+                EventQuery { filter, after: query.parse_parameter("after")?, has_type_filter: names_types };
+            event_seq::respond_with_event_seq(&app, &caller, event_query, &PollOptions::from_query(&query)?)
+                .await
         }
     }
 }
 
 fn reject_parameters(query: &Query, names: &[&str], what: &str) -> Result<(), Problem> {
     match names.iter().find(|name| query.get(name).is_some()) {
-        Some(name) => Err(Problem::malformed(format!("`return={what}` takes no `{name}`")).parameter(*name)),
+        Some(name) => {
+            Err(Problem::malformed(format!("`return={what}` takes no `{name}`")).with_parameter(*name))
+        }
         None => Ok(()),
     }
 }

@@ -7,9 +7,9 @@ use pointsman_core::names::ENGINE_EVENT_TYPES;
 
 use crate::config::suggestion::did_you_mean_suffix;
 
-const OVERVIEW: &str = "OrderOverview";
-const STATISTICS: &str = "OrderStatistics";
-const STATISTICS_CHANGED: &str = "OrderStatisticsChanged";
+const RETURN_OVERVIEW: &str = "OrderOverview";
+const RETURN_STATISTICS: &str = "OrderStatistics";
+const RETURN_STATISTICS_CHANGED: &str = "OrderStatisticsChanged";
 
 /// The orders that a path selects.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,9 +46,9 @@ pub(super) enum ReturnKind {
 impl ReturnKind {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text {
-            OVERVIEW => return Ok(Self::Overview),
-            STATISTICS => return Ok(Self::Statistics),
-            STATISTICS_CHANGED => return Ok(Self::StatisticsChanged),
+            RETURN_OVERVIEW => return Ok(Self::Overview),
+            RETURN_STATISTICS => return Ok(Self::Statistics),
+            RETURN_STATISTICS_CHANGED => return Ok(Self::StatisticsChanged),
             _ => {}
         }
         let kinds: Vec<HandlingKey> = text.split(',').map(parse_event_type).collect::<Result<_, _>>()?;
@@ -59,13 +59,13 @@ impl ReturnKind {
 
 /// Parses one of the event types of the JobScheduler API.
 fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
-    if [OVERVIEW, STATISTICS, STATISTICS_CHANGED].contains(&name) {
+    if [RETURN_OVERVIEW, RETURN_STATISTICS, RETURN_STATISTICS_CHANGED].contains(&name) {
         return Err(format!("`{name}` is requested by itself, not together with other types"));
     }
     let reserved = ENGINE_EVENT_TYPES.iter().copied().find(|reserved| *reserved == name);
     let kind = reserved.and_then(|reserved| HandlingKey::new(reserved).ok());
     kind.ok_or_else(|| {
-        let names = ENGINE_EVENT_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
+        let names = ENGINE_EVENT_TYPES.iter().copied().chain([RETURN_OVERVIEW, RETURN_STATISTICS]);
         format!("{name:?} is not a type that can be returned here{}", did_you_mean_suffix(name, names))
     })
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_is_a_view_or_types_of_events() {
+    fn return_parameter_is_a_view_or_event_types() {
         assert_eq!(ReturnKind::parse("OrderOverview"), Ok(ReturnKind::Overview));
         assert_eq!(ReturnKind::parse("OrderStatistics"), Ok(ReturnKind::Statistics));
         assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::StatisticsChanged));

@@ -18,11 +18,11 @@ use super::order_query::OrderSelection;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
-use crate::orders::no_such_order;
+use crate::orders::no_such_order_message;
 use crate::problem::Problem;
 
 /// Intended size of a chunk.
-const CHUNK_BYTES: usize = 64 << 10;
+const TARGET_CHUNK_BYTES: usize = 64 << 10;
 
 /// Orders as a snapshot.
 #[derive(Serialize, ToSchema)]
@@ -87,7 +87,7 @@ impl OrderState {
         match view.order.planned_at {
             _ if view.order.step_running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
-            _ if view.orphaned => Self::Stranded,
+            _ if view.node_undefined => Self::Stranded,
             _ if view.retry_at.is_some() => Self::Setback,
             _ if view.order.started_at.is_some() => Self::InTask,
             Some(planned) if planned > now => Self::Planned,
@@ -129,14 +129,14 @@ pub(super) async fn respond_with_overview(
     };
     let tenant = tenant.unwrap_or_default();
     let found = app.store().read_order(&tenant, key).await?;
-    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(&tenant, key)))?;
+    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order_message(&tenant, key)))?;
     let order = OrderOverview::from_view(&view, app.now());
-    Ok(Json(WithEventId { value: order, event_id: extent.head.get() }).into_response())
+    Ok(Json(SnapshotBody { value: order, event_id: extent.head.get() }).into_response())
 }
 
 /// A value with the event id at which it is consistent, as one JSON object.
 #[derive(Serialize)]
-pub(super) struct WithEventId<T> {
+pub(super) struct SnapshotBody<T> {
     #[serde(flatten)]
     pub(super) value: T,
     #[serde(rename = "eventId")]
@@ -150,15 +150,16 @@ fn stream_orders(
     orders: Vec<OrderView>,
     head: EventId,
 ) -> Result<Response, Problem> {
-    let chunks = encode_chunks(orders, head, app.now());
+    let chunks = encode_order_chunks(orders, head, app.now());
     let bytes: usize = chunks.iter().map(Bytes::len).sum();
-    let memory = (bytes > SMALL_RESPONSE_BYTES).then(|| app.responses.reserve(caller, bytes)).transpose()?;
+    let memory =
+        (bytes > SMALL_RESPONSE_BYTES).then(|| app.response_budget.reserve(caller, bytes)).transpose()?;
     let text = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
     let body = Body::from_stream(hold_permit_for_stream(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn encode_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
+fn encode_order_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
     OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
 }
 
@@ -179,7 +180,7 @@ impl Iterator for OrderChunks {
         } else if self.orders.len() == 0 {
             return None;
         }
-        while text.len() < CHUNK_BYTES
+        while text.len() < TARGET_CHUNK_BYTES
             && let Some(view) = self.orders.next()
         {
             if std::mem::replace(&mut self.has_started, true) {
@@ -228,7 +229,7 @@ mod tests {
             order,
             task: None,
             retry_at: None,
-            orphaned: false,
+            node_undefined: false,
             paused_because: None,
             suspended_by: None,
         }
@@ -236,7 +237,7 @@ mod tests {
 
     fn encode_orders(count: usize) -> Value {
         let orders = (0..count).map(|n| order_view(&format!("/a/b,{n}"))).collect();
-        serde_json::from_slice(&encode_chunks(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
+        serde_json::from_slice(&encode_order_chunks(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
     }
 
     #[test]
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(state(|view, _| view.order.planned_at = Some(NOW)), OrderState::Due);
         assert_eq!(state(|view, _| view.order.started_at = Some(NOW)), OrderState::InTask);
         assert_eq!(state(|view, later| view.retry_at = Some(later)), OrderState::Setback);
-        assert_eq!(state(|view, _| view.orphaned = true), OrderState::Stranded);
+        assert_eq!(state(|view, _| view.node_undefined = true), OrderState::Stranded);
         assert_eq!(state(|view, _| view.order.suspended = true), OrderState::Suspended);
         let both = state(|view, _| {
             view.order.suspended = true;

@@ -17,8 +17,8 @@ impl PartialSchema for OrderAnswer {
     fn schema() -> RefOr<Schema> {
         let one_of = OneOfBuilder::new()
             .item(Ref::from_schema_name(Orders::name()))
-            .item(with_event_id(Ref::from_schema_name(OrderOverview::name())))
-            .item(with_event_id(Ref::from_schema_name(STATISTICS_SCHEMA)))
+            .item(add_event_id_to_schema(Ref::from_schema_name(OrderOverview::name())))
+            .item(add_event_id_to_schema(Ref::from_schema_name(STATISTICS_SCHEMA_NAME)))
             .item(Ref::from_schema_name(EventSeq::name()))
             .description(Some("Depending on the request: orders, one order, statistics, or events"));
         Schema::from(one_of.build()).into()
@@ -27,19 +27,19 @@ impl PartialSchema for OrderAnswer {
 
 impl ToSchema for OrderAnswer {
     fn schemas(schemas: &mut Schemas) {
-        add_schema::<Orders>(schemas);
-        add_schema::<OrderOverview>(schemas);
-        add_schema::<EventSeq>(schemas);
-        schemas.push((STATISTICS_SCHEMA.into(), statistics_schema().into()));
+        collect_schema::<Orders>(schemas);
+        collect_schema::<OrderOverview>(schemas);
+        collect_schema::<EventSeq>(schemas);
+        schemas.push((STATISTICS_SCHEMA_NAME.into(), statistics_schema().into()));
     }
 }
 
-fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
+fn collect_schema<T: ToSchema>(schemas: &mut Schemas) {
     schemas.push((T::name().into_owned(), T::schema()));
     T::schemas(schemas);
 }
 
-const STATISTICS_SCHEMA: &str = "OrderStatistics";
+const STATISTICS_SCHEMA_NAME: &str = "OrderStatistics";
 
 /// The schema of the statistics: one number per serialized member.
 fn statistics_schema() -> Schema {
@@ -50,7 +50,7 @@ fn statistics_schema() -> Schema {
 }
 
 /// Adds the event id at which a value is consistent to its schema.
-fn with_event_id(what: Ref) -> Schema {
+fn add_event_id_to_schema(what: Ref) -> Schema {
     let stamp = ObjectBuilder::new().property("eventId", integer_schema()).required("eventId");
     AllOfBuilder::new().item(what).item(stamp).build().into()
 }

@@ -1,7 +1,7 @@
 //! Statistics of orders by state, and waiting until they change.
 //!
 //! OrderStatisticsChanged is not in the journal, and the statistics at a client's cursor are not stored. So if an event
-//! that can change them is after the cursor, the response comes at once; otherwise when the statistics differ from
+//! that can change them is after the cursor, the response is sent at once; otherwise when the statistics differ from
 //! those at the beginning of the wait. A response has at most one event, with the id at which its statistics are
 //! consistent, so that the next call waits for the next change. Statistics also change when an order becomes due: while
 //! there are such orders, they are recounted periodically.
@@ -18,11 +18,11 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::order_query::OrderSelection;
-use super::overview::WithEventId;
+use super::overview::SnapshotBody;
 use super::statistics_cache::{CountedStatistics, OrderScope, StatisticsReader};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::events::event_seq::{self, SearchOutcome, run_until};
+use crate::events::event_seq::{self, SearchOutcome, run_until_deadline};
 use crate::journal_reader::JournalReader;
 use crate::problem::Problem;
 
@@ -32,7 +32,7 @@ const MIN_RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
 const RECOUNT_COST_FACTOR: u32 = 20;
 
 /// The types of events that can change the statistics. Moving from node to node does not.
-const CHANGING_EVENT_TYPES: [&str; 10] = [
+const EVENT_TYPES_CHANGING_STATISTICS: [&str; 10] = [
     "FileBasedAdded",
     "FileBasedReplaced",
     "FileBasedRemoved",
@@ -54,7 +54,7 @@ pub(super) struct StatisticsQuery {
 }
 
 /// The statistics with the event id at which they are consistent.
-pub(super) type StatisticsSnapshot = Json<WithEventId<OrderStatistics>>;
+pub(super) type StatisticsSnapshot = Json<SnapshotBody<OrderStatistics>>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,7 +71,7 @@ struct NonEmptyEventSeq {
     #[serde(rename = "TYPE")]
     kind: &'static str,
     event_id: u64,
-    event_snapshots: [WithEventId<StatisticsChangedEvent>; 1],
+    event_snapshots: [SnapshotBody<StatisticsChangedEvent>; 1],
 }
 
 impl StatisticsQuery {
@@ -83,7 +83,7 @@ impl StatisticsQuery {
 
     pub(super) async fn read_current(&self) -> Result<StatisticsSnapshot, Problem> {
         let CountedStatistics { statistics, head, .. } = self.reader.count_now().await?;
-        Ok(Json(WithEventId { value: statistics, event_id: head.get() }))
+        Ok(Json(SnapshotBody { value: statistics, event_id: head.get() }))
     }
 
     /// Waits until the statistics differ from those at `after`, or until the timeout.
@@ -96,27 +96,31 @@ impl StatisticsQuery {
         let deadline = Instant::now().checked_add(timeout);
         let give_up = deadline.map(event_seq::first_read_deadline);
         // Counted before events are read, so that no change is missed between the two.
-        let Some(before) = run_until(give_up, self.reader.count_at_least(after)).await.transpose()? else {
+        let Some(before) =
+            run_until_deadline(give_up, self.reader.count_at_or_after(after)).await.transpose()?
+        else {
             return Ok(event_seq::empty_response(after, after));
         };
         // Events up to this id are included in `before`.
         let mut counted_until = before.head;
-        let pause = MIN_RECOUNT_INTERVAL.max(before.duration * RECOUNT_COST_FACTOR);
+        let pause = MIN_RECOUNT_INTERVAL.max(before.count_duration * RECOUNT_COST_FACTOR);
         loop {
             let recount_at = can_change_with_time(&before.statistics).then(|| Instant::now() + pause);
             let until = [deadline, recount_at].into_iter().flatten().min();
-            let (head, least) = match self.find_change(after, until).await? {
-                ChangeSearch::Found { first, .. } if first <= counted_until => {
-                    return Ok(change_response(self.reader.count_at_least(first).await?));
+            let (head, least) = match self.find_possible_change(after, until).await? {
+                ChangeSearchOutcome::Found { first, .. } if first <= counted_until => {
+                    return Ok(change_response(self.reader.count_at_or_after(first).await?));
                 }
-                ChangeSearch::Found { last, .. } => (None, last),
-                ChangeSearch::Torn { head } => return Ok(event_seq::torn_response(head)),
-                ChangeSearch::Empty { head, last } => {
+                ChangeSearchOutcome::Found { last, .. } => (None, last),
+                ChangeSearchOutcome::Torn { head } => return Ok(event_seq::torn_response(head)),
+                ChangeSearchOutcome::Empty { head, last } => {
                     after = last;
                     (Some(head), last)
                 }
             };
-            let Some(count) = run_until(give_up, self.reader.count_at_least(least)).await.transpose()? else {
+            let Some(count) =
+                run_until_deadline(give_up, self.reader.count_at_or_after(least)).await.transpose()?
+            else {
                 return Ok(event_seq::empty_response(head.unwrap_or(after), after));
             };
             if count.statistics != before.statistics {
@@ -126,18 +130,23 @@ impl StatisticsQuery {
                 // The events did not change the statistics.
                 (after, counted_until) = (count.head, count.head);
             }
-            if self.is_finished(deadline) {
+            if self.must_end_wait(deadline) {
                 return Ok(event_seq::empty_response(head.unwrap_or(after).max(after), after));
             }
         }
     }
 
     /// Finds the next events that may change the statistics, waiting for them until `until`.
-    async fn find_change(&self, after: EventId, until: Option<Instant>) -> Result<ChangeSearch, StoreError> {
-        let kinds = CHANGING_EVENT_TYPES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
+    async fn find_possible_change(
+        &self,
+        after: EventId,
+        until: Option<Instant>,
+    ) -> Result<ChangeSearchOutcome, StoreError> {
+        let kinds =
+            EVENT_TYPES_CHANGING_STATISTICS.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
         let OrderScope { path, tenant } = self.scope.clone();
         let filter = EventFilter { kinds, path, tenant, engine_only: true, ..EventFilter::default() };
-        let mut journal = JournalReader::forwards(self.app.clone(), filter, after);
+        let mut journal = JournalReader::new_forwards(self.app.clone(), filter, after);
         loop {
             journal = match event_seq::find_first_match(&self.app, &self.caller, journal, usize::MAX, until)
                 .await?
@@ -145,21 +154,24 @@ impl StatisticsQuery {
                 SearchOutcome::Events { events, reader } => {
                     let mut ids = events.iter().filter(|event| is_order_event(event)).map(|event| event.id);
                     if let Some(first) = ids.next() {
-                        return Ok(ChangeSearch::Found { first, last: ids.next_back().unwrap_or(first) });
+                        return Ok(ChangeSearchOutcome::Found {
+                            first,
+                            last: ids.next_back().unwrap_or(first),
+                        });
                     }
                     reader
                 }
-                SearchOutcome::Empty { head, last } => return Ok(ChangeSearch::Empty { head, last }),
-                SearchOutcome::Torn { head } => return Ok(ChangeSearch::Torn { head }),
+                SearchOutcome::Empty { head, last } => return Ok(ChangeSearchOutcome::Empty { head, last }),
+                SearchOutcome::Torn { head } => return Ok(ChangeSearchOutcome::Torn { head }),
             };
         }
     }
 
     /// Whether the wait has to end: timeout, server stop, or revoked token.
-    fn is_finished(&self, deadline: Option<Instant>) -> bool {
+    fn must_end_wait(&self, deadline: Option<Instant>) -> bool {
         deadline.is_some_and(|deadline| deadline <= Instant::now())
-            || self.app.stopping.is_cancelled()
-            || !self.app.tokens.borrow().accepts_caller(&self.caller)
+            || self.app.stop_signal.is_cancelled()
+            || !self.app.accepted_tokens.borrow().accepts_caller(&self.caller)
     }
 }
 
@@ -168,11 +180,11 @@ fn change_response(count: CountedStatistics) -> Response {
     let event_id = count.head.get();
     let changed =
         StatisticsChangedEvent { kind: "OrderStatisticsChanged", order_statistics: count.statistics };
-    let event_snapshots = [WithEventId { value: changed, event_id }];
+    let event_snapshots = [SnapshotBody { value: changed, event_id }];
     Json(NonEmptyEventSeq { kind: "NonEmpty", event_id, event_snapshots }).into_response()
 }
 
-enum ChangeSearch {
+enum ChangeSearchOutcome {
     /// The first and the last event found that may have changed the statistics.
     Found {
         first: EventId,

@@ -33,9 +33,9 @@ pub(super) struct OrderScope {
 pub(super) struct CountedStatistics {
     pub(super) statistics: OrderStatistics,
     pub(super) head: EventId,
-    started_at: Instant,
+    count_started_at: Instant,
     /// Duration of the count.
-    pub(super) duration: Duration,
+    pub(super) count_duration: Duration,
 }
 
 /// The latest counts by scope.
@@ -47,7 +47,7 @@ type CacheSlot = tokio::sync::Mutex<Option<CountedStatistics>>;
 
 impl StatisticsCache {
     /// The slot that all requests with this scope share.
-    fn slot(&self, scope: &OrderScope) -> Arc<CacheSlot> {
+    fn get_or_create_slot(&self, scope: &OrderScope) -> Arc<CacheSlot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_CACHED_SCOPES && !all.contains_key(scope) {
             all.retain(|_, slot| Arc::strong_count(slot) > 1);
@@ -65,25 +65,25 @@ pub(super) struct StatisticsReader {
 
 impl StatisticsReader {
     pub(super) fn new(app: App, scope: OrderScope) -> Self {
-        let slot = app.statistics_cache.slot(&scope);
+        let slot = app.statistics_cache.get_or_create_slot(&scope);
         Self { app, scope, slot }
     }
 
     /// Counts now.
     pub(super) async fn count_now(&self) -> Result<CountedStatistics, StoreError> {
-        self.count(None).await
+        self.count_or_share(None).await
     }
 
     /// Counts, or uses a recent count that is consistent at this event id or a later one.
-    pub(super) async fn count_at_least(
+    pub(super) async fn count_at_or_after(
         &self,
         min_event_id: EventId,
     ) -> Result<CountedStatistics, StoreError> {
-        self.count(Some(min_event_id)).await
+        self.count_or_share(Some(min_event_id)).await
     }
 
     /// A count that started finishes even if its request is cancelled, because the next request can use it.
-    async fn count(&self, min_event_id: Option<EventId>) -> Result<CountedStatistics, StoreError> {
+    async fn count_or_share(&self, min_event_id: Option<EventId>) -> Result<CountedStatistics, StoreError> {
         let requested_at = Instant::now();
         let (app, scope, slot) = (self.app.clone(), self.scope.clone(), self.slot.clone());
         let counting = tokio::spawn(async move {
@@ -98,8 +98,8 @@ impl StatisticsReader {
             let count = CountedStatistics {
                 statistics,
                 head: extent.head,
-                started_at,
-                duration: started_at.elapsed(),
+                count_started_at: started_at,
+                count_duration: started_at.elapsed(),
             };
             Ok(*slot.insert(count))
         });
@@ -110,9 +110,9 @@ impl StatisticsReader {
 impl CountedStatistics {
     /// Whether the count can be used for a request made at `requested_at` that needs at least `min_event_id`.
     fn is_fresh_for(&self, min_event_id: Option<EventId>, requested_at: Instant) -> bool {
-        self.started_at >= requested_at
+        self.count_started_at >= requested_at
             || min_event_id.is_some_and(|min_event_id| {
-                self.head >= min_event_id && requested_at < self.started_at + MAX_SHARED_AGE
+                self.head >= min_event_id && requested_at < self.count_started_at + MAX_SHARED_AGE
             })
     }
 }
@@ -128,8 +128,8 @@ mod tests {
         let count = CountedStatistics {
             statistics: OrderStatistics::default(),
             head: id(10),
-            started_at,
-            duration: Duration::ZERO,
+            count_started_at: started_at,
+            count_duration: Duration::ZERO,
         };
         let later = started_at + MAX_SHARED_AGE / 2;
         // A request made before the count started can use it, whatever id it needs.

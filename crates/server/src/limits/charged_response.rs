@@ -17,7 +17,7 @@ pub(crate) const SMALL_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Marks the response to a claim, which has its own part of the budget.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimResponse;
+pub(crate) struct ClaimResponseMarker;
 
 /// Bytes with their permit.
 struct ChargedBytes {
@@ -36,7 +36,7 @@ fn attach_permit_to_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
     Bytes::from_owner(ChargedBytes { bytes, _permit: permit })
 }
 
-/// Holds a permit until the stream has ended.
+/// Keeps a permit reserved until the stream has ended.
 pub(crate) fn hold_permit_for_stream<S: Stream>(
     stream: S,
     permit: Option<ResponsePermit>,
@@ -56,7 +56,7 @@ pub(crate) fn charge_response(
 ) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let Some(size) = size.filter(|size| *size > SMALL_RESPONSE_BYTES) else { return response };
-    let permit = if response.extensions().get::<ClaimResponse>().is_some() {
+    let permit = if response.extensions().get::<ClaimResponseMarker>().is_some() {
         budget.reserve_available_for_claim(caller, size)
     } else if *method == Method::GET || *method == Method::HEAD {
         match budget.reserve(caller, size) {

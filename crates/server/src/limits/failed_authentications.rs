@@ -14,8 +14,8 @@ use crate::problem::Problem;
 /// An address may fail this often in a burst, and then once per interval.
 const MAX_FAILURE_BURST: u32 = 100;
 const FAILURE_INTERVAL: Duration = Duration::from_secs(1);
-/// Each of the two generations holds this many addresses at most.
-const MAX_ADDRESSES: usize = 4096;
+/// Maximum number of addresses in each of the two generations.
+const MAX_ADDRESSES_PER_GENERATION: usize = 4096;
 /// Failures are logged at most this often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Each report names this many addresses at most.
@@ -34,8 +34,8 @@ pub(crate) struct FailedAuthentications {
 /// addresses that fail often stay.
 #[derive(Debug, Default)]
 struct FailingAddresses {
-    recent: HashMap<IpAddr, AddressFailures>,
-    older: HashMap<IpAddr, AddressFailures>,
+    recent_generation: HashMap<IpAddr, AddressFailures>,
+    older_generation: HashMap<IpAddr, AddressFailures>,
     /// Failures of addresses that were evicted before they were logged.
     evicted_failures: u64,
 }
@@ -44,8 +44,8 @@ struct FailingAddresses {
 struct AddressFailures {
     /// When the burst of this address is available again in full, at one failure per interval.
     budget_refilled_at: Instant,
-    /// Not logged yet.
-    unlogged: u64,
+    /// Failures that have not been logged yet.
+    unlogged_failures: u64,
 }
 
 /// Failures since the last report.
@@ -53,8 +53,8 @@ struct AddressFailures {
 struct FailureReport {
     /// The addresses with the most failures.
     addresses: Vec<(IpAddr, u64)>,
-    /// Failures of all others.
-    others: u64,
+    /// Number of failures of all other addresses.
+    other_failures: u64,
 }
 
 impl FailedAuthentications {
@@ -65,14 +65,14 @@ impl FailedAuthentications {
     /// The response to a request with an unknown token: 401, or 429 if its address has failed too often.
     pub(crate) fn refuse_unknown_token(&self, address: IpAddr) -> Problem {
         let wait = self.record_failure(address, Instant::now());
-        self.metrics.failed_authentication();
+        self.metrics.count_failed_authentication();
         self.failure_recorded.notify_one();
         match wait {
             None => Problem::unauthorized("this token is not known"),
             Some(wait) => {
-                self.metrics.throttled_authentication();
+                self.metrics.count_throttled_authentication();
                 let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-                let detail = "too many requests with unknown tokens came from this address; a valid token is \
+                let detail = "too many requests with unknown tokens from this address; a valid token is \
                               accepted at any time";
                 Problem::too_many_requests(detail, seconds)
             }
@@ -82,8 +82,8 @@ impl FailedAuthentications {
     /// Counts a failure. Returns how long the address has to wait, if it failed too often.
     fn record_failure(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let mut addresses = self.lock_addresses();
-        let failures = addresses.entry(address, now);
-        failures.unlogged += 1;
+        let failures = addresses.get_or_insert_address(address, now);
+        failures.unlogged_failures += 1;
         let budget_refilled_at = failures.budget_refilled_at.max(now) + FAILURE_INTERVAL;
         let excess = budget_refilled_at
             .duration_since(now)
@@ -99,7 +99,7 @@ impl FailedAuthentications {
     pub(crate) async fn log_failures(&self) {
         loop {
             self.failure_recorded.notified().await;
-            let FailureReport { addresses, others } = self.lock_addresses().take_report();
+            let FailureReport { addresses, other_failures: others } = self.lock_addresses().take_report();
             for (address, failures) in addresses {
                 tracing::warn!(
                     %address,
@@ -123,27 +123,28 @@ impl FailedAuthentications {
 }
 
 impl FailingAddresses {
-    fn entry(&mut self, address: IpAddr, now: Instant) -> &mut AddressFailures {
-        let is_recent = self.recent.contains_key(&address);
-        if !is_recent && self.recent.len() >= MAX_ADDRESSES {
-            let evicted = std::mem::replace(&mut self.older, std::mem::take(&mut self.recent));
-            self.evicted_failures += evicted.values().map(|failures| failures.unlogged).sum::<u64>();
+    fn get_or_insert_address(&mut self, address: IpAddr, now: Instant) -> &mut AddressFailures {
+        let is_recent = self.recent_generation.contains_key(&address);
+        if !is_recent && self.recent_generation.len() >= MAX_ADDRESSES_PER_GENERATION {
+            let evicted =
+                std::mem::replace(&mut self.older_generation, std::mem::take(&mut self.recent_generation));
+            self.evicted_failures += evicted.values().map(|failures| failures.unlogged_failures).sum::<u64>();
         }
-        let older = self.older.remove(&address);
-        let new = AddressFailures { budget_refilled_at: now, unlogged: 0 };
-        self.recent.entry(address).or_insert_with(|| older.unwrap_or(new))
+        let older = self.older_generation.remove(&address);
+        let new = AddressFailures { budget_refilled_at: now, unlogged_failures: 0 };
+        self.recent_generation.entry(address).or_insert_with(|| older.unwrap_or(new))
     }
 
     fn take_report(&mut self) -> FailureReport {
-        let all = self.recent.iter_mut().chain(&mut self.older);
+        let all = self.recent_generation.iter_mut().chain(&mut self.older_generation);
         let mut addresses: Vec<(IpAddr, u64)> = all
-            .filter(|(_, failures)| failures.unlogged > 0)
-            .map(|(address, failures)| (*address, std::mem::take(&mut failures.unlogged)))
+            .filter(|(_, failures)| failures.unlogged_failures > 0)
+            .map(|(address, failures)| (*address, std::mem::take(&mut failures.unlogged_failures)))
             .collect();
         addresses.sort_by_key(|(address, failures)| (std::cmp::Reverse(*failures), *address));
         let rest: u64 = addresses.iter().skip(MAX_REPORTED_ADDRESSES).map(|(_, failures)| failures).sum();
         addresses.truncate(MAX_REPORTED_ADDRESSES);
-        FailureReport { addresses, others: rest + std::mem::take(&mut self.evicted_failures) }
+        FailureReport { addresses, other_failures: rest + std::mem::take(&mut self.evicted_failures) }
     }
 }
 
@@ -151,7 +152,7 @@ impl FailingAddresses {
 mod tests {
     use super::*;
 
-    fn new_failures() -> FailedAuthentications {
+    fn new_failed_authentications() -> FailedAuthentications {
         FailedAuthentications::new(Arc::default())
     }
 
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_address_that_fails_too_often_has_to_wait() {
-        let (failures, now) = (new_failures(), Instant::now());
+        let (failures, now) = (new_failed_authentications(), Instant::now());
         for _ in 0..MAX_FAILURE_BURST {
             assert_eq!(failures.record_failure(test_address(1), now), None);
         }
@@ -178,11 +179,11 @@ mod tests {
 
     #[test]
     fn the_number_of_addresses_in_memory_is_bounded() {
-        let (failures, now) = (new_failures(), Instant::now());
+        let (failures, now) = (new_failed_authentications(), Instant::now());
         for _ in 0..=MAX_FAILURE_BURST {
             failures.record_failure(test_address(0), now);
         }
-        for number in 1..=3 * MAX_ADDRESSES as u32 {
+        for number in 1..=3 * MAX_ADDRESSES_PER_GENERATION as u32 {
             failures.record_failure(test_address(number), now);
             // An address that keeps failing is not evicted by others.
             if number.is_multiple_of(1000) {
@@ -190,12 +191,15 @@ mod tests {
             }
         }
         let addresses = failures.lock_addresses();
-        assert!(addresses.recent.len() <= MAX_ADDRESSES && addresses.older.len() <= MAX_ADDRESSES);
+        assert!(
+            addresses.recent_generation.len() <= MAX_ADDRESSES_PER_GENERATION
+                && addresses.older_generation.len() <= MAX_ADDRESSES_PER_GENERATION
+        );
     }
 
     #[test]
     fn failure_reports_count_every_failure_by_address() {
-        let (failures, now) = (new_failures(), Instant::now());
+        let (failures, now) = (new_failed_authentications(), Instant::now());
         for number in 0..12 {
             for _ in 0..=number {
                 failures.record_failure(test_address(number), now);
@@ -204,14 +208,14 @@ mod tests {
         let report = failures.lock_addresses().take_report();
         assert_eq!(report.addresses.len(), MAX_REPORTED_ADDRESSES);
         assert_eq!(report.addresses[0], (test_address(11), 12));
-        assert_eq!(report.others, 1 + 2);
+        assert_eq!(report.other_failures, 1 + 2);
         assert_eq!(failures.lock_addresses().take_report(), FailureReport::default());
 
-        for number in 0..3 * MAX_ADDRESSES as u32 {
+        for number in 0..3 * MAX_ADDRESSES_PER_GENERATION as u32 {
             failures.record_failure(test_address(number), now);
         }
         let report = failures.lock_addresses().take_report();
         let named: u64 = report.addresses.iter().map(|(_, failures)| failures).sum();
-        assert_eq!(named + report.others, 3 * MAX_ADDRESSES as u64);
+        assert_eq!(named + report.other_failures, 3 * MAX_ADDRESSES_PER_GENERATION as u64);
     }
 }

@@ -17,18 +17,18 @@ mod connection_memory;
 mod failed_authentications;
 mod paged_response;
 mod response_budget;
+mod stream_limiter;
 mod stream_memory;
-mod stream_shares;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub(crate) use charged_response::{
-    ClaimResponse, SMALL_RESPONSE_BYTES, charge_response, hold_permit_for_stream,
+    ClaimResponseMarker, SMALL_RESPONSE_BYTES, charge_response, hold_permit_for_stream,
 };
 pub(crate) use connection_memory::ConnectionMemory;
 pub(crate) use failed_authentications::FailedAuthentications;
-pub(crate) use paged_response::{PageMemory, stream_json_pieces};
+pub(crate) use paged_response::{PageMemory, stream_json_chunks};
 pub(crate) use response_budget::{ResponseBudget, ResponsePermit};
+pub(crate) use stream_limiter::{StreamLimiter, StreamPermit};
 pub(crate) use stream_memory::StreamMemory;
-pub(crate) use stream_shares::{StreamPermit, StreamShares};

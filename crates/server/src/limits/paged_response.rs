@@ -19,7 +19,7 @@ use crate::problem::Problem;
 pub(crate) struct PageMemory {
     budget: Arc<ResponseBudget>,
     caller: Caller,
-    /// Held until the response has ended.
+    /// The memory reserved until the response has ended.
     base_permit: Option<ResponsePermit>,
     /// Additional memory for a larger page.
     extra_permit: Option<ResponsePermit>,
@@ -54,7 +54,7 @@ impl PageMemory {
 
 /// Responds with pieces of JSON as they are produced. The first piece is produced before the response begins, so that a
 /// store error or a lack of memory becomes an error response; later, either aborts the response.
-pub(crate) async fn stream_json_pieces(
+pub(crate) async fn stream_json_chunks(
     budget: &Arc<ResponseBudget>,
     caller: &Caller,
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
@@ -75,7 +75,10 @@ fn problem_from_io_error(error: io::Error) -> Problem {
     match error.downcast::<StoreError>() {
         Ok(error) => error.into(),
         Err(error) => {
-            tracing::error!(%error, "could not build a response; the client got 500");
+            tracing::error!(
+                %error,
+                "could not build a response; the client got 500. If this persists, report it with this error"
+            );
             Problem::internal_error("the response could not be built; see the server's log")
         }
     }
@@ -92,15 +95,15 @@ mod tests {
         Arc::new(ResponseBudget::new(&test_limits(), Arc::default()))
     }
 
-    fn test_piece(kib: usize) -> io::Result<Bytes> {
+    fn test_chunk(kib: usize) -> io::Result<Bytes> {
         Ok(vec![b'x'; kib << 10].into())
     }
 
     #[tokio::test]
     async fn response_memory_is_held_for_the_largest_page_and_released() {
         let budget = test_budget();
-        let pieces = stream::iter([test_piece(100), test_piece(10), test_piece(300)]);
-        let response = stream_json_pieces(&budget, &test_caller("one"), pieces).await.unwrap();
+        let pieces = stream::iter([test_chunk(100), test_chunk(10), test_chunk(300)]);
+        let response = stream_json_chunks(&budget, &test_caller("one"), pieces).await.unwrap();
         assert_eq!(budget.used_bytes(), 100 << 10);
         let mut body = response.into_body();
         let mut used = Vec::new();
@@ -117,19 +120,19 @@ mod tests {
     async fn a_page_without_memory_aborts_the_response() {
         let budget = test_budget();
         let response =
-            stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(1), test_piece(900)]))
+            stream_json_chunks(&budget, &test_caller("one"), stream::iter([test_chunk(1), test_chunk(900)]))
                 .await
                 .unwrap();
         let _held = budget.reserve(&test_caller("one"), 500 << 10).unwrap();
         assert!(response.into_body().collect().await.is_err());
-        let refused = stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(900)])).await;
+        let refused = stream_json_chunks(&budget, &test_caller("one"), stream::iter([test_chunk(900)])).await;
         assert_eq!(refused.unwrap_err().into_response().status(), 503);
     }
 
     #[tokio::test]
     async fn a_store_error_before_the_first_page_is_a_503() {
         let failed = stream::iter([Err(io::Error::other(StoreError::Closed))]);
-        let response = stream_json_pieces(&test_budget(), &test_caller("one"), failed).await;
+        let response = stream_json_chunks(&test_budget(), &test_caller("one"), failed).await;
         assert_eq!(response.unwrap_err().into_response().status(), 503);
     }
 }

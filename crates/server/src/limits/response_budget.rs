@@ -99,7 +99,7 @@ impl ResponseBudget {
     }
 
     fn refuse_response(&self) -> Problem {
-        self.metrics.refused_responses();
+        self.metrics.count_refused_response();
         Problem::unavailable(
             "the memory for large responses is used up, by this token or by all; read open responses \
              to their end, or request less at a time (`limit`)",

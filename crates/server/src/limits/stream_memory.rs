@@ -9,7 +9,7 @@ use crate::auth::Caller;
 /// How long a stream waits for memory. Shorter than the interval of keep-alive messages that a reader expects.
 const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// The memory of the page that a stream is sending, held until the next page is read.
+/// The memory of the page that a stream is sending, reserved until the next page is read.
 #[derive(Debug, Default)]
 pub(crate) struct StreamMemory(Option<ResponsePermit>);
 
@@ -19,7 +19,7 @@ impl StreamMemory {
         if bytes > self.0.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes) {
             // The previous page has been sent.
             self.release();
-            self.0 = app.responses.reserve(caller, bytes).ok();
+            self.0 = app.response_budget.reserve(caller, bytes).ok();
             return self.0.is_some();
         }
         true
@@ -28,8 +28,8 @@ impl StreamMemory {
     /// Waits for memory to read a dropped page again. False if there is none in time: the stream must end, and its reader
     /// resumes it.
     pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        let waiting = app.responses.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
-        self.0 = app.stopping.run_until_cancelled(waiting).await.flatten();
+        let waiting = app.response_budget.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
+        self.0 = app.stop_signal.run_until_cancelled(waiting).await.flatten();
         self.0.is_some()
     }
 

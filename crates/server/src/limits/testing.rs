@@ -10,10 +10,10 @@ pub(crate) fn test_caller(name: &str) -> Caller {
 
 pub(crate) fn test_limits() -> ServerLimits {
     ServerLimits {
-        anonymous: 1,
-        per_address: 1,
+        anonymous_connections: 1,
+        connections_per_address: 1,
         connections_per_client: None,
-        reserve: 1,
+        reserved_connections: 1,
         streams_per_client: 1,
         response_memory: 1 << 20,
         response_memory_per_client: 1 << 20,

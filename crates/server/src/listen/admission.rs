@@ -41,47 +41,47 @@ use crate::metrics::{HttpMetrics, OpenConnections};
 const MAX_RESERVE_DIVISOR: usize = 4;
 
 /// This fraction (one divided by it) of the reserve, at least one connection, is for health checks only.
-const HEALTH_CHECK_DIVISOR: usize = 4;
+const HEALTH_CHECK_RESERVE_DIVISOR: usize = 4;
 
 /// How long a client has to send a request before its connection counts as idle.
 const IDLE_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The shares of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ConnectionShares {
-    ordinary: usize,
-    unauthenticated: usize,
-    per_address: usize,
+struct ConnectionLimits {
+    max_ordinary: usize,
+    max_unauthenticated: usize,
+    max_per_address: usize,
     /// Ordinary connections of one token.
-    per_token: usize,
-    reserve: usize,
+    max_per_token: usize,
+    max_reserve: usize,
     /// Emits on the reserve: those of all tokens, and those of one.
-    reserve_emits: usize,
-    reserve_emits_per_token: usize,
+    max_reserve_emits: usize,
+    max_reserve_emits_per_token: usize,
 }
 
-impl ConnectionShares {
+impl ConnectionLimits {
     fn new(max_connections: usize, limits: &ServerLimits) -> Self {
-        let reserve = limits.reserve.min(max_connections / MAX_RESERVE_DIVISOR);
-        let ordinary = max_connections - reserve;
-        let reserve_emits = reserve - reserve.div_ceil(HEALTH_CHECK_DIVISOR);
+        let max_reserve = limits.reserved_connections.min(max_connections / MAX_RESERVE_DIVISOR);
+        let max_ordinary = max_connections - max_reserve;
+        let max_reserve_emits = max_reserve - max_reserve.div_ceil(HEALTH_CHECK_RESERVE_DIVISOR);
         Self {
-            ordinary,
-            unauthenticated: limits.anonymous,
-            per_address: limits.per_address,
-            per_token: limits.connections_per_client.unwrap_or(ordinary.div_ceil(2)),
-            reserve,
-            reserve_emits,
-            reserve_emits_per_token: reserve_emits.div_ceil(2),
+            max_ordinary,
+            max_unauthenticated: limits.anonymous_connections,
+            max_per_address: limits.connections_per_address,
+            max_per_token: limits.connections_per_client.unwrap_or(max_ordinary.div_ceil(2)),
+            max_reserve,
+            max_reserve_emits,
+            max_reserve_emits_per_token: max_reserve_emits.div_ceil(2),
         }
     }
 }
 
 /// Admits connections within their shares.
 #[derive(Debug)]
-pub(crate) struct Admission {
-    shares: ConnectionShares,
-    open: Mutex<ConnectionTable>,
+pub(crate) struct ConnectionAdmission {
+    limits: ConnectionLimits,
+    connection_table: Mutex<ConnectionTable>,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum RequestPurpose {
 pub(crate) enum RequestAdmission {
     Served,
     /// Served as the last request of its connection.
-    ServedLast,
+    ServedThenClosed,
     Refused(ConnectionShortage),
 }
 
@@ -131,15 +131,15 @@ type ActivityOrder = BTreeSet<(u64, ConnectionId)>;
 #[derive(Debug)]
 struct ConnectionTable {
     connections: HashMap<ConnectionId, ConnectionEntry>,
-    ordinary: usize,
-    reserve: usize,
+    ordinary_count: usize,
+    reserve_count: usize,
     /// Ordinary connections that can be evicted, and those of the reserve.
-    evictable: ActivityOrder,
+    evictable_ordinary: ActivityOrder,
     evictable_in_reserve: ActivityOrder,
-    addresses: HashMap<IpAddr, AddressConnections>,
-    tokens: HashMap<TokenId, TokenConnections>,
+    connections_by_address: HashMap<IpAddr, AddressConnections>,
+    connections_by_token: HashMap<TokenId, TokenConnections>,
     /// Emits that are served on the reserve.
-    reserve_emits: usize,
+    reserve_emit_count: usize,
     /// The number of the last activity. New connections and requests get the next one.
     last_activity_number: u64,
     metrics: Arc<HttpMetrics>,
@@ -150,7 +150,7 @@ struct ConnectionTable {
 struct EvictionCandidate {
     id: ConnectionId,
     /// Its client has had the grace period to send a request.
-    is_past_grace: bool,
+    is_past_grace_period: bool,
 }
 
 /// Ordinary connections from one address.
@@ -163,8 +163,8 @@ struct AddressConnections {
 /// Connections that are counted for one token.
 #[derive(Clone, Copy, Debug, Default)]
 struct TokenConnections {
-    ordinary: usize,
-    reserve: usize,
+    ordinary_count: usize,
+    reserve_count: usize,
 }
 
 #[derive(Debug)]
@@ -173,15 +173,15 @@ struct ConnectionEntry {
     slot: ConnectionSlot,
     /// The token that it is counted for. Connections that have one are not evicted.
     token: Option<TokenId>,
-    activity: u64,
-    active_at: Instant,
+    activity_number: u64,
+    last_active_at: Instant,
     eviction_token: CancellationToken,
 }
 
 /// The handle of an admitted connection that its requests carry.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    admission: Arc<Admission>,
+    admission: Arc<ConnectionAdmission>,
     id: ConnectionId,
     address: IpAddr,
     /// Cancelled when the connection is evicted.
@@ -209,44 +209,48 @@ pub(super) struct AdmittedConnection {
 
 impl AdmittedConnection {
     /// Whether it was admitted within the grace period, so that its first request may still arrive.
-    pub(super) fn is_within_grace(&self, now: Instant) -> bool {
+    pub(super) fn is_within_grace_period(&self, now: Instant) -> bool {
         now.duration_since(self.admitted_at) < IDLE_GRACE_PERIOD
     }
 }
 
-impl Admission {
+impl ConnectionAdmission {
     pub(crate) fn new(max_connections: usize, limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Arc<Self> {
         let open = Mutex::new(ConnectionTable::new(metrics.clone()));
-        Arc::new(Self { shares: ConnectionShares::new(max_connections, limits), open, metrics })
+        Arc::new(Self {
+            limits: ConnectionLimits::new(max_connections, limits),
+            connection_table: open,
+            metrics,
+        })
     }
 
     /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
         let mut open = self.lock_table();
-        let Some(slot) = open.find_slot(&self.shares, address, now) else {
-            self.metrics.refused_connection();
+        let Some(slot) = open.acquire_slot(&self.limits, address, now) else {
+            self.metrics.count_refused_connection();
             return None;
         };
         let eviction_token = CancellationToken::new();
-        let id = open.insert_new(address, slot, eviction_token.clone(), now);
+        let id = open.insert_new_connection(address, slot, eviction_token.clone(), now);
         let (admission, requests_in_progress) = (self.clone(), Arc::default());
         let connection = Connection { admission, id, address, eviction_token, requests_in_progress };
         Some(AdmittedConnection { connection, admitted_at: now })
     }
 
-    pub(crate) fn count(&self) -> OpenConnections {
+    pub(crate) fn count_open_connections(&self) -> OpenConnections {
         let open = self.lock_table();
-        let unauthenticated = open.evictable.len();
+        let unauthenticated = open.evictable_ordinary.len();
         OpenConnections {
-            authenticated: open.ordinary - unauthenticated,
+            authenticated: open.ordinary_count - unauthenticated,
             unauthenticated,
-            reserve: open.reserve,
+            reserve: open.reserve_count,
         }
     }
 
     fn lock_table(&self) -> MutexGuard<'_, ConnectionTable> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection_table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -257,7 +261,7 @@ impl Drop for AdmittedConnection {
 }
 
 impl Connection {
-    /// The address that its failures are counted for.
+    /// The client address that failed authentications on this connection are counted for.
     pub(crate) fn address(&self) -> IpAddr {
         self.address
     }
@@ -265,24 +269,24 @@ impl Connection {
     /// Records a request and decides whether it is served. A request without a token leaves its connection with the
     /// token that it is counted for. A connection that was evicted before its request arrived is treated like
     /// one of the reserve.
-    pub(crate) fn record_request(
+    pub(crate) fn admit_request(
         &self,
         identity: &Identity,
         purpose: RequestPurpose,
         now: Instant,
     ) -> RequestAdmission {
-        let Admission { shares, metrics, .. } = &*self.admission;
-        let recorded = self.admission.lock_table().record_request(shares, self.id, identity, purpose, now);
+        let ConnectionAdmission { limits: shares, metrics, .. } = &*self.admission;
+        let recorded = self.admission.lock_table().admit_request(shares, self.id, identity, purpose, now);
         let admission = recorded
             .unwrap_or_else(|| RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::Ordinary));
         if matches!(admission, RequestAdmission::Refused(_)) {
-            metrics.refused_connection();
+            metrics.count_refused_connection();
         }
         admission
     }
 
     /// Waits until the connection is evicted.
-    pub(super) async fn wait_evicted(&self) {
+    pub(super) async fn wait_until_evicted(&self) {
         self.eviction_token.cancelled().await;
     }
 
@@ -300,7 +304,7 @@ impl RequestAdmission {
     /// Serves health checks and emits, and refuses other requests for this reason.
     fn decide_on_reserve(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
         match purpose {
-            RequestPurpose::HealthCheck | RequestPurpose::Emit => Self::ServedLast,
+            RequestPurpose::HealthCheck | RequestPurpose::Emit => Self::ServedThenClosed,
             RequestPurpose::Other => Self::Refused(shortage),
         }
     }
@@ -310,13 +314,13 @@ impl ConnectionTable {
     fn new(metrics: Arc<HttpMetrics>) -> Self {
         Self {
             connections: HashMap::new(),
-            ordinary: 0,
-            reserve: 0,
-            evictable: ActivityOrder::new(),
+            ordinary_count: 0,
+            reserve_count: 0,
+            evictable_ordinary: ActivityOrder::new(),
             evictable_in_reserve: ActivityOrder::new(),
-            addresses: HashMap::new(),
-            tokens: HashMap::new(),
-            reserve_emits: 0,
+            connections_by_address: HashMap::new(),
+            connections_by_token: HashMap::new(),
+            reserve_emit_count: 0,
             last_activity_number: 0,
             metrics,
         }
@@ -324,33 +328,38 @@ impl ConnectionTable {
 
     /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
     /// slot.
-    fn evictable_connections(&self, shares: &ConnectionShares, address: IpAddr) -> Option<&ActivityOrder> {
-        match self.addresses.get(&address) {
-            Some(of_address) if of_address.count >= shares.per_address => Some(&of_address.evictable),
-            _ if self.ordinary >= shares.ordinary => Some(&self.evictable),
+    fn connections_to_evict_from(
+        &self,
+        shares: &ConnectionLimits,
+        address: IpAddr,
+    ) -> Option<&ActivityOrder> {
+        match self.connections_by_address.get(&address) {
+            Some(of_address) if of_address.count >= shares.max_per_address => Some(&of_address.evictable),
+            _ if self.ordinary_count >= shares.max_ordinary => Some(&self.evictable_ordinary),
             _ => None,
         }
     }
 
     /// Finds a slot for a connection from this address, evicting another connection if needed.
-    fn find_slot(
+    fn acquire_slot(
         &mut self,
-        shares: &ConnectionShares,
+        shares: &ConnectionLimits,
         address: IpAddr,
         now: Instant,
     ) -> Option<ConnectionSlot> {
-        let evictable_connections = self.evictable_connections(shares, address);
-        let evictable_connections = evictable_connections
-            .or_else(|| (self.evictable.len() >= shares.unauthenticated).then_some(&self.evictable));
+        let evictable_connections = self.connections_to_evict_from(shares, address);
+        let evictable_connections = evictable_connections.or_else(|| {
+            (self.evictable_ordinary.len() >= shares.max_unauthenticated).then_some(&self.evictable_ordinary)
+        });
         let Some(evictable_connections) = evictable_connections else {
             return Some(ConnectionSlot::Ordinary);
         };
-        let ordinary = self.longest_idle(evictable_connections, now);
-        let reserve = self.longest_idle(&self.evictable_in_reserve, now);
+        let ordinary = self.find_longest_idle(evictable_connections, now);
+        let reserve = self.find_longest_idle(&self.evictable_in_reserve, now);
         let (victim, slot) = match (ordinary, reserve) {
-            (Some(EvictionCandidate { id, is_past_grace: true }), _) => (id, ConnectionSlot::Ordinary),
-            _ if self.reserve < shares.reserve => return Some(ConnectionSlot::Reserve),
-            (_, Some(EvictionCandidate { id, is_past_grace: true })) => (id, ConnectionSlot::Reserve),
+            (Some(EvictionCandidate { id, is_past_grace_period: true }), _) => (id, ConnectionSlot::Ordinary),
+            _ if self.reserve_count < shares.max_reserve => return Some(ConnectionSlot::Reserve),
+            (_, Some(EvictionCandidate { id, is_past_grace_period: true })) => (id, ConnectionSlot::Reserve),
             (Some(EvictionCandidate { id, .. }), _) => (id, ConnectionSlot::Ordinary),
             (None, Some(EvictionCandidate { id, .. })) => (id, ConnectionSlot::Reserve),
             (None, None) => return None,
@@ -359,23 +368,23 @@ impl ConnectionTable {
         Some(slot)
     }
 
-    fn longest_idle(&self, evictable: &ActivityOrder, now: Instant) -> Option<EvictionCandidate> {
+    fn find_longest_idle(&self, evictable: &ActivityOrder, now: Instant) -> Option<EvictionCandidate> {
         let (_, id) = *evictable.first()?;
         let entry = self.connections.get(&id)?;
         Some(EvictionCandidate {
             id,
-            is_past_grace: now.duration_since(entry.active_at) >= IDLE_GRACE_PERIOD,
+            is_past_grace_period: now.duration_since(entry.last_active_at) >= IDLE_GRACE_PERIOD,
         })
     }
 
     fn evict(&mut self, id: ConnectionId) {
         if let Some(entry) = self.remove_entry(id) {
             entry.eviction_token.cancel();
-            self.metrics.evicted_connection();
+            self.metrics.count_evicted_connection();
         }
     }
 
-    fn insert_new(
+    fn insert_new_connection(
         &mut self,
         address: IpAddr,
         slot: ConnectionSlot,
@@ -386,7 +395,14 @@ impl ConnectionTable {
         let id = self.last_activity_number;
         self.insert_entry(
             id,
-            ConnectionEntry { address, slot, token: None, activity: id, active_at: now, eviction_token },
+            ConnectionEntry {
+                address,
+                slot,
+                token: None,
+                activity_number: id,
+                last_active_at: now,
+                eviction_token,
+            },
         );
         id
     }
@@ -394,18 +410,18 @@ impl ConnectionTable {
     fn insert_entry(&mut self, id: ConnectionId, entry: ConnectionEntry) {
         match entry.slot {
             ConnectionSlot::Ordinary => {
-                self.ordinary += 1;
-                self.addresses.entry(entry.address).or_default().count += 1;
+                self.ordinary_count += 1;
+                self.connections_by_address.entry(entry.address).or_default().count += 1;
             }
-            ConnectionSlot::Reserve => self.reserve += 1,
+            ConnectionSlot::Reserve => self.reserve_count += 1,
         }
         if let Some(token) = entry.token {
-            let of_token = self.tokens.entry(token).or_default();
+            let of_token = self.connections_by_token.entry(token).or_default();
             match entry.slot {
-                ConnectionSlot::Ordinary => of_token.ordinary += 1,
+                ConnectionSlot::Ordinary => of_token.ordinary_count += 1,
                 ConnectionSlot::Reserve => {
-                    of_token.reserve += 1;
-                    self.reserve_emits += 1;
+                    of_token.reserve_count += 1;
+                    self.reserve_emit_count += 1;
                 }
             }
         }
@@ -418,15 +434,15 @@ impl ConnectionTable {
         self.unindex_evictable(id, &entry);
         match entry.slot {
             ConnectionSlot::Ordinary => {
-                self.ordinary -= 1;
-                if let Some(of_address) = self.addresses.get_mut(&entry.address) {
+                self.ordinary_count -= 1;
+                if let Some(of_address) = self.connections_by_address.get_mut(&entry.address) {
                     of_address.count -= 1;
                     if of_address.count == 0 {
-                        self.addresses.remove(&entry.address);
+                        self.connections_by_address.remove(&entry.address);
                     }
                 }
             }
-            ConnectionSlot::Reserve => self.reserve -= 1,
+            ConnectionSlot::Reserve => self.reserve_count -= 1,
         }
         if let Some(token) = entry.token {
             self.remove_from_token_count(token, entry.slot);
@@ -435,23 +451,23 @@ impl ConnectionTable {
     }
 
     fn remove_from_token_count(&mut self, token: TokenId, slot: ConnectionSlot) {
-        let Some(of_token) = self.tokens.get_mut(&token) else { return };
+        let Some(of_token) = self.connections_by_token.get_mut(&token) else { return };
         match slot {
-            ConnectionSlot::Ordinary => of_token.ordinary -= 1,
+            ConnectionSlot::Ordinary => of_token.ordinary_count -= 1,
             ConnectionSlot::Reserve => {
-                of_token.reserve -= 1;
-                self.reserve_emits -= 1;
+                of_token.reserve_count -= 1;
+                self.reserve_emit_count -= 1;
             }
         }
-        if of_token.ordinary + of_token.reserve == 0 {
-            self.tokens.remove(&token);
+        if of_token.ordinary_count + of_token.reserve_count == 0 {
+            self.connections_by_token.remove(&token);
         }
     }
 
     /// Moves a connection to the end of the activity order and decides whether its request is served.
-    fn record_request(
+    fn admit_request(
         &mut self,
-        shares: &ConnectionShares,
+        shares: &ConnectionLimits,
         id: ConnectionId,
         identity: &Identity,
         purpose: RequestPurpose,
@@ -459,13 +475,13 @@ impl ConnectionTable {
     ) -> Option<RequestAdmission> {
         let mut entry = self.remove_entry(id)?;
         self.last_activity_number += 1;
-        (entry.activity, entry.active_at) = (self.last_activity_number, now);
+        (entry.activity_number, entry.last_active_at) = (self.last_activity_number, now);
         let admission = match identity {
             Identity::Authenticated(caller) => {
-                self.assign_token(shares, &mut entry, caller.token_id(), purpose)
+                self.admit_with_token(shares, &mut entry, caller.token_id(), purpose)
             }
             Identity::Anonymous | Identity::UnknownToken => {
-                if identity.has_valid_token() == Some(false) {
+                if identity.token_validity() == Some(false) {
                     entry.token = None;
                 }
                 match entry.slot {
@@ -481,25 +497,25 @@ impl ConnectionTable {
     }
 
     /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
-    fn assign_token(
+    fn admit_with_token(
         &mut self,
-        shares: &ConnectionShares,
+        shares: &ConnectionLimits,
         entry: &mut ConnectionEntry,
         token: TokenId,
         purpose: RequestPurpose,
     ) -> RequestAdmission {
-        let of_token = self.tokens.get(&token).copied().unwrap_or_default();
-        let within_share = of_token.ordinary < shares.per_token;
+        let of_token = self.connections_by_token.get(&token).copied().unwrap_or_default();
+        let within_share = of_token.ordinary_count < shares.max_per_token;
         entry.token = None;
         if within_share
-            && (entry.slot == ConnectionSlot::Ordinary || self.free_ordinary_slot(shares, entry.address))
+            && (entry.slot == ConnectionSlot::Ordinary || self.try_free_ordinary_slot(shares, entry.address))
         {
             (entry.slot, entry.token) = (ConnectionSlot::Ordinary, Some(token));
             return RequestAdmission::Served;
         }
         if entry.slot == ConnectionSlot::Reserve && purpose == RequestPurpose::Emit {
-            if self.reserve_emits >= shares.reserve_emits
-                || of_token.reserve >= shares.reserve_emits_per_token
+            if self.reserve_emit_count >= shares.max_reserve_emits
+                || of_token.reserve_count >= shares.max_reserve_emits_per_token
             {
                 return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
             }
@@ -510,8 +526,10 @@ impl ConnectionTable {
     }
 
     /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
-    fn free_ordinary_slot(&mut self, shares: &ConnectionShares, address: IpAddr) -> bool {
-        let Some(evictable_connections) = self.evictable_connections(shares, address) else { return true };
+    fn try_free_ordinary_slot(&mut self, shares: &ConnectionLimits, address: IpAddr) -> bool {
+        let Some(evictable_connections) = self.connections_to_evict_from(shares, address) else {
+            return true;
+        };
         let Some((_, victim)) = evictable_connections.first().copied() else { return false };
         self.evict(victim);
         true
@@ -522,11 +540,11 @@ impl ConnectionTable {
         if entry.token.is_some() {
             return;
         }
-        let activity_key = (entry.activity, id);
+        let activity_key = (entry.activity_number, id);
         match entry.slot {
             ConnectionSlot::Ordinary => {
-                self.evictable.insert(activity_key);
-                self.addresses.entry(entry.address).or_default().evictable.insert(activity_key);
+                self.evictable_ordinary.insert(activity_key);
+                self.connections_by_address.entry(entry.address).or_default().evictable.insert(activity_key);
             }
             ConnectionSlot::Reserve => {
                 self.evictable_in_reserve.insert(activity_key);
@@ -535,11 +553,11 @@ impl ConnectionTable {
     }
 
     fn unindex_evictable(&mut self, id: ConnectionId, entry: &ConnectionEntry) {
-        let activity_key = (entry.activity, id);
+        let activity_key = (entry.activity_number, id);
         match entry.slot {
             ConnectionSlot::Ordinary => {
-                self.evictable.remove(&activity_key);
-                if let Some(of_address) = self.addresses.get_mut(&entry.address) {
+                self.evictable_ordinary.remove(&activity_key);
+                if let Some(of_address) = self.connections_by_address.get_mut(&entry.address) {
                     of_address.evictable.remove(&activity_key);
                 }
             }

@@ -1,4 +1,4 @@
-//! The accept loop.
+//! The accept loop of the HTTP server: admits, serves, refuses and closes connections.
 //!
 //! ```text
 //!  admission      which connections are admitted, and which one is closed for a new one
@@ -37,17 +37,19 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use admission::AdmittedConnection;
-pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
+pub(crate) use admission::{
+    Connection, ConnectionAdmission, ConnectionShortage, RequestAdmission, RequestPurpose,
+};
 pub(crate) use file_limit::max_connections_for_open_files;
 use lingering::LingeringConnections;
 use parse_errors::ParseErrorStream;
 use refusal::refuse_connection;
-use write_timeout::{SlowReaderLimits, WriteTimeout};
+use write_timeout::{SlowReaderLimits, WriteTimeoutStream};
 
 use crate::limits::ConnectionMemory;
 
 /// How long the head of a request may take, and how long a connection may be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// The most bytes of a response that are buffered beyond the piece that is being written.
@@ -63,7 +65,7 @@ const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
 pub(crate) async fn serve_connections(
     listener: TcpListener,
     router: Router,
-    admission: Arc<Admission>,
+    admission: Arc<ConnectionAdmission>,
     stopping: CancellationToken,
     drain: Duration,
 ) {
@@ -80,14 +82,16 @@ pub(crate) async fn serve_connections(
             accepted = accept_connection(&listener) => accepted,
         };
         match admission.admit(address.ip(), Instant::now()) {
-            Some(admitted) => server.serve(stream, admitted),
+            Some(admitted) => server.serve_connection(stream, admitted),
             None => server.refuse_connection(stream),
         }
     }
     drop(listener);
     let ConnectionServer { graceful_shutdown, force_close, .. } = server;
     if timeout(drain, graceful_shutdown.shutdown()).await.is_err() {
-        tracing::warn!("requests did not finish within the drain time; closing their connections");
+        tracing::warn!(
+            "requests did not finish within the drain time; closing their connections without a response"
+        );
         force_close.cancel();
     }
 }
@@ -131,9 +135,9 @@ impl ConnectionServer {
     }
 
     /// Serves a connection until it ends or is evicted. Its requests carry a [`Connection`].
-    fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
+    fn serve_connection(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let memory = ConnectionMemory::default();
-        let io = TokioIo::new(ParseErrorStream::new(WriteTimeout::new(
+        let io = TokioIo::new(ParseErrorStream::new(WriteTimeoutStream::new(
             stream,
             SLOW_READER_LIMITS,
             memory.clone(),
@@ -151,7 +155,7 @@ impl ConnectionServer {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            .header_read_timeout(REQUEST_HEAD_TIMEOUT)
             .max_headers(MAX_HEADERS)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_BUFFERED_BYTES)
@@ -180,9 +184,9 @@ async fn serve_until_evicted<T>(
         // First, so that received data has become a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
-        () = admitted.connection.wait_evicted() => {}
+        () = admitted.connection.wait_until_evicted() => {}
     }
-    if !admitted.connection.has_request_in_progress() && !admitted.is_within_grace(Instant::now()) {
+    if !admitted.connection.has_request_in_progress() && !admitted.is_within_grace_period(Instant::now()) {
         return None;
     }
     lingering.run_for_linger_time(connection).await

@@ -93,7 +93,7 @@ fn problem_for_response(head: &[u8]) -> Option<Problem> {
             "the head of the request cannot be parsed; check the request line, the header lines, Content-Length \
              and Transfer-Encoding",
         ),
-        b"414" => Problem::address_too_long("the request line is too long"),
+        b"414" => Problem::uri_too_long("the request line is too long"),
         b"431" => Problem::head_too_large(format!(
             "a request has at most {} header lines and {} bytes before its body",
             super::MAX_HEADERS,

@@ -32,29 +32,33 @@ pub(super) struct SlowReaderLimits {
 
 /// A stream whose writes fail if they make no or too little progress. Without it, a client that stops reading would keep
 /// its connection and the data to be sent forever.
-pub(super) struct WriteTimeout<S> {
+pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     reader_limits: SlowReaderLimits,
-    memory: ConnectionMemory,
+    connection_memory: ConnectionMemory,
     /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
     waiting_since: Option<Instant>,
     /// The remaining time that writes may wait while the connection uses response memory.
-    allowance: Duration,
+    remaining_wait: Duration,
     /// A write has waited: the operating system's buffers are full, and the client reads as much as is written.
-    is_throttled: bool,
+    has_write_waited: bool,
 }
 
-impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, reader_limits: SlowReaderLimits, memory: ConnectionMemory) -> Self {
+impl<S> WriteTimeoutStream<S> {
+    pub(super) fn new(
+        stream: S,
+        reader_limits: SlowReaderLimits,
+        connection_memory: ConnectionMemory,
+    ) -> Self {
         Self {
             stream,
             reader_limits,
-            memory,
+            connection_memory,
             timer: Box::pin(sleep(reader_limits.max_write_wait)),
             waiting_since: None,
-            allowance: reader_limits.grace,
-            is_throttled: false,
+            remaining_wait: reader_limits.grace,
+            has_write_waited: false,
         }
     }
 
@@ -64,27 +68,27 @@ impl<S> WriteTimeout<S> {
         written: Poll<io::Result<usize>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let has_memory = self.memory.has_permits();
+        let has_memory = self.connection_memory.has_permits();
         if !has_memory {
-            (self.allowance, self.is_throttled) = (self.reader_limits.grace, false);
+            (self.remaining_wait, self.has_write_waited) = (self.reader_limits.grace, false);
         }
         if let Poll::Ready(result) = written {
             if let Some(since) = self.waiting_since.take() {
-                self.allowance = self.allowance.saturating_sub(since.elapsed());
+                self.remaining_wait = self.remaining_wait.saturating_sub(since.elapsed());
             }
-            if let (true, Ok(bytes)) = (self.is_throttled, &result) {
+            if let (true, Ok(bytes)) = (self.has_write_waited, &result) {
                 let bytes = u32::try_from(*bytes).unwrap_or(u32::MAX);
                 let earned = Duration::from_secs(1) * bytes / self.reader_limits.min_bytes_per_second;
-                self.allowance = (self.allowance + earned).min(self.reader_limits.max_write_wait);
+                self.remaining_wait = (self.remaining_wait + earned).min(self.reader_limits.max_write_wait);
             }
             return Poll::Ready(result);
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let longest = match has_memory {
-            true => self.allowance.min(self.reader_limits.max_write_wait),
+            true => self.remaining_wait.min(self.reader_limits.max_write_wait),
             false => self.reader_limits.max_write_wait,
         };
-        self.is_throttled = has_memory;
+        self.has_write_waited = has_memory;
         if self.timer.deadline() != since + longest {
             self.timer.as_mut().reset(since + longest);
         }
@@ -96,7 +100,7 @@ impl<S> WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -106,7 +110,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.check_progress(written, cx)
@@ -162,7 +166,7 @@ mod tests {
     async fn writes_to_a_client_that_does_not_read_time_out() {
         let (ours, theirs) = tokio::io::duplex(16);
         let reader_limits = SlowReaderLimits { max_write_wait: Duration::from_millis(20), ..TEST_LIMITS };
-        let mut ours = WriteTimeout::new(ours, reader_limits, ConnectionMemory::default());
+        let mut ours = WriteTimeoutStream::new(ours, reader_limits, ConnectionMemory::default());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
@@ -176,7 +180,7 @@ mod tests {
         // About 50 bytes a second.
         let (ours, theirs) = tokio::io::duplex(16);
         let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
-        let mut ours = WriteTimeout::new(ours, TEST_LIMITS, memory.clone());
+        let mut ours = WriteTimeoutStream::new(ours, TEST_LIMITS, memory.clone());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(ours);
@@ -186,7 +190,7 @@ mod tests {
         drop(permit);
         let (ours, theirs) = tokio::io::duplex(16);
         let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
-        WriteTimeout::new(ours, TEST_LIMITS, memory).write_all(&[0; 64]).await.unwrap();
+        WriteTimeoutStream::new(ours, TEST_LIMITS, memory).write_all(&[0; 64]).await.unwrap();
         reading.await.unwrap();
     }
 
@@ -203,7 +207,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        WriteTimeout::new(ours, TEST_LIMITS, memory).write_all(&[0; 2000]).await.unwrap();
+        WriteTimeoutStream::new(ours, TEST_LIMITS, memory).write_all(&[0; 2000]).await.unwrap();
         reading.await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Adding orders.
+//! `POST /api/v1/orders`: parses and adds orders.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,27 +10,26 @@ use http::{HeaderMap, StatusCode, Uri, header};
 use pointsman_api::{AddOrdersResponse, AddedOrderBody, NewOrderBody};
 use pointsman_core::event_json::JsonError;
 use pointsman_core::store::{
-    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchRefusal, OrderReceipt,
-    OrderRefusal,
+    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchError, OrderError, OrderReceipt,
 };
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::members;
+use super::requests;
 use super::single_order::audit_target;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
 use crate::body::ReceivedBody;
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
-use crate::media;
+use crate::media_type;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// Maximum number of orders in a request.
-const MAX_ORDERS: usize = 1000;
+const MAX_ORDERS_PER_REQUEST: usize = 1000;
 
 /// Adds one order, or an array of 1 to 1,000 of them (all or nothing).
 #[utoipa::path(
@@ -68,21 +67,23 @@ pub(crate) async fn add_orders(
     body: ReceivedBody,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["tenant"])?;
-    let tenant = caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default();
-    media::require_json(&headers)?;
-    let request = NewOrdersRequest::parse(media::decode_utf8(&body.bytes)?, &tenant, app.now())?;
+    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
+    media_type::require_json_media_type(&headers)?;
+    let request = NewOrdersRequest::parse(media_type::decode_utf8(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = request.orders.iter().find(|order| !caller.can_see_tenant(&order.tenant)) {
-        return Err(caller.tenant_forbidden(&order.tenant));
+        return Err(caller.tenant_forbidden_problem(&order.tenant));
     }
     // Idempotency keys belong to a tenant: that of the first order, which a repeat names as well.
     let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
     let operation = ["add orders", tenant.as_str()];
-    let idempotency = idempotency::for_request(&headers, key_tenant, &operation, &body.bytes)?;
+    let idempotency = idempotency::key_for_request(&headers, key_tenant, &operation, &body.bytes)?;
     let inner = app.clone();
     let receipt = app
-        .run_to_completion(async move { add_and_audit(&inner, &caller, request, idempotency).await })
+        .run_change_to_completion(
+            async move { add_and_audit_orders(&inner, &caller, request, idempotency).await },
+        )
         .await?;
-    Ok(response(&receipt))
+    Ok(added_orders_response(&receipt))
 }
 
 /// Schema of the body for the OpenAPI document: one order, or an array of them.
@@ -91,7 +92,8 @@ struct NewOrders;
 impl PartialSchema for NewOrders {
     fn schema() -> RefOr<Schema> {
         let one = || Ref::from_schema_name(NewOrderBody::name());
-        let array = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
+        let array =
+            ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS_PER_REQUEST));
         Schema::from(OneOfBuilder::new().item(one()).item(array).build()).into()
     }
 }
@@ -114,17 +116,18 @@ impl NewOrdersRequest {
     fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
             let members =
-                members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
+                requests::NewOrderRequest::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
             members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
         let is_array = text.trim_start().starts_with('[');
         if !is_array {
-            let raw: &RawValue = serde_json::from_str(text).map_err(media::malformed_json)?;
+            let raw: &RawValue = serde_json::from_str(text).map_err(media_type::malformed_json_problem)?;
             return Ok(Self { orders: vec![order(raw, "")?], is_array });
         }
-        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
-        if list.is_empty() || list.len() > MAX_ORDERS {
-            let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
+        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media_type::malformed_json_problem)?;
+        if list.is_empty() || list.len() > MAX_ORDERS_PER_REQUEST {
+            let detail =
+                format!("an array has 1 to {MAX_ORDERS_PER_REQUEST} orders, this one has {}", list.len());
             return Err(JsonError::new("", detail).into());
         }
         let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
@@ -132,14 +135,14 @@ impl NewOrdersRequest {
     }
 }
 
-async fn add_and_audit(
+async fn add_and_audit_orders(
     app: &App,
     caller: &Caller,
     request: NewOrdersRequest,
     idempotency: Option<IdempotencyKey>,
 ) -> Result<OrderReceipt, Problem> {
     let NewOrdersRequest { orders, is_array } = request;
-    let duplicates = find_duplicates(&orders);
+    let duplicates = find_duplicate_orders(&orders);
     match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
         Ok(receipt) => {
             if !receipt.repeated {
@@ -147,26 +150,26 @@ async fn add_and_audit(
             }
             Ok(receipt)
         }
-        Err(OrderBatchRefusal::Order(index, OrderRefusal::AlreadyExists(chain, id)))
+        Err(OrderBatchError::Order(index, OrderError::AlreadyExists(chain, id)))
             if duplicates.contains_key(&index) =>
         {
             let (first, again) = (format!("/{}/path", duplicates[&index]), format!("/{index}/path"));
             let detail = format!(
                 "the request names the order {chain},{id} twice, at {first} and {again}; nothing was added"
             );
-            Err(Problem::conflict(detail).pointer(again))
+            Err(Problem::conflict(detail).with_pointer(again))
         }
-        Err(OrderBatchRefusal::Order(index, refused)) => {
+        Err(OrderBatchError::Order(index, refused)) => {
             let at = if is_array { format!("/{index}") } else { String::new() };
             let (chains, _) = app.engine.list_chains().await?;
             Err(refusal_to_problem(refused, &at, &chains))
         }
-        Err(OrderBatchRefusal::Idempotency(conflict)) => Err(conflict.into()),
+        Err(OrderBatchError::Idempotency(conflict)) => Err(conflict.into()),
     }
 }
 
 /// Maps the index of each order whose id an earlier order of the request has to the index of that one.
-fn find_duplicates(orders: &[NewOrder]) -> HashMap<usize, usize> {
+fn find_duplicate_orders(orders: &[NewOrder]) -> HashMap<usize, usize> {
     let (mut first, mut duplicates) = (HashMap::new(), HashMap::new());
     for (index, order) in orders.iter().enumerate() {
         let Some(id) = &order.id else { continue };
@@ -181,36 +184,36 @@ fn find_duplicates(orders: &[NewOrder]) -> HashMap<usize, usize> {
 /// Several orders of one request get one audit entry.
 async fn audit_added_orders(app: &App, caller: &Caller, added: &[AddedOrder]) {
     match added {
-        [one] => app.record_audit(caller, "add", audit_target(&one.tenant, &one.order), "").await,
+        [one] => app.record_audit_entry(caller, "add", audit_target(&one.tenant, &one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
-            app.record_audit(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
+            app.record_audit_entry(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
         }
     }
 }
 
 /// Converts a refusal to a problem that points at the member at fault.
-fn refusal_to_problem(refused: OrderRefusal, at: &str, chains: &[ChainView]) -> Problem {
+fn refusal_to_problem(refused: OrderError, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
-        OrderRefusal::NoSuchChain(path) => {
+        OrderError::NoSuchChain(path) => {
             let hint = did_you_mean_suffix(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
-            Problem::not_found(format!("{refused}{hint}")).pointer(format!("{at}/path"))
+            Problem::not_found(format!("{refused}{hint}")).with_pointer(format!("{at}/path"))
         }
-        OrderRefusal::NoSuchNode(path, node) => {
+        OrderError::NoSuchNode(path, node) => {
             let view = chains.iter().find(|view| view.chain.path == *path);
             let nodes = view.into_iter().flat_map(|view| &view.chain.nodes);
             let hint = did_you_mean_suffix(node.as_str(), nodes.map(|node| node.id.as_str()));
-            Problem::refused(format!("{refused}{hint}")).pointer(format!("{at}/node"))
+            Problem::unprocessable(format!("{refused}{hint}")).with_pointer(format!("{at}/node"))
         }
-        OrderRefusal::ReservedId(_)
-        | OrderRefusal::AlreadyExists(..)
-        | OrderRefusal::Ended(_)
-        | OrderRefusal::NoSuchOrder(_)
-        | OrderRefusal::StepRunning(_) => Problem::from(refused).pointer(format!("{at}/path")),
+        OrderError::ReservedId(_)
+        | OrderError::AlreadyExists(..)
+        | OrderError::IdOfEndedOrder(_)
+        | OrderError::NoSuchOrder(_)
+        | OrderError::StepRunning(_) => Problem::from(refused).with_pointer(format!("{at}/path")),
     }
 }
 
-fn response(receipt: &OrderReceipt) -> Response {
+fn added_orders_response(receipt: &OrderReceipt) -> Response {
     let OrderReceipt { orders: added, repeated } = receipt;
     let order = |added: &AddedOrder| AddedOrderBody {
         path: added.order.to_string(),

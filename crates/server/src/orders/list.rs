@@ -1,4 +1,4 @@
-//! Lists of orders.
+//! `GET /api/v1/orders`: lists orders by path, a page at a time.
 
 use axum::Json;
 use axum::extract::State;
@@ -36,11 +36,12 @@ pub(crate) async fn list_orders(
     uri: Uri,
 ) -> Result<Json<OrderList>, Problem> {
     let query = Query::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
-    let path: PathFilter = query.parse("path")?.unwrap_or_default();
-    let tenant = caller.resolve_tenant(query.parse("tenant")?)?;
+    let path: PathFilter = query.parse_parameter("path")?.unwrap_or_default();
+    let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?;
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let after = query
-        .parse_with("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of a response"))?;
+    let after = query.parse_parameter_with("cursor", |text| {
+        text.parse().map_err(|_| "a cursor is the `next` of a response")
+    })?;
     let page = app.engine.list_orders(&path, tenant.as_ref(), after, limit).await?;
     Ok(Json(OrderList {
         newest_event_id: page.journal_range.head.get(),

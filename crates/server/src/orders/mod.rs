@@ -10,11 +10,11 @@
 
 mod add;
 mod list;
-mod members;
 mod refusals;
+mod requests;
 mod single_order;
 
-pub(crate) use single_order::no_such_order;
+pub(crate) use single_order::no_such_order_message;
 
 use axum::routing::get;
 use utoipa::OpenApi;

@@ -1,16 +1,16 @@
 //! Converts refusals of order and chain operations to problems.
 
-use pointsman_core::store::OrderRefusal;
+use pointsman_core::store::OrderError;
 
 use crate::problem::Problem;
 
-impl From<OrderRefusal> for Problem {
-    fn from(refused: OrderRefusal) -> Self {
+impl From<OrderError> for Problem {
+    fn from(refused: OrderError) -> Self {
         match refused {
-            OrderRefusal::NoSuchChain(_) | OrderRefusal::NoSuchOrder(_) => Self::not_found(refused),
-            OrderRefusal::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
-            OrderRefusal::ReservedId(_) => Self::refused(refused).pointer("/path"),
-            OrderRefusal::AlreadyExists(..) | OrderRefusal::Ended(_) | OrderRefusal::StepRunning(_) => {
+            OrderError::NoSuchChain(_) | OrderError::NoSuchOrder(_) => Self::not_found(refused),
+            OrderError::NoSuchNode(..) => Self::unprocessable(refused).with_pointer("/node"),
+            OrderError::ReservedId(_) => Self::unprocessable(refused).with_pointer("/path"),
+            OrderError::AlreadyExists(..) | OrderError::IdOfEndedOrder(_) | OrderError::StepRunning(_) => {
                 Self::conflict(refused)
             }
         }

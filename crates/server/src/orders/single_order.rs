@@ -8,11 +8,11 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::OrderCommand;
 
-use super::members::{ChangeOrderMembers, OrderChange};
+use super::requests::{ChangeOrderRequest, OrderChange};
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::json_body::{EmptyBody, JsonBodyWithQuery};
-use crate::path_tail::{PathTail, parse_path};
+use crate::path_tail::{PathTail, parse_path_parameter};
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -34,7 +34,7 @@ pub(crate) async fn show_order(
     PathTail(key): PathTail<OrderKey>,
     uri: Uri,
 ) -> Result<Json<OrderBody>, Problem> {
-    find_order(&app, &request_tenant(&caller, &uri)?, &key).await.map(Json)
+    find_order(&app, &resolve_request_tenant(&caller, &uri)?, &key).await.map(Json)
 }
 
 /// Changes the value, the node or the planned time of an order.
@@ -61,18 +61,24 @@ pub(crate) async fn change_order(
     State(app): State<App>,
     PathTail(key): PathTail<OrderKey>,
     uri: Uri,
-    JsonBodyWithQuery(members): JsonBodyWithQuery<ChangeOrderMembers>,
+    JsonBodyWithQuery(members): JsonBodyWithQuery<ChangeOrderRequest>,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = request_tenant(&caller, &uri)?;
-    let OrderChange { value, node, at } = members.into_change()?;
+    let tenant = resolve_request_tenant(&caller, &uri)?;
+    let OrderChange { value, node, planned_at } = members.into_change()?;
     let changed = [
         node.as_ref().map(|node| format!("node {node}")),
         value.as_ref().map(|_| "value".to_owned()),
-        at.map(|at| format!("at {at}")),
+        planned_at.map(|at| format!("at {at}")),
     ];
     let detail = changed.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, planned_at: at }, detail)
-        .await
+    apply_and_audit_command(
+        &app,
+        caller,
+        (tenant, key),
+        OrderCommand::Change { value, node, planned_at },
+        detail,
+    )
+    .await
 }
 
 /// Removes an order, unless a step of it is running.
@@ -98,8 +104,8 @@ pub(crate) async fn remove_order(
     uri: Uri,
     _: EmptyBody,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = request_tenant(&caller, &uri)?;
-    apply_command(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
+    let tenant = resolve_request_tenant(&caller, &uri)?;
+    apply_and_audit_command(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
 }
 
 /// Dispatches a POST by the action after the order's path.
@@ -110,10 +116,10 @@ pub(crate) async fn dispatch_post(
     uri: Uri,
     _: EmptyBody,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = request_tenant(&caller, &uri)?;
+    let tenant = resolve_request_tenant(&caller, &uri)?;
     match text.rsplit_once('/') {
-        Some((order, "suspend")) => suspend_order(&app, caller, (tenant, parse_path(order)?)).await,
-        Some((order, "resume")) => resume_order(&app, caller, (tenant, parse_path(order)?)).await,
+        Some((order, "suspend")) => suspend_order(&app, caller, (tenant, parse_path_parameter(order)?)).await,
+        Some((order, "resume")) => resume_order(&app, caller, (tenant, parse_path_parameter(order)?)).await,
         _ => Err(Problem::not_found("POST to an order is `chain/path,id/suspend` or `…/resume`")),
     }
 }
@@ -135,7 +141,7 @@ pub(crate) async fn suspend_order(
     caller: Caller,
     order: TenantOrder,
 ) -> Result<Json<OrderBody>, Problem> {
-    apply_command(app, caller, order, OrderCommand::Suspend, String::new()).await
+    apply_and_audit_command(app, caller, order, OrderCommand::Suspend, String::new()).await
 }
 
 /// Resumes a suspended order.
@@ -155,10 +161,10 @@ pub(crate) async fn resume_order(
     caller: Caller,
     order: TenantOrder,
 ) -> Result<Json<OrderBody>, Problem> {
-    apply_command(app, caller, order, OrderCommand::Resume, String::new()).await
+    apply_and_audit_command(app, caller, order, OrderCommand::Resume, String::new()).await
 }
 
-async fn apply_command(
+async fn apply_and_audit_command(
     app: &App,
     caller: Caller,
     (tenant, key): TenantOrder,
@@ -167,9 +173,9 @@ async fn apply_command(
 ) -> Result<Json<OrderBody>, Problem> {
     let before = find_order(app, &tenant, &key).await?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         inner.engine.apply_order_command(&tenant, &key, command.clone()).await??;
-        inner.record_audit(&caller, audit_action(&command), audit_target(&tenant, &key), detail).await;
+        inner.record_audit_entry(&caller, audit_action(&command), audit_target(&tenant, &key), detail).await;
         let after = match command {
             OrderCommand::Remove => None,
             OrderCommand::Suspend | OrderCommand::Resume | OrderCommand::Change { .. } => {
@@ -209,19 +215,19 @@ fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
 type TenantOrder = (Tenant, OrderKey);
 
 /// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
-fn request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
+fn resolve_request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
     let query = Query::from_uri(uri, &["tenant"])?;
-    Ok(caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default())
+    Ok(caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default())
 }
 
 async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
     let found = app.engine.find_order(tenant, key).await?;
-    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(tenant, key)))?;
+    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order_message(tenant, key)))?;
     Ok(OrderBody { newest_event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
 }
 
 /// The message that a tenant has no such order.
-pub(crate) fn no_such_order(tenant: &Tenant, key: &OrderKey) -> String {
+pub(crate) fn no_such_order_message(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("there is no order {key}; name its tenant with `tenant=` if it is not `default`'s"),
         false => format!("there is no order {key} of the tenant {tenant}"),

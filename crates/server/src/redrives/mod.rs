@@ -13,7 +13,7 @@ use http::{StatusCode, Uri};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
 use pointsman_core::store::{IdempotencyKey, StoreError, TaskFilter};
 use pointsman_core::task::ErrorReason;
-use pointsman_engine::{PreparedRedrive, Redrive, RedriveRequest, RedriveState};
+use pointsman_engine::{PreparedRedrive, RedriveRequest, RedriveState, RedriveStatus};
 use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,10 +26,10 @@ use crate::json_body::{EmptyRequest, IdempotentBody};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use request::{RedriveMembers, RedriveParameters};
+use request::{RedriveParameters, StartRedriveRequest};
 
 /// Maximum number of tasks that a dry run counts.
-const MAX_COUNTED: u64 = 1_000_000;
+const MAX_COUNTED_TASKS: u64 = 1_000_000;
 /// First and longest wait before an unavailable store is queried again.
 const MIN_RETRY_WAIT: Duration = Duration::from_millis(50);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
@@ -66,10 +66,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 pub(crate) async fn start_redrive(
     Operator(caller): Operator,
     State(app): State<App>,
-    request: IdempotentBody<RedriveMembers>,
+    request: IdempotentBody<StartRedriveRequest>,
 ) -> Result<Response, Problem> {
     let (members, idempotency) = request.into_members_and_key(&caller, &["redrive"])?;
-    let RedriveParameters { filter, handler_pointer, dry_run, rate, canary, description } =
+    let RedriveParameters { filter, handler_pointer, dry_run, rate, canary_count, description } =
         members.validate(&caller)?;
     // A repeat gets its response also when the handler is gone. A dry run is never recorded.
     let record = idempotency.as_ref().filter(|_| !dry_run);
@@ -79,18 +79,18 @@ pub(crate) async fn start_redrive(
     if let Some(handler) = &filter.handler {
         handler_lookup::require_handler(&app, &caller, handler, "handler")
             .await
-            .map_err(|problem| problem.pointer(handler_pointer))?;
+            .map_err(|problem| problem.with_pointer(handler_pointer))?;
     }
     if dry_run {
-        let (matched, sample) = app.engine.count_failed_tasks(filter, MAX_COUNTED).await?;
+        let (matched, sample) = app.engine.count_and_sample_failed_tasks(filter, MAX_COUNTED_TASKS).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
-        let count = RedriveCount { matched, more: matched >= MAX_COUNTED, sample, dry_run };
+        let count = RedriveCount { matched, more: matched >= MAX_COUNTED_TASKS, sample, dry_run };
         return Ok(Json(count).into_response());
     }
-    let request = RedriveRequest { filter, rate, canary, requested_by: caller.name.clone() };
+    let request = RedriveRequest { filter, rate, canary_count, requested_by: caller.name.clone() };
     let inner = app.clone();
-    let begun = app.run_to_completion(async move {
-        record_and_start(&inner, &caller, request, description, idempotency).await
+    let begun = app.run_change_to_completion(async move {
+        record_and_start_redrive(&inner, &caller, request, description, idempotency).await
     });
     let (job, repeated) = begun.await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -98,7 +98,7 @@ pub(crate) async fn start_redrive(
 }
 
 /// Starts a redrive. Its response is recorded first, so that only one of racing requests with the same key starts it.
-async fn record_and_start(
+async fn record_and_start_redrive(
     app: &App,
     caller: &Caller,
     request: RedriveRequest,
@@ -111,7 +111,7 @@ async fn record_and_start(
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
         // A repeat that starts it again must find its slot free.
         prepared.release_reservation();
-        app.pending_changes.spawn(start_if_recorded(
+        app.pending_changes.spawn(start_redrive_if_recorded(
             app.clone(),
             caller.clone(),
             prepared,
@@ -119,19 +119,19 @@ async fn record_and_start(
             idempotency,
         ));
     } else if let Ok(Ok((_, false))) = recorded {
-        start_recorded(app, caller, prepared, description).await;
+        start_and_audit_redrive(app, caller, prepared, description).await;
     }
     recorded?
 }
 
-async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, description: String) {
+async fn start_and_audit_redrive(app: &App, caller: &Caller, prepared: PreparedRedrive, description: String) {
     let id = prepared.start();
-    app.record_audit(caller, "redrive", format!("redrive {id}"), description).await;
+    app.record_audit_entry(caller, "redrive", format!("redrive {id}"), description).await;
 }
 
 /// Waits for a store that did not confirm whether it recorded a redrive, and starts the redrive if it did, because
 /// repeats of the request, on any node, get the response that it runs.
-async fn start_if_recorded(
+async fn start_redrive_if_recorded(
     app: App,
     caller: Caller,
     prepared: PreparedRedrive,
@@ -145,10 +145,14 @@ async fn start_if_recorded(
             sleep(wait).await;
             wait = (wait * 2).min(MAX_RETRY_WAIT);
             match app.store().find_idempotency_record(idempotency.clone()).await {
-                Ok(Ok(Some(text))) if is_for_redrive(&text, &id) => match prepared.reserve_again() {
+                Ok(Ok(Some(text))) if is_response_for_redrive(&text, &id) => match prepared.reserve_again() {
                     Ok(()) => return true,
                     Err(error) => {
-                        tracing::warn!(redrive = id, %error, "recorded redrive cannot start yet; retrying")
+                        tracing::warn!(
+                            redrive = id,
+                            %error,
+                            "recorded redrive cannot start yet; retrying. If this persists, stop others"
+                        )
                     }
                 },
                 Ok(_) | Err(StoreError::Closed) => return false,
@@ -158,8 +162,8 @@ async fn start_if_recorded(
             }
         }
     };
-    match app.stopping.run_until_cancelled(is_recorded).await {
-        Some(true) => start_recorded(&app, &caller, prepared, description).await,
+    match app.stop_signal.run_until_cancelled(is_recorded).await {
+        Some(true) => start_and_audit_redrive(&app, &caller, prepared, description).await,
         Some(false) => {}
         None => tracing::warn!(
             redrive = id,
@@ -170,7 +174,7 @@ async fn start_if_recorded(
 }
 
 /// Whether a recorded response belongs to this redrive.
-fn is_for_redrive(text: &str, id: &str) -> bool {
+fn is_response_for_redrive(text: &str, id: &str) -> bool {
     serde_json::from_str::<RedriveJob>(text).is_ok_and(|job| job.id == id)
 }
 
@@ -189,7 +193,7 @@ pub(crate) async fn list_redrives(
 ) -> Result<Json<RedriveList>, Problem> {
     Query::from_uri(&uri, &[])?;
     let jobs = app.engine.list_redrives();
-    let redrives = jobs.iter().filter(|job| can_see(&caller, job)).map(redrive_body).collect();
+    let redrives = jobs.iter().filter(|job| can_see_redrive(&caller, job)).map(redrive_body).collect();
     Ok(Json(RedriveList { redrives }))
 }
 
@@ -229,42 +233,42 @@ pub(crate) async fn stop_redrive(
 ) -> Result<Json<RedriveJob>, Problem> {
     find_redrive(&app, &caller, &id)?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         if inner.engine.stop_redrive(&id) {
-            inner.record_audit(&caller, "stop_redrive", format!("redrive {id}"), "").await;
+            inner.record_audit_entry(&caller, "stop_redrive", format!("redrive {id}"), "").await;
         }
         find_redrive(&inner, &caller, &id).map(|job| Json(redrive_body(&job)))
     })
     .await
 }
 
-fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
-    let job = app.engine.find_redrive(id).filter(|job| can_see(caller, job));
+fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<RedriveStatus, Problem> {
+    let job = app.engine.find_redrive(id).filter(|job| can_see_redrive(caller, job));
     job.ok_or_else(|| {
         Problem::not_found(format!("this node has no redrive {id:?}; only the latest are kept"))
     })
 }
 
 /// Whether the caller may see a redrive. A caller bound to a tenant sees only redrives of that tenant.
-fn can_see(caller: &Caller, job: &Redrive) -> bool {
+fn can_see_redrive(caller: &Caller, job: &RedriveStatus) -> bool {
     match &job.filter.tenant {
         Some(tenant) => caller.can_see_tenant(tenant),
         None => caller.tenant.is_none(),
     }
 }
 
-fn redrive_body(job: &Redrive) -> RedriveJob {
+fn redrive_body(job: &RedriveStatus) -> RedriveJob {
     RedriveJob {
         id: job.id.clone(),
         state: job.state.as_str().into(),
         stop_reason: match &job.state {
             RedriveState::Stopped(why) => Some(why.clone()),
-            RedriveState::Running | RedriveState::Canary | RedriveState::Done => None,
+            RedriveState::Running | RedriveState::WaitingForCanaries | RedriveState::Done => None,
         },
         by: job.requested_by.clone(),
-        filter: filter_body(&job.filter),
+        filter: redrive_filter_body(&job.filter),
         rate: job.rate.map(|rate| rate.to_string()),
-        canary: job.canary.and_then(|first| first.try_into().ok()),
+        canary: job.canary_count.and_then(|first| first.try_into().ok()),
         started_at: job.started_at.to_string(),
         ended_at: job.ended_at.map(|at| at.to_string()).unwrap_or_default(),
         matched: job.matched,
@@ -274,7 +278,7 @@ fn redrive_body(job: &Redrive) -> RedriveJob {
 }
 
 /// The filter as the request gave it.
-fn filter_body(filter: &TaskFilter) -> RedriveFilter {
+fn redrive_filter_body(filter: &TaskFilter) -> RedriveFilter {
     let failed = filter.error_reasons.contains(&ErrorReason::Failed);
     let status = match (failed, filter.error_reasons.contains(&ErrorReason::Canceled)) {
         (true, true) => "error",

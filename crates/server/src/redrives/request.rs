@@ -15,11 +15,11 @@ use crate::problem::Problem;
 use crate::tasks::StatusFilter;
 
 /// Maximum number of canary tasks.
-const MAX_CANARIES: usize = 1000;
+const MAX_CANARY_TASKS: usize = 1000;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct RedriveMembers {
+pub(crate) struct StartRedriveRequest {
     handler: Option<Box<RawValue>>,
     source: Option<Box<RawValue>>,
     collection: Option<Box<RawValue>>,
@@ -41,35 +41,35 @@ pub(super) struct RedriveParameters {
     pub(super) handler_pointer: &'static str,
     pub(super) dry_run: bool,
     pub(super) rate: Option<Rate>,
-    pub(super) canary: Option<usize>,
+    pub(super) canary_count: Option<usize>,
     /// The members as the request gave them, for the audit.
     pub(super) description: String,
 }
 
-impl RedriveMembers {
+impl StartRedriveRequest {
     pub(super) fn validate(self, caller: &Caller) -> Result<RedriveParameters, Problem> {
-        let (description, has_filter) = (self.describe(), self.has_filter());
+        let (description, has_filter) = (self.describe_members(), self.has_filter());
         let handler_pointer = if self.handler.is_some() { "/handler" } else { "/source" };
         let status = self.status.map(|raw| parse_string("/status", &raw)).transpose()?;
-        let reasons = parse_status(status.as_deref().unwrap_or("FAILED"))?;
-        let tenant = parse_optional("/tenant", self.tenant, Tenant::new)?;
+        let reasons = parse_error_reasons(status.as_deref().unwrap_or("FAILED"))?;
+        let tenant = parse_optional_text("/tenant", self.tenant, Tenant::new)?;
         let filter = TaskFilter {
             statuses: vec![TaskStatus::Error],
             error_reasons: reasons,
-            handler: parse_handler(self.handler, self.source)?,
-            collection: parse_optional("/collection", self.collection, parse_collection)?,
+            handler: parse_handler_or_source(self.handler, self.source)?,
+            collection: parse_optional_text("/collection", self.collection, parse_collection_or_type)?,
             event: None,
             tenant: caller.resolve_tenant(tenant)?,
-            key: parse_optional("/key", self.key, ObjectKey::new)?,
-            created_from: parse_time("/start", self.start)?,
-            created_before: parse_time("/end", self.end)?,
+            key: parse_optional_text("/key", self.key, ObjectKey::new)?,
+            created_from: parse_optional_timestamp("/start", self.start)?,
+            created_before: parse_optional_timestamp("/end", self.end)?,
         };
         if filter.created_from.zip(filter.created_before).is_some_and(|(start, end)| end < start) {
             return Err(JsonError::new("/end", "the period ends before it starts").into());
         }
         let all = self.all.map(|raw| parse_member("/all", &raw, "true or false")).transpose()?;
         let dry_run = self.dry_run.map(|raw| parse_member("/dry_run", &raw, "true or false")).transpose()?;
-        let rate = parse_optional("/rate", self.rate, |text: String| text.parse())?;
+        let rate = parse_optional_text("/rate", self.rate, |text: String| text.parse())?;
         let canary = self.canary.map(|raw| parse_canary(&raw)).transpose()?;
         require_filter_or_all(has_filter, all.unwrap_or(false))?;
         Ok(RedriveParameters {
@@ -77,7 +77,7 @@ impl RedriveMembers {
             handler_pointer,
             dry_run: dry_run.unwrap_or(false),
             rate,
-            canary,
+            canary_count: canary,
             description,
         })
     }
@@ -88,7 +88,7 @@ impl RedriveMembers {
         [handler, source, collection, tenant, key, start, end].into_iter().any(Option::is_some)
     }
 
-    fn describe(&self) -> String {
+    fn describe_members(&self) -> String {
         let members = [
             ("handler", &self.handler),
             ("source", &self.source),
@@ -111,17 +111,19 @@ impl RedriveMembers {
 fn require_filter_or_all(has_filter: bool, all: bool) -> Result<(), Problem> {
     match (has_filter, all) {
         (true, false) | (false, true) => Ok(()),
-        (false, false) => Err(Problem::refused(
+        (false, false) => Err(Problem::unprocessable(
             "select tasks by `handler` or `source`, `collection`, `tenant`, `key`, `start` or `end`; or give \
              `\"all\": true`",
         )
-        .pointer("")),
-        (true, true) => Err(Problem::refused("`all` cannot be combined with a filter").pointer("/all")),
+        .with_pointer("")),
+        (true, true) => {
+            Err(Problem::unprocessable("`all` cannot be combined with a filter").with_pointer("/all"))
+        }
     }
 }
 
 /// Parses an event type or the name of a collection.
-fn parse_collection(text: String) -> Result<String, BadName> {
+fn parse_collection_or_type(text: String) -> Result<String, BadName> {
     match CollectionName::new(&text) {
         Ok(_) => Ok(text),
         Err(_) => HandlingKey::new(&text).map(|_| text),
@@ -129,8 +131,8 @@ fn parse_collection(text: String) -> Result<String, BadName> {
 }
 
 /// Parses the status into end reasons of tasks in `error`.
-fn parse_status(status: &str) -> Result<Vec<ErrorReason>, Problem> {
-    let refused = |detail: &str| Err(Problem::refused(detail).pointer("/status"));
+fn parse_error_reasons(status: &str) -> Result<Vec<ErrorReason>, Problem> {
+    let refused = |detail: &str| Err(Problem::unprocessable(detail).with_pointer("/status"));
     match status {
         "FAILED" => Ok(vec![ErrorReason::Failed, ErrorReason::Crashed]),
         "CANCELED" => Ok(vec![ErrorReason::Canceled]),
@@ -147,13 +149,13 @@ fn parse_status(status: &str) -> Result<Vec<ErrorReason>, Problem> {
 }
 
 /// Parses `handler` or `source`, which mean the same.
-fn parse_handler(
+fn parse_handler_or_source(
     handler: Option<Box<RawValue>>,
     source: Option<Box<RawValue>>,
 ) -> Result<Option<HandlerName>, JsonError> {
     match (
-        parse_optional("/handler", handler, HandlerName::new)?,
-        parse_optional("/source", source, HandlerName::new)?,
+        parse_optional_text("/handler", handler, HandlerName::new)?,
+        parse_optional_text("/source", source, HandlerName::new)?,
     ) {
         (Some(handler), Some(source)) if handler != source => {
             Err(JsonError::new("/source", "`source` and `handler` mean the same; give one"))
@@ -162,7 +164,7 @@ fn parse_handler(
     }
 }
 
-fn parse_optional<T, E: std::fmt::Display>(
+fn parse_optional_text<T, E: std::fmt::Display>(
     at: &str,
     raw: Option<Box<RawValue>>,
     new: impl FnOnce(String) -> Result<T, E>,
@@ -171,13 +173,13 @@ fn parse_optional<T, E: std::fmt::Display>(
     text.map(new).transpose().map_err(|e| JsonError::new(at, e))
 }
 
-fn parse_time(at: &str, raw: Option<Box<RawValue>>) -> Result<Option<Timestamp>, JsonError> {
-    parse_optional(at, raw, |text| text.parse::<Timestamp>())
+fn parse_optional_timestamp(at: &str, raw: Option<Box<RawValue>>) -> Result<Option<Timestamp>, JsonError> {
+    parse_optional_text(at, raw, |text| text.parse::<Timestamp>())
 }
 
 fn parse_canary(raw: &RawValue) -> Result<usize, JsonError> {
-    let what = format!("a whole number from 1 to {MAX_CANARIES}");
+    let what = format!("a whole number from 1 to {MAX_CANARY_TASKS}");
     let canary: usize = parse_member("/canary", raw, &what)?;
-    let within = (1..=MAX_CANARIES).contains(&canary).then_some(canary);
+    let within = (1..=MAX_CANARY_TASKS).contains(&canary).then_some(canary);
     within.ok_or_else(|| JsonError::new("/canary", format!("this is not {what}")))
 }

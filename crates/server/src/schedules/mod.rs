@@ -21,7 +21,7 @@ use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
 use overview::{
-    PlannedTimesQuery, find_schedule, find_schedule_with_times, read_page, require_defined_schedule,
+    PlannedTimesQuery, find_schedule, find_schedule_with_times, read_schedule_page, require_defined_schedule,
 };
 
 /// Maximum number of schedules or ledger rows in a response.
@@ -35,8 +35,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(show_schedule))
         .routes(routes!(list_fires))
         .routes(routes!(run_schedule))
-        .routes(routes!(rules::pause, rules::unpause))
-        .routes(routes!(rules::block, rules::unblock))
+        .routes(routes!(rules::pause_schedule, rules::unpause_schedule))
+        .routes(routes!(rules::block_schedule, rules::unblock_schedule))
 }
 
 /// The schedules, by name.
@@ -63,9 +63,15 @@ pub(crate) async fn list_schedules(
     let [times, after, until] = PlannedTimesQuery::PARAMETERS;
     let query = Query::from_uri(&uri, &["limit", "cursor", times, after, until])?;
     let limit = query.parse_limit(MAX_LIMIT, MAX_LIMIT)?;
-    read_page(&app, &caller, query.parse("cursor")?, limit, PlannedTimesQuery::from_query(&query, app.now())?)
-        .await
-        .map(Json)
+    read_schedule_page(
+        &app,
+        &caller,
+        query.parse_parameter("cursor")?,
+        limit,
+        PlannedTimesQuery::from_query(&query, app.now())?,
+    )
+    .await
+    .map(Json)
 }
 
 /// One schedule: when it fires, what it creates, and its rules.
@@ -115,7 +121,7 @@ pub(crate) async fn list_fires(
 ) -> Result<Json<FireList>, Problem> {
     let query = Query::from_uri(&uri, &["limit", "before"])?;
     let limit = query.parse_limit(DEFAULT_FIRES_LIMIT, MAX_LIMIT)?;
-    let before: Option<Timestamp> = query.parse("before")?;
+    let before: Option<Timestamp> = query.parse_parameter("before")?;
     find_schedule(&app, &caller, &name).await?;
     let page = app.store().list_fires(&name, before, limit).await?;
     let next =
@@ -151,15 +157,17 @@ pub(crate) async fn run_schedule(
     headers: HeaderMap,
     _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RunScheduleResponse>), Problem> {
-    let idempotency = idempotency::for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    let idempotency = idempotency::key_for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
     if let Some(ran) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
-        return Ok((StatusCode::OK, Json(run_body(ran)?)));
+        return Ok((StatusCode::OK, Json(run_schedule_response(ran)?)));
     }
     require_defined_schedule(&app, &caller, &name)?;
     require_not_blocked(&app, &caller, &name).await?;
     let inner = app.clone();
-    let ran = app.run_to_completion(async move { run_now(&inner, &caller, &name, idempotency).await });
+    let ran = app.run_change_to_completion(async move {
+        run_and_audit_schedule(&inner, &caller, &name, idempotency).await
+    });
     let (ran, repeated) = ran.await?;
     let status = if ran.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(ran)))
@@ -179,7 +187,7 @@ async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) ->
 }
 
 /// Runs a schedule and audits it. Returns what it created, and whether an earlier request with the same key did.
-async fn run_now(
+async fn run_and_audit_schedule(
     app: &App,
     caller: &Caller,
     name: &ScheduleName,
@@ -188,17 +196,17 @@ async fn run_now(
     let ran = app.engine.run_schedule_idempotent(name, idempotency).await?;
     let (ran, repeated) =
         ran.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
-    let ran = run_body(ran)?;
+    let ran = run_schedule_response(ran)?;
     if repeated {
         return Ok((ran, true));
     }
     let order = ran.order.as_ref().map(|order| format!("order {order}"));
     let created = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.record_audit(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
+    app.record_audit_entry(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
     Ok((ran, false))
 }
 
-fn run_body(ran: pointsman_engine::ScheduleRunResult) -> Result<RunScheduleResponse, Problem> {
+fn run_schedule_response(ran: pointsman_engine::ScheduleRunResult) -> Result<RunScheduleResponse, Problem> {
     Ok(match ran {
         pointsman_engine::ScheduleRunResult::Event(id) => {
             RunScheduleResponse { event_id: Some(id.get()), task_id: None, order: None, created: true }

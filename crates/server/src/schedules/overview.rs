@@ -9,7 +9,7 @@ use pointsman_engine::{ScheduleSpec, Setup};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::schedule_lints::{lint_fired_action, lint_schedule_times};
+use crate::config::schedule_lints::{lint_fire_action, lint_schedule_times};
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -18,7 +18,7 @@ use crate::query::Query;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedTimesQuery {
     /// Maximum number per schedule.
-    pub(super) max: usize,
+    pub(super) max_times: usize,
     pub(super) after: Timestamp,
     /// Only times up to this one.
     pub(super) until: Option<Timestamp>,
@@ -33,27 +33,27 @@ impl PlannedTimesQuery {
 
     /// The default: the next five times.
     fn default_at(now: Timestamp) -> Self {
-        Self { max: 5, after: now, until: None }
+        Self { max_times: 5, after: now, until: None }
     }
 
     /// Parses the parameters of a request.
     pub(super) fn from_query(query: &Query, now: Timestamp) -> Result<Self, Problem> {
         let usual = Self::default_at(now);
-        let max = query.parse_with("times", |text| {
+        let max = query.parse_parameter_with("times", |text| {
             let number = text.parse().ok().filter(|n| *n <= Self::MAX_TIMES && !text.starts_with('+'));
             number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX_TIMES))
         })?;
-        let after = query.parse("after")?;
+        let after = query.parse_parameter("after")?;
         Ok(Self {
-            max: max.unwrap_or(usual.max),
+            max_times: max.unwrap_or(usual.max_times),
             after: after.unwrap_or(usual.after),
-            until: query.parse("until")?,
+            until: query.parse_parameter("until")?,
         })
     }
 }
 
 /// Reads a page of schedules after `cursor`, by name.
-pub(super) async fn read_page(
+pub(super) async fn read_schedule_page(
     app: &App,
     caller: &Caller,
     cursor: Option<ScheduleName>,
@@ -83,8 +83,8 @@ pub(super) async fn read_page(
     Ok(ScheduleList { newest_event_id: event_id, schedules, next })
 }
 
-/// Finds a schedule, if the caller may see it. One of which only rules are left is found too, so that they can be
-/// lifted.
+/// Finds a schedule, if the caller may see it. A schedule that is no longer defined is found while it has rules, so
+/// that they can be lifted.
 pub(super) async fn find_schedule(
     app: &App,
     caller: &Caller,
@@ -104,7 +104,9 @@ pub(super) async fn find_schedule_with_times(
     let rules = app.store().list_rules().await?;
     let setup = app.engine.setup();
     let visible = visible_schedules(&setup, &rules, caller);
-    let Some(schedule) = visible.get(name) else { return Err(no_such_schedule(name, visible.keys())) };
+    let Some(schedule) = visible.get(name) else {
+        return Err(no_such_schedule_problem(name, visible.keys()));
+    };
     Ok(ScheduleDetail {
         newest_event_id: event_id,
         schedule: schedule_body(app, &setup, name, *schedule, &rules, times).await?,
@@ -119,10 +121,13 @@ pub(super) fn require_defined_schedule(
 ) -> Result<(), Problem> {
     let setup = app.engine.setup();
     let visible = visible_schedules(&setup, &[], caller);
-    visible.get(name).map(|_| ()).ok_or_else(|| no_such_schedule(name, visible.keys()))
+    visible.get(name).map(|_| ()).ok_or_else(|| no_such_schedule_problem(name, visible.keys()))
 }
 
-fn no_such_schedule<'a>(name: &ScheduleName, visible: impl Iterator<Item = &'a ScheduleName>) -> Problem {
+fn no_such_schedule_problem<'a>(
+    name: &ScheduleName,
+    visible: impl Iterator<Item = &'a ScheduleName>,
+) -> Problem {
     let hint = did_you_mean_suffix(name.as_str(), visible.map(ScheduleName::as_str));
     Problem::not_found(format!("there is no schedule {name}{hint}"))
 }
@@ -138,7 +143,7 @@ fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> V
     });
     let mut visible: VisibleSchedules<'a> = left.collect();
     let sources = source_tenants(setup);
-    let defined = setup.schedules.iter().filter(|schedule| can_see(caller, schedule, &sources));
+    let defined = setup.schedules.iter().filter(|schedule| can_see_schedule(caller, schedule, &sources));
     visible.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
     visible
 }
@@ -150,7 +155,11 @@ fn source_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
 }
 
 /// Whether a caller may see a schedule, that is, the tenant of what it creates.
-fn can_see(caller: &Caller, schedule: &ScheduleSpec, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
+fn can_see_schedule(
+    caller: &Caller,
+    schedule: &ScheduleSpec,
+    sources: &BTreeMap<&HandlerName, &Tenant>,
+) -> bool {
     match &schedule.action {
         FireAction::EmitEvent(event) => caller.can_see_tenant(&event.tenant),
         FireAction::AddOrder(order) => caller.can_see_tenant(&order.tenant),
@@ -164,7 +173,7 @@ fn can_see(caller: &Caller, schedule: &ScheduleSpec, sources: &BTreeMap<&Handler
 /// Warnings about behaviour of a schedule that its author may not expect.
 fn schedule_warnings(schedule: &ScheduleSpec, setup: &Setup, now: Timestamp) -> Vec<String> {
     let mut found = lint_schedule_times(schedule, now);
-    found.extend(lint_fired_action(schedule, &setup.routes, &setup.chain_routes));
+    found.extend(lint_fire_action(schedule, &setup.routes, &setup.chain_routes));
     found
 }
 
@@ -181,14 +190,14 @@ async fn schedule_body(
         rules.iter().filter(|rule| rule.applies_to_schedule(name)).map(RuleBody::from).collect();
     let when = schedule.map(|schedule| &schedule.cron);
     let in_time = |planned: &Timestamp| times.until.is_none_or(|until| *planned <= until);
-    let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.max));
+    let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.max_times));
     Ok(ScheduleBody {
         name: name.to_string(),
         defined: schedule.is_some(),
         expression: when.map(|when| when.expression().as_str().into()).unwrap_or_default(),
         description: when.map(|when| when.expression().describe()).unwrap_or_default(),
         timezone: when.map(|when| when.zone().name().into()).unwrap_or_default(),
-        action: schedule.map(|schedule| makes_body(&schedule.action)),
+        action: schedule.map(|schedule| schedule_action_body(&schedule.action)),
         catch_up: schedule.map(|schedule| schedule.catch_up),
         catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_window.as_secs_f64()),
         overlap: schedule.map(|schedule| schedule.overlap),
@@ -201,7 +210,7 @@ async fn schedule_body(
     })
 }
 
-fn makes_body(makes: &FireAction) -> ScheduleActionBody {
+fn schedule_action_body(makes: &FireAction) -> ScheduleActionBody {
     match makes {
         FireAction::EmitEvent(event) => ScheduleActionBody::Event {
             kind: event.kind.to_string(),

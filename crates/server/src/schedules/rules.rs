@@ -23,7 +23,7 @@ use crate::rules;
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
-pub(crate) async fn pause(
+pub(crate) async fn pause_schedule(
     Operator(caller): Operator,
     State(app): State<App>,
     PathSegment(name): PathSegment<ScheduleName>,
@@ -42,7 +42,7 @@ pub(crate) async fn pause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
-pub(crate) async fn unpause(
+pub(crate) async fn unpause_schedule(
     Operator(caller): Operator,
     State(app): State<App>,
     PathSegment(name): PathSegment<ScheduleName>,
@@ -61,7 +61,7 @@ pub(crate) async fn unpause(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
-pub(crate) async fn block(
+pub(crate) async fn block_schedule(
     Admin(caller): Admin,
     State(app): State<App>,
     PathSegment(name): PathSegment<ScheduleName>,
@@ -80,7 +80,7 @@ pub(crate) async fn block(
     request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
-pub(crate) async fn unblock(
+pub(crate) async fn unblock_schedule(
     Admin(caller): Admin,
     State(app): State<App>,
     PathSegment(name): PathSegment<ScheduleName>,
@@ -110,13 +110,13 @@ async fn lift_schedule_rule(
     request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
     reject_tenant(&request)?;
-    // Read before, because a schedule of which only this rule was left disappears with it.
+    // Read before the rule is lifted: a schedule that is no longer defined disappears with its last rule.
     let before = find_schedule(app, caller, &name).await?;
     rules::lift_rule(app, caller, kind, RuleScope::Schedule(name.clone()), None, request.reason).await?;
-    Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
+    Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| clear_rules_in_body(before))))
 }
 
-fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
+fn clear_rules_in_body(mut found: ScheduleDetail) -> ScheduleDetail {
     found.schedule.rules.clear();
     found.schedule.is_blocked_by_rule = false;
     found
@@ -125,7 +125,9 @@ fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
 fn reject_tenant(request: &RuleRequest) -> Result<(), Problem> {
     match request.tenant {
         None => Ok(()),
-        Some(_) => Err(Problem::refused("a schedule has no tenants; leave out `tenant` to hold it for all")
-            .pointer("/tenant")),
+        Some(_) => {
+            Err(Problem::unprocessable("a schedule has no tenants; leave out `tenant`")
+                .with_pointer("/tenant"))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of tasks.
+//! `GET /api/v1/tasks`: lists tasks by filter, a page at a time.
 
 use axum::Json;
 use axum::extract::State;
@@ -61,37 +61,37 @@ pub(crate) async fn list_tasks(
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
     let query = Query::from_uri(&uri, &PARAMETERS)?;
-    let StatusFilter { statuses, reasons } =
-        query.parse_with("status", StatusFilter::parse)?.unwrap_or_default();
+    let StatusFilter { statuses, error_reasons } =
+        query.parse_parameter_with("status", StatusFilter::parse)?.unwrap_or_default();
     let period = query.parse_period()?;
     let filter = TaskFilter {
         statuses,
-        error_reasons: reasons,
-        handler: parse_handler(&query)?,
+        error_reasons,
+        handler: parse_handler_or_source(&query)?,
         collection: query.get("collection").map(Into::into),
-        event: query.parse("event")?,
-        tenant: caller.resolve_tenant(query.parse("tenant")?)?,
-        key: query.parse("key")?,
+        event: query.parse_parameter("event")?,
+        tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
+        key: query.parse_parameter("key")?,
         created_from: period.start,
         created_before: period.end,
     };
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let cursor = query.parse_with("cursor", parse_cursor)?;
-    Ok(Json(read_tasks(&app, filter, limit, cursor).await?))
+    let cursor = query.parse_parameter_with("cursor", parse_cursor)?;
+    Ok(Json(read_task_list(&app, filter, limit, cursor).await?))
 }
 
 /// Parses `handler` or `source`, which mean the same.
-fn parse_handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
-    match (query.parse("handler")?, query.parse("source")?) {
+fn parse_handler_or_source(query: &Query) -> Result<Option<HandlerName>, Problem> {
+    match (query.parse_parameter("handler")?, query.parse_parameter("source")?) {
         (Some(handler), Some(source)) if handler != source => {
-            Err(Problem::malformed("`source` and `handler` mean the same; give one").parameter("source"))
+            Err(Problem::malformed("`source` and `handler` mean the same; give one").with_parameter("source"))
         }
         (handler, source) => Ok(handler.or(source)),
     }
 }
 
 /// Reads pages until there are enough tasks, because a store page may be short.
-async fn read_tasks(
+async fn read_task_list(
     app: &App,
     filter: TaskFilter,
     limit: usize,
@@ -117,7 +117,7 @@ async fn read_tasks(
 pub(crate) struct StatusFilter {
     pub(crate) statuses: Vec<TaskStatus>,
     /// End reasons of tasks in `error`; any if empty.
-    pub(crate) reasons: Vec<ErrorReason>,
+    pub(crate) error_reasons: Vec<ErrorReason>,
 }
 
 impl StatusFilter {
@@ -126,7 +126,7 @@ impl StatusFilter {
             return Ok(filter);
         }
         match TaskStatus::ALL.into_iter().find(|status| status.as_str() == text) {
-            Some(status) => Ok(Self { statuses: vec![status], reasons: vec![] }),
+            Some(status) => Ok(Self { statuses: vec![status], error_reasons: vec![] }),
             None => Err(format!(
                 "{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED, CANCELED, and new, \
                  scheduled, locked, done, error, missing"
@@ -137,7 +137,7 @@ impl StatusFilter {
     /// The filter for a public status.
     pub(crate) fn from_public_status(text: &str) -> Option<Self> {
         let of = |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
-            Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
+            Some(Self { statuses: statuses.to_vec(), error_reasons: reasons.to_vec() })
         };
         match text {
             "SCHEDULED" => of(&[TaskStatus::New, TaskStatus::Scheduled], &[]),
@@ -167,8 +167,8 @@ mod tests {
             StatusFilter::parse("SCHEDULED").unwrap().statuses,
             [TaskStatus::New, TaskStatus::Scheduled]
         );
-        assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [ErrorReason::Canceled]);
-        let error = StatusFilter { statuses: vec![TaskStatus::Error], reasons: vec![] };
+        assert_eq!(StatusFilter::parse("CANCELED").unwrap().error_reasons, [ErrorReason::Canceled]);
+        let error = StatusFilter { statuses: vec![TaskStatus::Error], error_reasons: vec![] };
         assert_eq!(StatusFilter::parse("error").unwrap(), error);
         assert!(StatusFilter::parse("Scheduled").is_err());
     }

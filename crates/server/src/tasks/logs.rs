@@ -18,15 +18,15 @@ use tokio::time::{Instant, sleep};
 use super::single_task::find_visible_task;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::limits::{StreamMemory, StreamPermit, stream_json_pieces};
+use crate::event_stream::{read_last_event_id, receive_task_change};
+use crate::limits::{StreamMemory, StreamPermit, stream_json_chunks};
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
-use crate::stream::{read_last_event_id, receive_task_change};
 
 /// Maximum lines per page. The store returns fewer if they are long, so that one page bounds the memory for a log.
-const PAGE_LINES: usize = 500;
+const MAX_LINES_PER_PAGE: usize = 500;
 /// Interval at which a follower polls for lines without a notification: those of tasks that run on other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for
@@ -59,8 +59,8 @@ pub(crate) async fn read_logs(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["start", "end", "follow"])?;
-    let follow =
-        query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
+    let follow = query
+        .parse_parameter_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
     // Subscribe before reading, so that no line is missed between the two.
     let (log_notifications, task_changes) =
@@ -70,9 +70,9 @@ pub(crate) async fn read_logs(
     if follow != Some(true) {
         return stream_whole_log(reader, &caller, LogPrefix::WithEventId(extent.head)).await;
     }
-    let permit = reader.app.streams.open_stream(&caller)?;
+    let permit = reader.app.stream_limiter.open_stream(&caller)?;
     let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
-    let reader = LogReader { next_line, ..reader };
+    let reader = LogReader { next_line_number: next_line, ..reader };
     let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
     let follower = LogFollower {
         reader,
@@ -81,7 +81,7 @@ pub(crate) async fn read_logs(
         task_changes,
         keep_alive_at,
         is_finished: false,
-        memory: StreamMemory::default(),
+        page_memory: StreamMemory::default(),
         _permit: permit,
     };
     Ok(sse::stream_response(stream::unfold(follower, |mut follower| async move {
@@ -93,9 +93,9 @@ pub(crate) async fn read_logs(
 /// Reads a log page by page.
 pub(crate) struct LogReader {
     app: App,
-    id: TaskId,
+    task_id: TaskId,
     /// The number of the next line.
-    next_line: u64,
+    next_line_number: u64,
     /// Only lines of this period.
     period: Period,
 }
@@ -103,33 +103,33 @@ pub(crate) struct LogReader {
 /// A page of a log.
 struct LogPage {
     lines: Vec<StoredLogLine>,
-    status: TaskStatus,
+    task_status: TaskStatus,
     /// There was nothing to read. A short page is not the end: its lines may be long.
     is_empty: bool,
 }
 
 impl LogReader {
-    pub(crate) fn new(app: App, id: TaskId, period: Period) -> Self {
-        Self { app, id, next_line: 0, period }
+    pub(crate) fn new(app: App, task_id: TaskId, period: Period) -> Self {
+        Self { app, task_id, next_line_number: 0, period }
     }
 
     /// Reads the next lines of the period; `None` if the task is no longer retained.
-    async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
+    async fn read_next_page(&mut self) -> io::Result<Option<LogPage>> {
         let page = self
             .app
             .store()
-            .read_logs(&self.id, self.next_line, PAGE_LINES)
+            .read_logs(&self.task_id, self.next_line_number, MAX_LINES_PER_PAGE)
             .await
             .map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
-        self.next_line = last.map_or(self.next_line, |number| number + 1);
+        self.next_line_number = last.map_or(self.next_line_number, |number| number + 1);
         let Period { start, end } = self.period;
         let in_period = |line: &StoredLogLine| {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
         };
         let lines = page.lines.into_iter().filter(in_period).collect();
-        Ok(Some(LogPage { lines, status: page.status, is_empty: last.is_none() }))
+        Ok(Some(LogPage { lines, task_status: page.status, is_empty: last.is_none() }))
     }
 }
 
@@ -152,21 +152,22 @@ pub(crate) async fn stream_whole_log(
     caller: &Caller,
     prefix: LogPrefix,
 ) -> Result<Response, Problem> {
-    let budget = reader.app.responses.clone();
+    let budget = reader.app.response_budget.clone();
     let prefix = match prefix {
         LogPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
         LogPrefix::LinesOnly => "{\"logs\":[".to_owned(),
     };
-    stream_json_pieces(&budget, caller, stream::unfold(Some((reader, prefix, false)), next_chunk)).await
+    stream_json_chunks(&budget, caller, stream::unfold(Some((reader, prefix, false)), encode_next_log_chunk))
+        .await
 }
 
 /// The rest of a log: its reader, the JSON before the next line, and whether a line has been written.
 type RemainingLog = Option<(LogReader, String, bool)>;
 
 /// Encodes the next chunk of a whole log.
-async fn next_chunk(remaining: RemainingLog) -> Option<(io::Result<Bytes>, RemainingLog)> {
+async fn encode_next_log_chunk(remaining: RemainingLog) -> Option<(io::Result<Bytes>, RemainingLog)> {
     let (mut reader, prefix, has_lines) = remaining?;
-    let page = match reader.next_page().await {
+    let page = match reader.read_next_page().await {
         Ok(page) => page,
         Err(error) => return Some((Err(error), None)),
     };
@@ -194,27 +195,29 @@ struct LogFollower {
     keep_alive_at: Instant,
     is_finished: bool,
     /// The memory reserved for the lines being sent.
-    memory: StreamMemory,
+    page_memory: StreamMemory,
     _permit: StreamPermit,
 }
 
 impl LogFollower {
     async fn next_frames(&mut self) -> Option<String> {
-        while !self.is_finished && self.reader.app.tokens.borrow().accepts_caller(&self.caller) {
+        while !self.is_finished && self.reader.app.accepted_tokens.borrow().accepts_caller(&self.caller) {
             self.log_notifications.mark_unchanged();
-            let next_line = self.reader.next_line;
-            let page = self.reader.next_page().await.ok()??;
+            let next_line = self.reader.next_line_number;
+            let page = self.reader.read_next_page().await.ok()??;
             let frames: String = page
                 .lines
                 .iter()
                 .map(|line| sse::format_frame(Some(line.number), "log", &encode_line(line)))
                 .collect();
-            let ended = matches!(page.status, TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing);
-            if !self.memory.reserve_for_page(&self.reader.app, &self.caller, frames.len()) {
-                self.reader.next_line = next_line;
+            let ended =
+                matches!(page.task_status, TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing);
+            if !self.page_memory.reserve_for_page(&self.reader.app, &self.caller, frames.len()) {
+                self.reader.next_line_number = next_line;
                 let bytes = frames.len();
                 drop((frames, page));
-                self.is_finished = !self.memory.wait_for_memory(&self.reader.app, &self.caller, bytes).await;
+                self.is_finished =
+                    !self.page_memory.wait_for_memory(&self.reader.app, &self.caller, bytes).await;
                 continue;
             }
             if !frames.is_empty() {
@@ -223,7 +226,7 @@ impl LogFollower {
             }
             if page.is_empty && ended {
                 self.is_finished = true;
-                let data = format!("{{\"state\":\"{}\"}}", page.status.as_str());
+                let data = format!("{{\"state\":\"{}\"}}", page.task_status.as_str());
                 return Some(sse::format_frame(None, "end", &data));
             }
             if page.is_empty {
@@ -231,7 +234,7 @@ impl LogFollower {
                     self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                     return Some(sse::format_keep_alive(None));
                 }
-                self.memory.release();
+                self.page_memory.release();
                 self.wait_for_lines().await;
             }
         }
@@ -246,9 +249,10 @@ impl LogFollower {
             // The engine owns the sender and outlives all followers.
             let _ = log_notifications.changed().await;
         };
-        let this_task_changed = async { while receive_task_change(task_changes).await.id != reader.id {} };
+        let this_task_changed =
+            async { while receive_task_change(task_changes).await.id != reader.task_id {} };
         tokio::select! {
-            () = reader.app.stopping.cancelled() => *is_finished = true,
+            () = reader.app.stop_signal.cancelled() => *is_finished = true,
             () = reader.app.wait_until_revoked(caller) => *is_finished = true,
             () = more_logged => {}
             () = this_task_changed => {}

@@ -51,9 +51,9 @@ pub(crate) async fn retry_task(
 ) -> Result<Json<TaskDetail>, Problem> {
     find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         inner.engine.retry_task(&id).await??;
-        inner.record_audit(&caller, "retry", format!("task {id}"), "").await;
+        inner.record_audit_entry(&caller, "retry", format!("task {id}"), "").await;
         find_task_detail(&inner, &caller, &id).await.map(Json)
     })
     .await
@@ -76,9 +76,9 @@ pub(crate) async fn cancel_task(
 ) -> Result<Json<TaskDetail>, Problem> {
     find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
-    app.run_to_completion(async move {
+    app.run_change_to_completion(async move {
         inner.engine.cancel_task(&id).await??;
-        inner.record_audit(&caller, "cancel", format!("task {id}"), "").await;
+        inner.record_audit_entry(&caller, "cancel", format!("task {id}"), "").await;
         find_task_detail(&inner, &caller, &id).await.map(Json)
     })
     .await

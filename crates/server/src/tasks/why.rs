@@ -13,7 +13,7 @@ use crate::auth::{Caller, Viewer};
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::rules::{hides_setter, rule_body_for};
+use crate::rules::{is_setter_hidden, rule_body_for};
 
 /// The gates that a task has to pass before it runs, in order, each with whether it is open and what blocks it.
 #[utoipa::path(
@@ -35,7 +35,7 @@ pub(crate) async fn explain_task(
     let mut gates = app.store().explain_waiting(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
-        hide_other_tenants(&app, &caller, gate).await?;
+        redact_gate_for_tenant(&app, &caller, gate).await?;
         bodies.push(TaskGateBody {
             rule: gate.rule.as_ref().map(|rule| rule_body_for(&caller, rule)),
             ..TaskGateBody::from(&*gate)
@@ -46,18 +46,18 @@ pub(crate) async fn explain_task(
         newest_event_id: extent.head.get(),
         task_id: id.to_string(),
         status: state.status().public_name(state.error_reason()).into(),
-        summary: summarize(&task, &gates),
+        summary: summarize_gates(&task, &gates),
         gates: bodies,
     }))
 }
 
 /// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for
 /// all tenants.
-async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
+async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
     if caller.tenant.is_none() {
         return Ok(());
     }
-    if let Some(rule) = gate.rule.as_ref().filter(|rule| hides_setter(caller, rule)) {
+    if let Some(rule) = gate.rule.as_ref().filter(|rule| is_setter_hidden(caller, rule)) {
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }
@@ -86,7 +86,7 @@ async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Resu
 }
 
 /// Summarizes in one sentence: the first closed gate, or why there is none.
-fn summarize(task: &Task, gates: &[Gate]) -> String {
+fn summarize_gates(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();
     }

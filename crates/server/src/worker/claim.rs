@@ -17,21 +17,22 @@ use crate::app::App;
 use crate::auth::{Caller, Worker};
 use crate::config::suggestion::did_you_mean_suffix;
 use crate::json_body::JsonBody;
-use crate::limits::ClaimResponse;
+use crate::limits::ClaimResponseMarker;
 use crate::problem::Problem;
 
 /// Maximum number of handlers and of tasks in a claim.
 const MAX_PER_CLAIM: usize = 256;
 /// Memory that must be free for each task of a claim.
 const EXPECTED_TASK_BYTES: usize = 16 << 10;
-const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Maximum time that a claim waits for its first task.
+const MAX_CLAIM_WAIT: Duration = Duration::from_secs(300);
 const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 const MIN_LEASE: Duration = Duration::from_secs(1);
 const MAX_LEASE: Duration = Duration::from_secs(3600);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct ClaimMembers {
+pub(crate) struct ClaimTasksRequest {
     handlers: Option<Box<RawValue>>,
     max: Option<Box<RawValue>>,
     wait: Option<Box<RawValue>>,
@@ -54,30 +55,30 @@ pub(crate) struct ClaimMembers {
 pub(crate) async fn claim_tasks(
     Worker(caller): Worker,
     State(app): State<App>,
-    JsonBody(members): JsonBody<ClaimMembers>,
+    JsonBody(members): JsonBody<ClaimTasksRequest>,
 ) -> Result<impl IntoResponse, Problem> {
     let names = parse_handlers(members.handlers)?;
-    let max = members.max.map(|raw| parse_max(&raw)).transpose()?.unwrap_or(1);
+    let max = members.max.map(|raw| parse_max_tasks(&raw)).transpose()?.unwrap_or(1);
     let wait = members.wait.map(|raw| parse_wait(&raw)).transpose()?.unwrap_or_default();
     let lease = members.lease.as_deref().map(parse_lease).transpose()?.unwrap_or(DEFAULT_LEASE);
     require_pull_handlers(&app, &caller, &names).await?;
     // Leased tasks must be delivered, so memory for the response is checked before.
-    app.responses.check_claim_capacity(&caller, max * EXPECTED_TASK_BYTES)?;
+    app.response_budget.check_claim_capacity(&caller, max * EXPECTED_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
-        max,
-        wait,
+        max_tasks: max,
+        max_wait: wait,
         lease,
         tenant: caller.tenant.clone(),
     };
     let tasks = tokio::select! {
         biased;
         tasks = app.engine.pull_tasks(request) => tasks?,
-        () = app.stopping.cancelled() => vec![],
+        () = app.stop_signal.cancelled() => vec![],
         () = app.wait_until_revoked(&caller) => vec![],
     };
     let list = ClaimedTaskList { tasks: tasks.iter().map(ClaimedTaskBody::new).collect() };
-    Ok((Extension(ClaimResponse), Json(list)))
+    Ok((Extension(ClaimResponseMarker), Json(list)))
 }
 
 fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
@@ -100,7 +101,7 @@ fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Proble
     Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, JsonError>>()?)
 }
 
-fn parse_max(raw: &RawValue) -> Result<usize, JsonError> {
+fn parse_max_tasks(raw: &RawValue) -> Result<usize, JsonError> {
     let what = format!("a whole number from 1 to {MAX_PER_CLAIM}");
     let max: usize = parse_member("/max", raw, &what)?;
     let within = (1..=MAX_PER_CLAIM).contains(&max).then_some(max);
@@ -109,7 +110,7 @@ fn parse_max(raw: &RawValue) -> Result<usize, JsonError> {
 
 fn parse_wait(raw: &RawValue) -> Result<Duration, JsonError> {
     let wait = parse_duration("/wait", raw)?;
-    let short = (wait <= MAX_WAIT).then_some(wait);
+    let short = (wait <= MAX_CLAIM_WAIT).then_some(wait);
     short.ok_or_else(|| {
         JsonError::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer")
     })
@@ -127,14 +128,14 @@ pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, JsonError> {
 /// registration in the store, which may be newer.
 async fn require_pull_handlers(app: &App, caller: &Caller, names: &[HandlerName]) -> Result<(), Problem> {
     let setup = app.engine.setup();
-    if find_refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
+    if find_unclaimable_handler(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
         return Ok(());
     }
     let registration = app.store().read_merged_registration().await?;
-    find_refusal(&registration.handlers, caller, names).map_or(Ok(()), Err)
+    find_unclaimable_handler(&registration.handlers, caller, names).map_or(Ok(()), Err)
 }
 
-fn find_refusal<'a>(
+fn find_unclaimable_handler<'a>(
     defs: impl IntoIterator<Item = &'a HandlerDef>,
     caller: &Caller,
     names: &[HandlerName],
@@ -152,5 +153,5 @@ fn find_refusal<'a>(
             format!("there is no handler {name}{}", did_you_mean_suffix(name.as_str(), pulled))
         }
     };
-    Some(Problem::refused(detail).pointer(format!("/handlers/{index}")))
+    Some(Problem::unprocessable(detail).with_pointer(format!("/handlers/{index}")))
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::claim::parse_lease;
 use super::log_lines::parse_log_lines;
-use super::{lease_lost_problem, parse_fence, require_visible_lease};
+use super::{lease_lost_problem, parse_fence, require_visible_task_info};
 use crate::app::App;
 use crate::auth::Worker;
 use crate::json_body::JsonBody;
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct HeartbeatMembers {
+pub(crate) struct HeartbeatRequest {
     fence: Option<Box<RawValue>>,
     lease: Option<Box<RawValue>>,
 }
@@ -38,22 +38,22 @@ pub(crate) struct HeartbeatMembers {
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn heartbeat(
+pub(crate) async fn renew_lease(
     Worker(caller): Worker,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
-    JsonBody(members): JsonBody<HeartbeatMembers>,
+    JsonBody(members): JsonBody<HeartbeatRequest>,
 ) -> Result<Json<HeartbeatResponse>, Problem> {
     let (fence, lease) =
         (parse_fence(members.fence)?, members.lease.as_deref().map(parse_lease).transpose()?);
-    require_visible_lease(&app, &caller, &id, fence).await?;
+    require_visible_task_info(&app, &caller, &id, fence).await?;
     let until = app.engine.renew_lease(&id, fence, lease).await?.map_err(lease_lost_problem)?;
     Ok(Json(HeartbeatResponse { lease_until: until.to_string() }))
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct LogMembers {
+pub(crate) struct AddLogsRequest {
     fence: Option<Box<RawValue>>,
     logs: Option<Box<RawValue>>,
 }
@@ -76,13 +76,13 @@ pub(crate) async fn add_logs(
     Worker(caller): Worker,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
-    JsonBody(members): JsonBody<LogMembers>,
+    JsonBody(members): JsonBody<AddLogsRequest>,
 ) -> Result<Json<AddLogsResponse>, Problem> {
     let fence = parse_fence(members.fence)?;
     let logs =
         members.logs.ok_or_else(|| JsonError::new("/logs", "`logs` is required: a list of log lines"))?;
     let lines = parse_log_lines("/logs", &logs, app.now())?;
-    require_visible_lease(&app, &caller, &id, fence).await?;
+    require_visible_task_info(&app, &caller, &id, fence).await?;
     let logged = app.engine.append_task_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
     Ok(Json(AddLogsResponse { logged: logged as u64 }))
 }

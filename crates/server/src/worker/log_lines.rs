@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Maximum number of lines in a request. An attempt cannot log more in total.
-const MAX_LINES: usize = 10_000;
+const MAX_LINES_PER_REQUEST: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
-struct LogLineMembers {
+struct LogLineJson {
     message: Option<Box<RawValue>>,
     level: Option<Box<RawValue>>,
     time: Option<Box<RawValue>>,
@@ -20,10 +20,10 @@ struct LogLineMembers {
 /// Parses the log lines at a JSON pointer; lines without a time get `now`.
 pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, JsonError> {
     let list: Vec<Box<RawValue>> = parse_member(at, raw, "a list of log lines")?;
-    if list.len() > MAX_LINES {
+    if list.len() > MAX_LINES_PER_REQUEST {
         return Err(JsonError::new(
             at,
-            format!("at most {MAX_LINES} lines at a time, these are {}", list.len()),
+            format!("at most {MAX_LINES_PER_REQUEST} lines at a time, these are {}", list.len()),
         ));
     }
     let each = list.iter().enumerate();
@@ -37,7 +37,7 @@ fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> 
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: LogLevel::Info, message: parse_string("", raw)? });
     }
-    let members: LogLineMembers = parse_object(raw.get())?;
+    let members: LogLineJson = parse_object(raw.get())?;
     let message = members.message.ok_or_else(|| JsonError::new("/message", "a log line has a message"))?;
     let level = members.level.map(|raw| parse_member("/level", &raw, "`info` or `error`")).transpose()?;
     let time = members
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_texts_or_objects() {
+    fn log_lines_are_strings_or_objects() {
         let full = r#"["a", {"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}, {"message":"a"}]"#;
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         assert_eq!(
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_point_at_the_line() {
+    fn faults_point_at_the_log_line() {
         for (text, pointer) in [
             ("{}", "/logs"),
             (r#"["a", 1]"#, "/logs/1"),

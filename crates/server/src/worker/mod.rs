@@ -10,14 +10,14 @@
 //! The fence of a claim identifies the lease. A worker whose lease expired, or whose task was cancelled, gets 409 and
 //! must stop: its reports are refused.
 
+mod attempt_end;
 mod claim;
-mod end;
 mod heartbeat;
 mod log_lines;
 
 use pointsman_core::TaskId;
 use pointsman_core::event_json::{JsonError, parse_member};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_engine::LeasedTaskInfo;
 use serde_json::value::RawValue;
 use utoipa_axum::router::OpenApiRouter;
@@ -31,11 +31,11 @@ use crate::tasks::find_visible_task;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(claim::claim_tasks))
-        .routes(routes!(heartbeat::heartbeat))
+        .routes(routes!(heartbeat::renew_lease))
         .routes(routes!(heartbeat::add_logs))
-        .routes(routes!(end::complete_task))
-        .routes(routes!(end::fail_task))
-        .routes(routes!(end::snooze_task))
+        .routes(routes!(attempt_end::complete_task))
+        .routes(routes!(attempt_end::fail_task))
+        .routes(routes!(attempt_end::snooze_task))
 }
 
 /// Parses the fence, which every report about a task has.
@@ -46,7 +46,7 @@ fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, JsonError> {
 
 /// The lease of a task that the caller may see; 404 for tasks of other tenants. If the task is not leased with this
 /// fence, the task itself is read, and the operation that follows reports the stale fence.
-async fn require_visible_lease(
+async fn require_visible_task_info(
     app: &App,
     caller: &Caller,
     id: &TaskId,
@@ -62,19 +62,19 @@ async fn require_visible_lease(
 }
 
 /// The problem for a worker that has lost its lease.
-fn lease_lost_problem(rejected: TaskRejection) -> Problem {
+fn lease_lost_problem(rejected: TaskCommandError) -> Problem {
     match rejected {
-        TaskRejection::NoSuchTask => rejected.into(),
-        TaskRejection::StaleFence => {
+        TaskCommandError::NoSuchTask => rejected.into(),
+        TaskCommandError::StaleFence => {
             Problem::conflict("the fence is stale: the lease ran out, and another attempt may have the task")
-                .pointer("/fence")
+                .with_pointer("/fence")
         }
-        TaskRejection::WrongState(status) => Problem::conflict(format!(
+        TaskCommandError::WrongState(status) => Problem::conflict(format!(
             "the task is `{}` and no longer leased to this worker: it has ended, or its lease ran out",
             status.as_str()
         ))
-        .pointer("/fence"),
-        TaskRejection::EventExpired | TaskRejection::IsOrderStep | TaskRejection::CollectionBusy => {
+        .with_pointer("/fence"),
+        TaskCommandError::EventExpired | TaskCommandError::IsOrderStep | TaskCommandError::CollectionBusy => {
             Problem::conflict(rejected)
         }
     }

@@ -23,7 +23,7 @@ fn count_down(delivery: &Delivery) -> HandlerOutcome {
     if number > 0 && event.kind == HandlingKey::new("job.fork").expect("a type") {
         emits.push(child(&Tenant::new("other").expect("a tenant")));
     }
-    HandlerOutcome { emits, ..HandlerOutcome::done() }
+    HandlerOutcome { emitted_events: emits, ..HandlerOutcome::succeeded() }
 }
 
 /// Waits until this many caused events have reached zero.
@@ -50,7 +50,7 @@ async fn an_event_shows_the_tree_of_what_it_caused() {
     wait_until_zeros(&server, "job.fork", 8).await;
     let path = format!("/api/v1/events/{id}");
     let root = server.get(&path).await.json();
-    assert_eq!((count_caused(&root["caused"]), &root["causedCut"]), (14, &json!(false)), "{root}");
+    assert_eq!((count_caused(&root["caused"]), &root["causedTruncated"]), (14, &json!(false)), "{root}");
     let first = &root["caused"][0];
     assert_eq!(first["task"], root["tasks"][0]["id"]);
     assert_eq!((&first["event"]["TYPE"], &first["event"]["value"]), (&json!("job.fork"), &json!(2)));
@@ -77,7 +77,7 @@ async fn causes_of_other_tenants_are_hidden() {
     let act = |_: &Delivery| {
         let tenant = Tenant::new("other").expect("a tenant");
         let child = NewEvent { tenant, ..NewEvent::new(HandlingKey::new("child").expect("a type")) };
-        HandlerOutcome { emits: vec![child], ..HandlerOutcome::done() }
+        HandlerOutcome { emitted_events: vec![child], ..HandlerOutcome::succeeded() }
     };
     let list = [("root", "admin", None), ("bound", "viewer", Some("other"))];
     let mut server = TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", act)).await;

@@ -45,9 +45,9 @@ impl Runner for GatedRunner {
         self.0.0.acquire().await.expect("never closed").forget();
         match &delivery.task.subject {
             TaskSubject::Step(step) if step.value.as_str() == "\"fail\"" => {
-                HandlerOutcome::failed_with_code(7, "as asked")
+                HandlerOutcome::failed_with_return_code(7, "as asked")
             }
-            _ => HandlerOutcome::done(),
+            _ => HandlerOutcome::succeeded(),
         }
     }
 }

@@ -96,7 +96,7 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
     let entries: Vec<_> =
         audit["entries"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(entries, ["start", "add", "stop"]);
-    assert_eq!(audit["entries"][0]["what"], "chain /publish/article");
+    assert_eq!(audit["entries"][0]["target"], "chain /publish/article");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +125,7 @@ async fn nodes_stop_or_pass_their_orders() {
     let audit = server.get("/api/v1/audit?limit=1").await.json();
     let entry = &audit["entries"][0];
     assert_eq!(
-        (&entry["what"], &entry["detail"]),
+        (&entry["target"], &entry["detail"]),
         (&json!("node render of chain /publish/article"), &json!("process"))
     );
 }

@@ -54,7 +54,7 @@ async fn reloads_are_listed_with_their_faults() {
         (&json!(false), &json!("the configuration has faults"))
     );
     let first = &reload["faults"][0];
-    assert!(first["place"].as_str().unwrap().ends_with("pointsman.yml:3:10"), "{reload}");
+    assert!(first["location"].as_str().unwrap().ends_with("pointsman.yml:3:10"), "{reload}");
     assert_eq!(first["excerpt"], "    3 | workers: many\n      |          ^");
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
     assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");

@@ -4,7 +4,8 @@ use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_event_is_journaled_with_its_tasks() {
-    let server = TestServer::start_with("", in_process_handler("record", |_| HandlerOutcome::done())).await;
+    let server =
+        TestServer::start_with("", in_process_handler("record", |_| HandlerOutcome::succeeded())).await;
     let response = server
         .post("/api/v1/events", r#"{"type":"record.published","key":"record:1","value":{"n":1}}"#)
         .await;

@@ -7,7 +7,7 @@ use crate::test_server::{TestServer, in_process_handler, write_config};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_shows_how_it_runs_and_what_waits() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     server.emit(r#"{"type":"job.one","delay":"1h"}"#).await;
     let body = server.get("/api/v1/handlers/job").await.json();
     assert_eq!((&body["run"], &body["defined"]), (&json!("in-process"), &json!(true)));
@@ -40,7 +40,7 @@ async fn a_handler_shows_its_target() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_wait_until_pause_and_block_are_both_lifted() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let put = async |path: &str, body: &str| server.put(path, body).await;
     let paused = put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     assert_eq!(paused.status, 200, "{paused:?}");
@@ -64,7 +64,7 @@ async fn tasks_wait_until_pause_and_block_are_both_lifted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn adopting_without_missing_tasks_succeeds() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let response = server.post("/api/v1/handlers/job/adopt", "").await;
     assert_eq!(
         (response.status, response.json()),
@@ -160,7 +160,7 @@ async fn a_collection_is_paused_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_shows_the_busiest_queues_of_very_many() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let one = |n: usize| format!(r#"{{"type":"job","tenant":"t{n}","delay":"1h"}}"#);
     let events: Vec<_> = (0..120).map(one).chain([one(7), one(119)]).collect();
     server.emit(&format!("[{}]", events.join(","))).await;

@@ -12,7 +12,8 @@ use crate::test_server::{TestServer, in_process_handler};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_listed_with_what_it_can_run() {
     let server =
-        TestServer::start_with("workers: 3\n", in_process_handler("job", |_| HandlerOutcome::done())).await;
+        TestServer::start_with("workers: 3\n", in_process_handler("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let list = server.get("/api/v1/nodes").await.json();
     let node = &list["nodes"][0];
     assert_eq!((&node["alive"], &node["handlers"]), (&json!(true), &json!(["job"])));
@@ -61,7 +62,7 @@ schedules:
         .unwrap()
         .iter()
         .rev()
-        .map(|entry| (entry["action"].as_str().unwrap(), entry["what"].as_str().unwrap()))
+        .map(|entry| (entry["action"].as_str().unwrap(), entry["target"].as_str().unwrap()))
         .collect();
     let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
     let redrive = entries.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
@@ -95,7 +96,7 @@ schedules:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_audited_though_clients_disconnect() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     for n in 0..200_u64 {
         let body = format!(r#"{{"tenant":"t{n}"}}"#);
         let head =

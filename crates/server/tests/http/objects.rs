@@ -71,5 +71,5 @@ async fn limit_bounds_the_events_of_an_object() {
     let unknown = server.get("/api/v1/objects/K?tenant=shop").await;
     assert_eq!(unknown.problem_status(), 404);
     let detail = unknown.json()["detail"].as_str().unwrap().to_owned();
-    assert_eq!(detail, "nothing has happened to \"K\" of the tenant shop");
+    assert_eq!(detail, "there is no object \"K\" of the tenant shop");
 }

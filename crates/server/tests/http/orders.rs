@@ -126,7 +126,7 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
     let entries: Vec<_> = audit["entries"].as_array().unwrap().iter().rev().collect();
     let words: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(words, ["add", "suspend", "change", "change", "resume", "remove"]);
-    assert!(entries.iter().all(|entry| entry["what"] == "order /publish/article,117"), "{audit}");
+    assert!(entries.iter().all(|entry| entry["target"] == "order /publish/article,117"), "{audit}");
     assert_eq!(entries[2]["detail"], format!("node deploy, value, at {at}"));
 }
 

@@ -12,7 +12,7 @@ fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
     let act = move |_: &_| match switch.load(Ordering::SeqCst) {
-        true => HandlerOutcome::done(),
+        true => HandlerOutcome::succeeded(),
         false => HandlerOutcome::failed("not yet"),
     };
     (in_process_handler("job", act), works)
@@ -58,7 +58,7 @@ async fn a_failed_canary_stops_the_redrive() {
     let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
     let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
-    assert!(job["why"].as_str().unwrap().contains("failed again"), "{job}");
+    assert!(job["stop_reason"].as_str().unwrap().contains("failed again"), "{job}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -257,7 +257,7 @@ async fn a_redrive_recorded_without_a_response_starts() {
     let url = postgres.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap();
     let proxy = Proxy::start(postgres.address()).unwrap();
-    let store = postgres.url_through(&proxy, database).unwrap();
+    let store = postgres.url_through_proxy(&proxy, database).unwrap();
     let yaml = format!("store: '{store}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n");
     let folder = tempfile::tempdir().unwrap();
     let server = TestServer::start_in(

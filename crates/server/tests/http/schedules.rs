@@ -33,9 +33,9 @@ async fn schedules_show_when_they_fire_and_what_they_create() {
         (&nightly["expression"], &nightly["timezone"]),
         (&json!("0 3 * * *"), &json!("Europe/Berlin"))
     );
-    assert!(!nightly["words"].as_str().unwrap().is_empty());
+    assert!(!nightly["description"].as_str().unwrap().is_empty());
     assert_eq!(
-        nightly["makes"],
+        nightly["action"],
         json!({"event": {"type": "report.due", "key": "report:daily", "tenant": "default"}})
     );
     let next: Vec<Timestamp> =
@@ -44,7 +44,7 @@ async fn schedules_show_when_they_fire_and_what_they_create() {
     assert_eq!((&nightly["held"], &nightly["defined"]), (&json!(false), &json!(true)));
 
     let orders = server.get("/api/v1/schedules/shop%2Forders").await.json();
-    assert_eq!(orders["makes"], json!({"run": {"source": "shop", "collection": "orders"}}));
+    assert_eq!(orders["action"], json!({"run": {"source": "shop", "collection": "orders"}}));
     for (path, status) in [("nigthly", 404), ("shop%2Fcustomers", 404), ("a%20b", 400), ("a%2Fb%2Fc", 400)] {
         assert_eq!(server.get(&format!("/api/v1/schedules/{path}")).await.problem_status(), status, "{path}");
     }

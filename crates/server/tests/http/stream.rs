@@ -126,7 +126,7 @@ async fn a_foreign_cursor_is_torn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_changes_come_after_their_event_and_without_an_id() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&key=k", &[]).await;
     server.emit(r#"{"type":"job","key":"other"}"#).await;
     let id = server.emit(r#"{"type":"job","key":"k"}"#).await;
@@ -146,7 +146,7 @@ async fn task_changes_come_after_their_event_and_without_an_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn named_types_bring_no_task_changes() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&return=job", &[]).await;
     let first = server.emit(r#"{"type":"job"}"#).await;
     let detail = format!("/api/v1/events/{first}");
@@ -269,7 +269,7 @@ async fn a_step_is_reported_done_after_its_journal_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_changes_are_sent_while_the_journal_keeps_growing() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?tenant=default", &[]).await;
     let busy = async {
         loop {

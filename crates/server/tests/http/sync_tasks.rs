@@ -125,7 +125,8 @@ sources:
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_complete_and_newest_first() {
     let server =
-        TestServer::start_with(SOURCES_CONFIG, in_process_handler("job", |_| HandlerOutcome::done())).await;
+        TestServer::start_with(SOURCES_CONFIG, in_process_handler("job", |_| HandlerOutcome::succeeded()))
+            .await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 450].join(","))).await;
     let list = server.get(&format!("/tasks?source=job&{ALL_TIME}")).await.json();
     let events: Vec<_> =
@@ -208,9 +209,11 @@ async fn bad_requests_name_what_is_wrong_and_create_nothing() {
 async fn an_unknown_source_is_not_found_however_long_the_history() {
     let list =
         [("root", "admin", None), ("ours", "viewer", Some("default")), ("others", "viewer", Some("other"))];
-    let mut server =
-        TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", |_| HandlerOutcome::done()))
-            .await;
+    let mut server = TestServer::start_with(
+        &tokens_yaml(&list),
+        in_process_handler("job", |_| HandlerOutcome::succeeded()),
+    )
+    .await;
     server.token = "root".into();
     let many = vec![r#"{"type":"job","delay":"1h"}"#; 10_000].join(",");
     for _ in 0..3 {

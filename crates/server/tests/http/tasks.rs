@@ -13,8 +13,8 @@ use crate::test_server::{TestServer, in_process_handler};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_followed_from_event_to_result() {
     let act = |_: &_| HandlerOutcome {
-        ended: AttemptResult::Succeeded { result: Some(Json::parse(r#"{"done": 1}"#).unwrap()) },
-        ..HandlerOutcome::done()
+        result: AttemptResult::Succeeded { result: Some(Json::parse(r#"{"done": 1}"#).unwrap()) },
+        ..HandlerOutcome::succeeded()
     };
     let server = TestServer::start_with("", in_process_handler("job", act)).await;
     let id = server.emit_for_task(r#"{"type":"job.one","key":"k","priority":7}"#).await;
@@ -53,7 +53,8 @@ async fn a_task_is_followed_from_event_to_result() {
 #[tokio::test(flavor = "multi_thread")]
 async fn emitted_events_name_their_cause() {
     let child = NewEvent::new(HandlingKey::new("child").unwrap());
-    let act = move |_: &_| HandlerOutcome { emits: vec![child.clone()], ..HandlerOutcome::done() };
+    let act =
+        move |_: &_| HandlerOutcome { emitted_events: vec![child.clone()], ..HandlerOutcome::succeeded() };
     let server = TestServer::start_with("", in_process_handler("job", act)).await;
     let id = server.emit_for_task(r#"{"type":"job"}"#).await;
     let found =
@@ -66,7 +67,7 @@ async fn emitted_events_name_their_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_paged_newest_first() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 25].join(","))).await;
     server
         .wait_until("/api/v1/tasks?status=done&limit=1000", |l| l["tasks"].as_array().unwrap().len() == 25)
@@ -112,7 +113,7 @@ async fn an_operator_retries_a_failed_task() {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
     let act = move |_: &_| match switch.load(Ordering::SeqCst) {
-        true => HandlerOutcome::done(),
+        true => HandlerOutcome::succeeded(),
         false => HandlerOutcome::failed("not yet"),
     };
     let server = TestServer::start_with("", in_process_handler("job", act)).await;
@@ -131,7 +132,7 @@ async fn an_operator_retries_a_failed_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_is_cancelled() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let id = server.emit_for_task(r#"{"type":"job","delay":"1h"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let task = server.get(&path).await.json();
@@ -150,7 +151,10 @@ async fn logs_are_read_whole_and_followed() {
         level: LogLevel::Info,
         message: format!("line {n}"),
     };
-    let act = move |_: &_| HandlerOutcome { logs: (0..1200).map(line).collect(), ..HandlerOutcome::done() };
+    let act = move |_: &_| HandlerOutcome {
+        log_lines: (0..1200).map(line).collect(),
+        ..HandlerOutcome::succeeded()
+    };
     let server = TestServer::start_with("", in_process_handler("job", act)).await;
     let id = server.emit_for_task(r#"{"type":"job"}"#).await;
     let mut frames = SseClient::connect(&server, &format!("/api/v1/tasks/{id}/logs?follow=true"), &[]).await;
@@ -187,7 +191,10 @@ async fn logs_with_long_lines_are_complete() {
         level: LogLevel::Info,
         message: format!("{n} {}", "x".repeat(60_000)),
     };
-    let act = move |_: &_| HandlerOutcome { logs: (0..100).map(line).collect(), ..HandlerOutcome::done() };
+    let act = move |_: &_| HandlerOutcome {
+        log_lines: (0..100).map(line).collect(),
+        ..HandlerOutcome::succeeded()
+    };
     let server = TestServer::start_with("", in_process_handler("job", act)).await;
     let id = server.emit_for_task(r#"{"type":"job"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;

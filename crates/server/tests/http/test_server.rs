@@ -160,6 +160,6 @@ pub(crate) fn in_process_handler(
     def.retry.max_retries = 0;
     let timeout = std::time::Duration::from_secs(30);
     setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcessRunner(Arc::new(act)))) });
-    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), HandlerBinding::queued(name));
+    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), HandlerBinding::new_queued(name));
     setup
 }

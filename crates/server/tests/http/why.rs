@@ -11,7 +11,7 @@ fn find_gate<'a>(why: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_names_the_gate_that_blocks_it() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
     let late = server.emit_for_task(r#"{"type":"job","key":"k","delay":"1h"}"#).await;
     server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     let next = server.emit_for_task(r#"{"type":"job","key":"k"}"#).await;

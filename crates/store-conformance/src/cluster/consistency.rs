@@ -15,7 +15,7 @@ const PAGE_SIZE: usize = 500;
 /// same fence. No node may write during the check.
 pub async fn assert_store_consistent(store: &dyn Store) {
     assert_prev_links(store).await;
-    assert_queue_counts(store).await;
+    assert_queue_counts_and_fences(store).await;
 }
 
 async fn assert_prev_links(store: &dyn Store) {
@@ -43,16 +43,16 @@ async fn assert_prev_links(store: &dyn Store) {
 }
 
 /// Task counts of a queue: unfinished but not running, scheduled, running, missing.
-type ListedCounts = [u64; 4];
+type QueueTaskCounts = [u64; 4];
 
-async fn assert_queue_counts(store: &dyn Store) {
-    let mut published: BTreeMap<(HandlerName, Tenant), ListedCounts> = BTreeMap::new();
+async fn assert_queue_counts_and_fences(store: &dyn Store) {
+    let mut published: BTreeMap<(HandlerName, Tenant), QueueTaskCounts> = BTreeMap::new();
     for queue in expect_ok(store.list_queues(None).await) {
         let counts = published.entry((queue.handler, queue.tenant)).or_default();
         let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
         counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
     }
-    let (mut listed, mut fences): (BTreeMap<_, ListedCounts>, _) = (BTreeMap::new(), BTreeSet::new());
+    let (mut listed, mut fences): (BTreeMap<_, QueueTaskCounts>, _) = (BTreeMap::new(), BTreeSet::new());
     let mut before = None;
     loop {
         let page = expect_ok(store.list_tasks(TaskFilter::default(), before, PAGE_SIZE).await);
@@ -74,7 +74,7 @@ async fn assert_queue_counts(store: &dyn Store) {
             next => before = next,
         }
     }
-    published.retain(|_, counts| *counts != ListedCounts::default());
+    published.retain(|_, counts| *counts != QueueTaskCounts::default());
     assert_eq!(
         published, listed,
         "what queues count, and what is listed: waiting, scheduled, running, missing"

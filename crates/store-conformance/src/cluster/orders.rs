@@ -14,8 +14,8 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
     let [one, other] = join_nodes(cluster, registration()).await;
     one.try_add_order(new_order("/c,1").with_value("1")).await.expect("the command is accepted");
     let step = one.claim_one().await;
-    other.command_order("/c,1", OrderCommand::Suspend).await.expect("the command is accepted");
-    one.finish_as(&step, AttemptResult::Succeeded { result: Some(parse_json("2")) }).await;
+    other.send_order_command("/c,1", OrderCommand::Suspend).await.expect("the command is accepted");
+    one.finish_with_result(&step, AttemptResult::Succeeded { result: Some(parse_json("2")) }).await;
     let view = other.read_order("/c,1").await.order;
     assert_eq!(
         (view.suspended, view.step_running, view.node.as_str(), view.value.as_str()),
@@ -23,7 +23,7 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
     );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
     cluster.assert_consistent().await;
-    one.command_order("/c,1", OrderCommand::Resume).await.expect("the command is accepted");
+    one.send_order_command("/c,1", OrderCommand::Resume).await.expect("the command is accepted");
     other.succeed(&other.claim_one().await).await;
     assert!(one.find_order("/c,1").await.is_none(), "the order has finished");
     cluster.assert_consistent().await;
@@ -62,5 +62,5 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
     let stranded = one.list_orders("/").await;
-    assert!(stranded.iter().all(|view| view.orphaned), "{stranded:?}");
+    assert!(stranded.iter().all(|view| view.node_undefined), "{stranded:?}");
 }

@@ -9,16 +9,16 @@ use pointsman_core::EventId;
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 
-const DAY: u64 = 86_400;
-const ONE_DAY: Duration = Duration::from_secs(DAY);
+const DAY_SECS: u64 = 86_400;
+const ONE_DAY: Duration = Duration::from_secs(DAY_SECS);
 
-fn object_name(number: usize) -> String {
+fn numbered_object_key(number: usize) -> String {
     format!("object:{number}")
 }
 
 /// Lets two days pass while all nodes send heartbeats.
-async fn pass_two_days(nodes: &mut [StoreFixture<'_>]) {
-    nodes.iter_mut().for_each(|node| node.advance_clock(2 * DAY));
+async fn advance_two_days_with_heartbeats(nodes: &mut [StoreFixture<'_>]) {
+    nodes.iter_mut().for_each(|node| node.advance_clock(2 * DAY_SECS));
     for _ in 0..=48 {
         for node in nodes.iter() {
             node.heartbeat().await;
@@ -36,17 +36,17 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
     for _ in 0..3 {
         for node in &nodes {
             node.emit_together(
-                (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&object_name(n))).collect(),
+                (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&numbered_object_key(n))).collect(),
             )
             .await;
         }
         nodes[0].run_all_ready().await;
-        pass_two_days(&mut nodes).await;
-        assert_eq!(nodes[0].prune_objects(ONE_DAY).await, OBJECT_COUNT as u64);
+        advance_two_days_with_heartbeats(&mut nodes).await;
+        assert_eq!(nodes[0].prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64);
         let mut last = vec![None; OBJECT_COUNT];
         for node in [&nodes[1], &nodes[2], &nodes[0], &nodes[1]] {
             for (n, last) in last.iter_mut().enumerate() {
-                let emitted = node.emit(new_event("record").with_key(&object_name(n))).await;
+                let emitted = node.emit(new_event("record").with_key(&numbered_object_key(n))).await;
                 assert_eq!(emitted.prev, *last, "{n}");
                 *last = Some(emitted.id);
             }
@@ -64,11 +64,11 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
 pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster: &dyn TestCluster) {
     const OBJECT_COUNT: usize = 300;
     let mut nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
-    let new = |n: usize| new_event("record").with_key(&object_name(n));
+    let new = |n: usize| new_event("record").with_key(&numbered_object_key(n));
     let first = nodes[0].emit_together((0..OBJECT_COUNT).map(new).collect()).await.events;
     nodes[0].run_all_ready().await;
-    pass_two_days(&mut nodes).await;
-    let begin = nodes[0].journal_extent().await.head;
+    advance_two_days_with_heartbeats(&mut nodes).await;
+    let begin = nodes[0].read_journal_range().await.head;
     let [pruner, one, other] = &nodes;
     let forwards = async {
         for n in 0..OBJECT_COUNT {
@@ -80,7 +80,7 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
             other.emit(new(n)).await;
         }
     };
-    join3(pruner.prune_objects(ONE_DAY), forwards, backwards).await;
+    join3(pruner.prune_events_and_objects(ONE_DAY), forwards, backwards).await;
     let mut last: BTreeMap<String, EventId> = BTreeMap::new();
     let old: Vec<EventId> = first.iter().map(|event| event.id).collect();
     for event in nodes[1].read_all_events().await.iter().filter(|event| event.id > begin) {
@@ -101,12 +101,12 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     let mut nodes: [_; 3] = join_nodes(cluster, registration).await;
     let mut events = Vec::new();
     for n in 0..OBJECT_COUNT {
-        events.push(nodes[0].emit(new_event("record").with_key(&object_name(n))).await);
+        events.push(nodes[0].emit(new_event("record").with_key(&numbered_object_key(n))).await);
     }
     for task in nodes[0].claim_for_handlers(&["fails"], OBJECT_COUNT).await {
         nodes[0].fail_permanently(&task).await;
     }
-    pass_two_days(&mut nodes).await;
+    advance_two_days_with_heartbeats(&mut nodes).await;
     let [pruner, retrier, worker] = &nodes;
     let retries = async {
         for event in &events {
@@ -122,7 +122,7 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     };
     let prunes = async {
         for _ in 0..3 {
-            pruner.prune_objects(ONE_DAY).await;
+            pruner.prune_events_and_objects(ONE_DAY).await;
         }
     };
     join3(prunes, retries, ends).await;

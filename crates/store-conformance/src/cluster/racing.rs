@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use pointsman_core::store::{ClaimedTask, NewCollectionRun, OrderBatch, OrderRefusal};
-use pointsman_core::task::TaskRejection;
+use pointsman_core::store::{ClaimedTask, NewCollectionRun, OrderBatch, OrderError};
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{EventId, RuleKind, TaskSeq};
 
 use super::{TestCluster, join_nodes};
@@ -34,7 +34,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
             ids.push(node.emit(new).await.id);
         }
         // Events emitted one after the other by one emitter get ascending ids.
-        assert_ascending(&ids);
+        assert_strictly_ascending(&ids);
         ids
     });
     let ids: Vec<EventId> = ids.await.into_iter().flatten().collect();
@@ -151,9 +151,9 @@ pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn Tes
     let [one, other, third] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
         third.emit(new_event("record")).await;
-        one.pause("index").await;
+        one.set_pause_rule("index").await;
         assert!(other.claim(1).await.is_empty() && third.claim(1).await.is_empty());
-        assert!(other.resume("index").await && !one.resume("index").await);
+        assert!(other.lift_pause_rule("index").await && !one.lift_pause_rule("index").await);
         third.succeed(&third.claim_one().await).await;
         let block = one.new_rule(RuleKind::Block, "index", Some("shop"));
         expect_ok(one.store.set_rule(block.clone()).await);
@@ -179,7 +179,7 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
     assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
     other.request_new_run("crm/people").await;
-    let again = NewCollectionRun { source_collection: pair("crm/people"), priority: None };
+    let again = NewCollectionRun { source_collection: source_collection("crm/people"), priority: None };
     assert!(
         !expect_ok(one.store.run_collection(again, None, one.now).await)
             .expect("the pair is registered")
@@ -215,7 +215,7 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         idle.emit(new_event("record").with_key("a")).await;
         waiting += 1;
         let task = idle.claim_one().await;
-        assert_eq!(idle.finish_attempt(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
+        assert_eq!(idle.finish_attempt(finished_attempt(&task, success())).await.map(|_| ()), Ok(()));
         waiting -= 1;
         cluster.assert_consistent().await;
     }
@@ -234,14 +234,14 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
     assert_eq!(living.rescue_tasks().await.freed_tasks.len(), 1);
     silent.now = living.now;
     assert!(silent.claim(10).await.is_empty());
-    let late = silent.finish_attempt(attempt_ending(&held, success())).await;
-    assert!(matches!(late, Err(TaskRejection::StaleFence | TaskRejection::WrongState(_))), "{late:?}");
+    let late = silent.finish_attempt(finished_attempt(&held, success())).await;
+    assert!(matches!(late, Err(TaskCommandError::StaleFence | TaskCommandError::WrongState(_))), "{late:?}");
     assert!(!silent.heartbeat().await);
     silent.advance_clock(1);
     living.now = silent.now;
     let again = living.claim_one().await;
     assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
-    assert!(silent.finish_attempt(attempt_ending(&held, success())).await.is_err());
+    assert!(silent.finish_attempt(finished_attempt(&held, success())).await.is_err());
     assert_eq!(expect_ok(silent.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
     assert!(expect_ok(silent.store.find_lost_attempts(vec![(again.seq, again.fence)]).await).is_empty());
     living.succeed(&again).await;
@@ -256,7 +256,7 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     let held = one.claim_one().await;
     assert_eq!(held.id, first.tasks[0]);
     other.cancel_task(&held.id).await.expect("the command is accepted");
-    assert!(one.finish_attempt(attempt_ending(&held, success())).await.is_err());
+    assert!(one.finish_attempt(finished_attempt(&held, success())).await.is_err());
     assert_eq!(expect_ok(one.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
     other.retry_task(&held.id).await.expect("the command is accepted");
     let next = one.claim_one().await;
@@ -289,6 +289,6 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     assert_eq!(ran.iter().sum::<usize>(), 3);
     let again =
         run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
-    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefusal::Ended(_)))), "{again:?}");
+    assert!(again.iter().all(|answer| matches!(answer, Err(OrderError::IdOfEndedOrder(_)))), "{again:?}");
     cluster.assert_consistent().await;
 }

@@ -38,28 +38,28 @@ fn registration() -> RegistrationBuilder {
 }
 
 /// State shared by all walkers.
-struct SharedState {
-    now: AtomicI64,
+struct SharedWalkState {
+    clock_micros: AtomicI64,
     /// Running tasks of all nodes; any walker may finish any of them.
     running_tasks: Mutex<Vec<ClaimedTask>>,
 }
 
-impl SharedState {
-    fn next_timestamp(&self) -> Timestamp {
-        Timestamp::from_micros(self.now.fetch_add(1000, Ordering::Relaxed))
+impl SharedWalkState {
+    fn advance_clock(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock_micros.fetch_add(1000, Ordering::Relaxed))
     }
 }
 
 struct RandomWalker<'w> {
     fixture: &'w StoreFixture<'w>,
-    shared: &'w SharedState,
+    shared: &'w SharedWalkState,
     rng: Rng,
 }
 
 impl RandomWalker<'_> {
-    async fn run(mut self) {
+    async fn run_random_operations(mut self) {
         for _ in 0..OPERATIONS_PER_WALKER {
-            match self.rng.below(100) {
+            match self.rng.random_below(100) {
                 0..=27 => self.emit_random_events().await,
                 28..=51 => self.claim_tasks().await,
                 52..=77 => self.finish_random_attempt().await,
@@ -67,47 +67,47 @@ impl RandomWalker<'_> {
                 81..=82 => self.cancel_random_task().await,
                 83..=86 => self.set_or_lift_rule().await,
                 87..=90 => self.add_random_order().await,
-                91..=93 => self.command_random_order().await,
+                91..=93 => self.send_random_order_command().await,
                 94..=95 => {
                     expect_ok(
                         self.fixture
                             .store
-                            .schedule_tasks(self.rng.below(6), self.shared.next_timestamp())
+                            .schedule_tasks(self.rng.random_below(6), self.shared.advance_clock())
                             .await,
                     );
                 }
-                96..=97 => drop(self.shared.now.fetch_add(3_000_000, Ordering::Relaxed)),
-                98 => self.check_nothing_to_rescue().await,
+                96..=97 => drop(self.shared.clock_micros.fetch_add(3_000_000, Ordering::Relaxed)),
+                98 => self.assert_nothing_to_rescue().await,
                 _ => drop(expect_ok(self.fixture.store.read_merged_registration().await)),
             }
         }
     }
 
     async fn emit_random_events(&mut self) {
-        let count = 1 + self.rng.below(3);
+        let count = 1 + self.rng.random_below(3);
         let mut events = Vec::new();
         for _ in 0..count {
             let (kind, of) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
             let mut new = new_event(kind).for_tenant(of);
-            if self.rng.below(4) > 0 {
-                new = new.with_key(&format!("object:{}", self.rng.below(12)));
+            if self.rng.random_below(4) > 0 {
+                new = new.with_key(&format!("object:{}", self.rng.random_below(12)));
             }
-            if self.rng.below(8) == 0 {
-                new = new.due_at(self.shared.next_timestamp().plus(secs(2)));
+            if self.rng.random_below(8) == 0 {
+                new = new.due_at(self.shared.advance_clock().plus(secs(2)));
             }
-            events.push(new.with_priority(1 + 100 * self.rng.below(3) as i64));
+            events.push(new.with_priority(1 + 100 * self.rng.random_below(3) as i64));
         }
-        let claim = (self.rng.below(3) == 0).then(|| self.fixture.claim_request(2));
+        let claim = (self.rng.random_below(3) == 0).then(|| self.fixture.claim_request(2));
         let (receipts, claims) = expect_ok(
-            self.fixture.store.append(vec![emission(events)], claim, self.shared.next_timestamp()).await,
+            self.fixture.store.append(vec![emit_batch(events)], claim, self.shared.advance_clock()).await,
         );
         assert!(receipts.iter().all(Result::is_ok));
         self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
 
     async fn claim_tasks(&mut self) {
-        let asking = self.fixture.claim_request(1 + self.rng.below(3));
-        let claims = expect_ok(self.fixture.store.claim_tasks(asking, self.shared.next_timestamp()).await);
+        let asking = self.fixture.claim_request(1 + self.rng.random_below(3));
+        let claims = expect_ok(self.fixture.store.claim_tasks(asking, self.shared.advance_clock()).await);
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
@@ -124,7 +124,7 @@ impl RandomWalker<'_> {
     fn take_running_task(&mut self) -> Option<ClaimedTask> {
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         (!running.is_empty()).then(|| {
-            let index = self.rng.below(running.len());
+            let index = self.rng.random_below(running.len());
             running.swap_remove(index)
         })
     }
@@ -132,23 +132,23 @@ impl RandomWalker<'_> {
     /// Finishes an attempt that this or another node claimed. It may have been cancelled or rescued in the meantime.
     async fn finish_random_attempt(&mut self) {
         let Some(task) = self.take_running_task() else { return };
-        let ended = match self.rng.below(10) {
+        let ended = match self.rng.random_below(10) {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
-            8 => AttemptResult::Snoozed { until: self.shared.next_timestamp().plus(secs(1)) },
+            8 => AttemptResult::Snoozed { until: self.shared.advance_clock().plus(secs(1)) },
             _ => AttemptResult::Released,
         };
-        let emits = match self.rng.below(6) {
+        let emits = match self.rng.random_below(6) {
             0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![info_line(self.shared.next_timestamp(), "said"); self.rng.below(3)];
+        let logs = vec![info_log_line(self.shared.advance_clock(), "said"); self.rng.random_below(3)];
         let ending =
-            FinishedAttempt { emitted_events: emits, log_lines: logs, ..attempt_ending(&task, ended) };
-        let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
+            FinishedAttempt { emitted_events: emits, log_lines: logs, ..finished_attempt(&task, ended) };
+        let claim = (self.rng.random_below(2) == 0).then(|| self.fixture.claim_request(1));
         let (_, claims) = expect_ok(
-            self.fixture.store.finish_attempts(vec![ending], claim, self.shared.next_timestamp()).await,
+            self.fixture.store.finish_attempts(vec![ending], claim, self.shared.advance_clock()).await,
         );
         self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
@@ -159,7 +159,7 @@ impl RandomWalker<'_> {
         if !failed.is_empty() {
             let task = self.rng.choose(&failed).seq;
             // Another walker may have retried it already, and a step is retried through its order.
-            let _ = expect_ok(self.fixture.store.retry_tasks(vec![task], self.shared.next_timestamp()).await);
+            let _ = expect_ok(self.fixture.store.retry_tasks(vec![task], self.shared.advance_clock()).await);
         }
     }
 
@@ -169,10 +169,7 @@ impl RandomWalker<'_> {
         let live = expect_ok(self.fixture.store.list_tasks(live, None, 40).await).tasks;
         if !live.is_empty() {
             let _ = expect_ok(
-                self.fixture
-                    .store
-                    .cancel_task(&self.rng.choose(&live).id, self.shared.next_timestamp())
-                    .await,
+                self.fixture.store.cancel_task(&self.rng.choose(&live).id, self.shared.advance_clock()).await,
             );
         }
     }
@@ -180,8 +177,9 @@ impl RandomWalker<'_> {
     /// Sets a rule or lifts one.
     async fn set_or_lift_rule(&mut self) {
         let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
-        let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
-        match self.rng.below(3) {
+        let rule =
+            self.fixture.new_rule(RuleKind::Pause, name, (self.rng.random_below(2) == 0).then_some(of));
+        match self.rng.random_below(3) {
             0 => expect_ok(self.fixture.store.set_rule(rule).await),
             _ => {
                 let tenant: Option<&Tenant> = rule.tenant.as_ref();
@@ -191,42 +189,38 @@ impl RandomWalker<'_> {
     }
 
     async fn add_random_order(&mut self) {
-        let new = new_order(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT))).with_value("0");
+        let new = new_order(&format!("/c,{}", self.rng.random_below(ORDER_ID_COUNT))).with_value("0");
         // The id may be in use or used up: an order id runs once.
-        let _ =
-            expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.next_timestamp()).await);
+        let _ = expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.advance_clock()).await);
     }
 
-    async fn command_random_order(&mut self) {
-        let key = order_key(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT)));
-        let command = match self.rng.below(5) {
+    async fn send_random_order_command(&mut self) {
+        let key = order_key(&format!("/c,{}", self.rng.random_below(ORDER_ID_COUNT)));
+        let command = match self.rng.random_below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
-            3 => move_to_node("b"),
+            3 => move_to_chain_node("b"),
             _ => OrderCommand::Remove,
         };
         let tenant = Tenant::default();
         let _ = expect_ok(
-            self.fixture
-                .store
-                .apply_order_command(&tenant, &key, command, self.shared.next_timestamp())
-                .await,
+            self.fixture.store.apply_order_command(&tenant, &key, command, self.shared.advance_clock()).await,
         );
     }
 
     /// All nodes are within the lease, so there is nothing to rescue.
-    async fn check_nothing_to_rescue(&mut self) {
-        expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.next_timestamp()).await);
+    async fn assert_nothing_to_rescue(&mut self) {
+        expect_ok(self.fixture.store.record_heartbeat(self.fixture.node, self.shared.advance_clock()).await);
         let rescued = expect_ok(
-            self.fixture.store.rescue(RescueSweep::full(secs(100_000)), self.shared.next_timestamp()).await,
+            self.fixture.store.rescue(RescueSweep::full(secs(100_000)), self.shared.advance_clock()).await,
         );
-        assert!(rescued.freed_tasks.is_empty() && rescued.parked_missing == 0);
+        assert!(rescued.freed_tasks.is_empty() && rescued.marked_missing == 0);
     }
 }
 
 /// Lifts all rules and finishes all remaining tasks and orders.
-async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
-    let now = shared.next_timestamp().plus(secs(3600));
+async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedWalkState) {
+    let now = shared.advance_clock().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
     for rule in expect_ok(nodes[0].store.list_rules().await) {
         expect_ok(nodes[0].store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await);
@@ -235,11 +229,11 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedSta
         shared.running_tasks.into_inner().expect("no lock holder has panicked").into_iter().zip(0..)
     {
         // Some were cancelled while they were running.
-        let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
+        let _ = nodes[n % nodes.len()].finish_attempt(finished_attempt(&task, success())).await;
     }
     for view in nodes[1].list_orders("/").await {
         nodes[2]
-            .command_order(&view.order.key.to_string(), OrderCommand::Resume)
+            .send_order_command(&view.order.key.to_string(), OrderCommand::Resume)
             .await
             .expect("the command is accepted");
     }
@@ -265,10 +259,13 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedSta
 
 async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
     let mut nodes: [_; 3] = join_nodes(cluster, registration()).await;
-    let shared = SharedState { now: AtomicI64::new(START_TIME.micros()), running_tasks: Mutex::default() };
+    let shared = SharedWalkState {
+        clock_micros: AtomicI64::new(START_TIME.micros()),
+        running_tasks: Mutex::default(),
+    };
     let walkers =
         nodes.iter().flat_map(|fixture| [fixture; WALKERS_PER_NODE]).zip(0..).map(|(fixture, n)| {
-            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.run()
+            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.run_random_operations()
         });
     join_all(walkers).await;
     cluster.assert_consistent().await;

@@ -13,7 +13,7 @@ use pointsman_core::journal::{EventPage, JournalRange, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::*;
 use pointsman_core::task::gates::Gate;
-use pointsman_core::task::{Task, TaskRejection, TaskSeq};
+use pointsman_core::task::{Task, TaskCommandError, TaskSeq};
 use pointsman_core::{
     EventId, HandlerName, ObjectKey, Rule, RuleKind, RuleScope, ScheduleName, TaskId, Tenant, Timestamp,
 };
@@ -25,12 +25,12 @@ const NODES_PER_STORE: usize = 3;
 
 struct RoundRobinStore {
     nodes: Vec<Arc<dyn Store>>,
-    next_node: AtomicUsize,
+    call_count: AtomicUsize,
 }
 
 impl RoundRobinStore {
-    fn next_store(&self) -> &dyn Store {
-        &*self.nodes[self.next_node.fetch_add(1, Ordering::Relaxed) % self.nodes.len()]
+    fn take_next_node(&self) -> &dyn Store {
+        &*self.nodes[self.call_count.fetch_add(1, Ordering::Relaxed) % self.nodes.len()]
     }
 }
 
@@ -40,7 +40,7 @@ macro_rules! delegate_trait {
         #[async_trait]
         impl $of for RoundRobinStore {
             $(async fn $verb(&self, $($name: $kind),*) -> Result<$answer> {
-                self.next_store().$verb($($name),*).await
+                self.take_next_node().$verb($($name),*).await
             })*
         }
     };
@@ -63,11 +63,11 @@ delegate_trait!(Journal {
 delegate_trait!(Queue {
     schedule_tasks(ahead: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
-    finish_attempts(endings: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskRejection>>, ClaimResult);
+    finish_attempts(endings: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<NewLogLine>) -> usize;
-    renew_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskRejection>;
+    renew_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskCommandError>;
     find_lost_attempts(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
-    run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<RunReceipt, RunRefusal>;
+    run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<CollectionRunReceipt, CollectionRunError>;
     rescue(sweep: RescueSweep, now: Timestamp) -> RescueReport;
 });
 
@@ -79,8 +79,8 @@ delegate_trait!(Registry {
     join_node(name: &str, now: Timestamp) -> NodeId;
     announce_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
     list_nodes() -> Vec<NodeView>;
-    heartbeat(node: NodeId, now: Timestamp) -> bool;
-    leave_node(node: NodeId, now: Timestamp) -> ();
+    record_heartbeat(node: NodeId, now: Timestamp) -> bool;
+    remove_node(node: NodeId, now: Timestamp) -> ();
     set_rule(rule: Rule) -> ();
     lift_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool;
     list_rules() -> Vec<Rule>;
@@ -94,8 +94,8 @@ delegate_trait!(Tasks {
     list_tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
     read_logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
     explain_waiting(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
-    retry_tasks(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), TaskRejection>>;
-    cancel_task(id: &TaskId, now: Timestamp) -> StdResult<(), TaskRejection>;
+    retry_tasks(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), TaskCommandError>>;
+    cancel_task(id: &TaskId, now: Timestamp) -> StdResult<(), TaskCommandError>;
     adopt_missing_tasks(handler: &HandlerName, now: Timestamp) -> u64;
     replay_events(handler: &HandlerName, from: EventId, now: Timestamp) -> ReplayReport;
 });
@@ -108,15 +108,15 @@ delegate_trait!(Schedules {
 });
 
 delegate_trait!(Orders {
-    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrderBatchRefusal>;
+    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrderBatchError>;
     read_order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, JournalRange)>;
     list_orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
     list_all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     read_order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, JournalRange);
-    apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderRefusal>;
+    apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderError>;
     list_chains() -> (Vec<ChainView>, JournalRange);
-    set_chain_stopped(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderRefusal>;
-    set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> StdResult<(), OrderRefusal>;
+    set_chain_stopped(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderError>;
+    set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> StdResult<(), OrderError>;
 });
 
 impl Store for RoundRobinStore {
@@ -143,7 +143,7 @@ impl RoundRobinHarness<'_> {
         for _ in 0..NODES_PER_STORE {
             nodes.push(self.0.open_empty(now).await);
         }
-        Arc::new(RoundRobinStore { nodes, next_node: AtomicUsize::new(0) })
+        Arc::new(RoundRobinStore { nodes, call_count: AtomicUsize::new(0) })
     }
 }
 

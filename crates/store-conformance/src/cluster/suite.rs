@@ -104,16 +104,16 @@ macro_rules! cluster_suite {
             }
             notifications {
                 listeners_are_notified_when_a_limit_is_removed
-                listeners_are_notified_of_runs_firings_adoptions_and_replays
+                listeners_are_notified_of_runs_fires_adoptions_and_replays
                 listeners_are_notified_when_waiting_tasks_become_ready
             }
             sources {
-                a_pair_has_at_most_one_unfinished_run
+                a_collection_has_at_most_one_unfinished_run
                 racing_run_requests_create_one_run
             }
             sync_handlers {
-                any_end_of_the_first_attempt_opens_the_gate
-                gates_and_lanes_both_apply
+                any_end_of_the_first_attempt_opens_the_sync_gate
+                sync_gates_and_lanes_both_apply
             }
             random_walk {
                 a_random_walk_matches_the_model

@@ -6,12 +6,12 @@ use pointsman_core::Timestamp;
 use pointsman_store::store_copy::{CopyError, TableKind};
 use tokio::runtime::Handle;
 
-use super::interrupted::is_unfinished_copy;
+use super::interrupted::is_refused_as_unfinished_copy;
 use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for (page, joins) in [(1, true), (5, false)] {
         let target = L::create_empty(L::TESTED_KIND).await;
         let store = target.open(START_TIME).await;
@@ -23,43 +23,45 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
         });
         match moved.await {
             Ok(report) => assert!(!joins && report.differing_tables().is_empty(), "{report:?}"),
-            Err(error) => assert!(joins && matches!(error, CopyError::TargetWritten), "{error:?}"),
+            Err(error) => assert!(joins && matches!(error, CopyError::TargetWrittenDuringCopy), "{error:?}"),
         }
         store.close();
     }
 }
 
 pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
-    let target = copy_disturbed_at_first_page::<L>().await;
+    let target = copy_into_concurrently_written_target::<L>().await;
     let handlers =
         run_blocking(move || expect_ok(target.open_target().count_rows(TableKind::Handlers))).await;
     assert_eq!(handlers, Some(0), "the second copy leaves nothing");
 }
 
 /// Two copies find the target empty, and the other one writes first. Returns the target.
-pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
-    let (source, target) = (L::create_filled(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
+pub async fn copy_into_concurrently_written_target<L: StoreLocation>() -> L {
+    let (source, target) =
+        (L::create_with_sample_data(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
     let to = target.clone();
     let mut other = run_blocking(move || to.open_target()).await;
     let moved = source.copy_to_with_hook(&target, 1, move || {
-        assert!(expect_ok(other.write_rows(TableKind::NamedTexts, vec![], "another note")));
+        assert!(expect_ok(other.write_rows_and_progress(TableKind::NamedTexts, vec![], "another note")));
     });
     let moved = moved.await;
-    assert!(matches!(moved, Err(CopyError::TargetWritten)), "{moved:?}");
+    assert!(matches!(moved, Err(CopyError::TargetWrittenDuringCopy)), "{moved:?}");
     target
 }
 
 pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
-    let (source, target) = (L::create_filled(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
+    let (source, target) =
+        (L::create_with_sample_data(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     let store = source.open(START_TIME).await;
     let (runtime, writer) = (Handle::current(), store.clone());
     let moved = source.copy_to_with_hook(&target, 1, move || {
         expect_ok(runtime.block_on(writer.join_node("meanwhile", START_TIME)));
     });
     let moved = moved.await;
-    assert!(matches!(moved, Err(CopyError::SourceWritten)), "{moved:?}");
+    assert!(matches!(moved, Err(CopyError::SourceWrittenDuringCopy)), "{moved:?}");
     store.close();
-    assert!(is_unfinished_copy(&target).await, "the target stays closed");
+    assert!(is_refused_as_unfinished_copy(&target).await, "the target stays closed");
 }
 
 pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
@@ -75,7 +77,7 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
         assert!(published.contains(" is in use by server-1; stop the servers first"), "{published}");
         assert!(published.contains("gone a minute after"), "{published}");
     }
-    expect_ok(store.leave_node(node, now).await);
+    expect_ok(store.remove_node(node, now).await);
     store.close();
     for open in [L::open_source, L::open_target] {
         let at = location.clone();

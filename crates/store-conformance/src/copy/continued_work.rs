@@ -34,7 +34,7 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     assert_orders_continue(&mut fixture).await;
 
     for name in ["index", "@held"] {
-        assert!(fixture.resume(name).await);
+        assert!(fixture.lift_pause_rule(name).await);
     }
     fixture.advance_clock(3600);
     assert!(fixture.heartbeat().await);
@@ -47,13 +47,13 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
 
 /// Checks ids, `prev` and idempotency keys.
 async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
-    let head = fixture.journal_extent().await.head;
+    let head = fixture.read_journal_range().await.head;
     let last = fixture.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
     let next = fixture.emit(new_event("record").with_key("r1")).await;
     assert!(next.id > head);
     assert_eq!(next.prev, last.map(|event| event.id));
-    let again = keyed_emission("default", "once", 7, vec![new_event("bulk").with_key("b")]);
-    let other = keyed_emission("default", "once", 8, vec![new_event("bulk").with_key("b")]);
+    let again = keyed_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")]);
+    let other = keyed_emit_batch("default", "once", 8, vec![new_event("bulk").with_key("b")]);
     let answers = fixture.append(vec![again, other]).await;
     let answer = answers[0].as_ref().expect("the same was sent under this key");
     assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);
@@ -63,8 +63,8 @@ async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
 /// Asserts that unfinished orders can be finished.
 async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
     let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
-    fixture.set_node_action("/publish/article render", ChainNodeAction::Process).await;
-    assert!(fixture.resume("/publish/article").await);
+    fixture.set_chain_node_action("/publish/article render", ChainNodeAction::Process).await;
+    assert!(fixture.lift_pause_rule("/publish/article").await);
     fixture.advance_clock(60);
     for _ in 0..2 {
         for task in fixture.claim_for_handlers(&["render", "deploy"], 100).await {

@@ -11,55 +11,62 @@ use crate::Harness;
 
 /// Opens the store at a location of the first kind and copies it to one of the next kind at every restart.
 pub struct CopyingHarness<L: StoreLocation> {
-    kinds: Vec<L::Kind>,
-    state: Mutex<HarnessState<L>>,
+    location_kinds: Vec<L::Kind>,
+    state: Mutex<CopyingHarnessState<L>>,
 }
 
-struct HarnessState<L> {
+struct CopyingHarnessState<L> {
     /// Number of copies so far.
     copy_count: usize,
     /// Target of the next copy, if it was set explicitly.
-    chosen_location: Option<L>,
+    next_location_override: Option<L>,
     /// Location and store that were opened last.
-    current: Option<(L, Arc<dyn Store>)>,
+    current_store: Option<(L, Arc<dyn Store>)>,
 }
 
 impl<L: StoreLocation> CopyingHarness<L> {
-    pub fn with_kinds(kinds: &[L::Kind]) -> Self {
+    pub fn with_location_kinds(kinds: &[L::Kind]) -> Self {
         Self {
-            kinds: kinds.to_vec(),
-            state: Mutex::new(HarnessState { copy_count: 0, chosen_location: None, current: None }),
+            location_kinds: kinds.to_vec(),
+            state: Mutex::new(CopyingHarnessState {
+                copy_count: 0,
+                next_location_override: None,
+                current_store: None,
+            }),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, HarnessState<L>> {
+    fn lock_state(&self) -> MutexGuard<'_, CopyingHarnessState<L>> {
         self.state.lock().expect("no lock holder has panicked")
     }
 
     /// Sets the target of the next copy.
-    pub fn set_next_location(&self, location: &L) {
-        self.state().chosen_location.replace(location.clone());
+    pub fn override_next_location(&self, location: &L) {
+        self.lock_state().next_location_override.replace(location.clone());
     }
 
     /// Closes the store that was opened last and returns its location.
-    pub fn close_current(&self) -> L {
-        let (location, store) = self.state().current.take().expect("one was opened");
+    pub fn close_current_store(&self) -> L {
+        let (location, store) = self.lock_state().current_store.take().expect("one was opened");
         store.close();
         location
     }
 
-    pub async fn open_at(&self, location: L, now: Timestamp) -> Arc<dyn Store> {
+    pub async fn open_store_at(&self, location: L, now: Timestamp) -> Arc<dyn Store> {
         let store = location.open(now).await;
-        self.state().current.replace((location, store.clone()));
+        self.lock_state().current_store.replace((location, store.clone()));
         store
     }
 
     /// Returns the target of the next copy.
-    async fn next_location(&self) -> L {
+    async fn take_next_location(&self) -> L {
         let (chosen, kind) = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             state.copy_count += 1;
-            (state.chosen_location.take(), self.kinds[state.copy_count % self.kinds.len()])
+            (
+                state.next_location_override.take(),
+                self.location_kinds[state.copy_count % self.location_kinds.len()],
+            )
         };
         match chosen {
             Some(location) => location,
@@ -71,28 +78,28 @@ impl<L: StoreLocation> CopyingHarness<L> {
 #[async_trait]
 impl<L: StoreLocation> Harness for CopyingHarness<L> {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
-        self.state().copy_count = 0;
-        self.open_at(L::create_empty(self.kinds[0]).await, now).await
+        self.lock_state().copy_count = 0;
+        self.open_store_at(L::create_empty(self.location_kinds[0]).await, now).await
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let (from, to) = (self.close_current(), self.next_location().await);
+        let (from, to) = (self.close_current_store(), self.take_next_location().await);
         let report = from.copy_to(&to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
         assert_eq!(
-            (report.differing_tables(), report.uncopied_rows()),
+            (report.differing_tables(), report.uncopied_tables()),
             (vec![], vec![]),
             "{from:?} to {to:?}"
         );
-        self.open_at(to, now).await
+        self.open_store_at(to, now).await
     }
 }
 
 /// Closes the store, so that nothing writes to a location that is released.
 impl<L: StoreLocation> Drop for CopyingHarness<L> {
     fn drop(&mut self) {
-        if let Some((_, store)) = self.state().current.take() {
+        if let Some((_, store)) = self.lock_state().current_store.take() {
             store.close();
         }
     }
@@ -100,6 +107,6 @@ impl<L: StoreLocation> Drop for CopyingHarness<L> {
 
 impl<L: StoreLocation> std::fmt::Debug for CopyingHarness<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CopyingHarness").field("kinds", &self.kinds).finish_non_exhaustive()
+        f.debug_struct("CopyingHarness").field("kinds", &self.location_kinds).finish_non_exhaustive()
     }
 }

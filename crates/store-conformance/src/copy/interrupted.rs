@@ -8,12 +8,12 @@ use super::{StoreLocation, run_blocking};
 use crate::fixture::START_TIME;
 
 pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     let (here, back) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     assert!(copy_page_by_page(&source, &here).await > 15);
     assert!(copy_page_by_page(&here, &back).await > 15);
     for location in [&here, &back] {
-        assert!(!is_unfinished_copy(location).await, "{location:?} is whole");
+        assert!(!is_refused_as_unfinished_copy(location).await, "{location:?} is whole");
     }
 }
 
@@ -23,7 +23,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     over_the_wire: impl FnOnce() -> Box<dyn CopyEndpoint> + Send + 'static,
     cut: impl FnOnce() + Send + 'static,
 ) {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     let from = source.clone();
     let broken =
         run_blocking(move || copy_with_hook(&mut *from.open_source(), over_the_wire(), 7, cut)).await;
@@ -39,7 +39,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
     assert!(report.differing_tables().is_empty(), "{report:?}");
     assert!(
-        matches!(first, Some(CopyProgress::Copying { total_rows: all, already_copied: before }) if before > 6 && before < all),
+        matches!(first, Some(CopyProgress::CopyStarted { total_rows: all, already_copied: before }) if before > 6 && before < all),
         "{first:?}"
     );
 }
@@ -48,7 +48,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
 async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     let mut cuts = 0;
     loop {
-        match from.copy_pages_to(to, 1).await {
+        match from.copy_at_most_pages_to(to, 1).await {
             Ok(report) => {
                 assert!(report.differing_tables().is_empty(), "{report:?}");
                 return cuts;
@@ -58,12 +58,12 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
         }
         cuts += 1;
         assert!(cuts < 100, "the copy does not end");
-        assert!(is_unfinished_copy(to).await, "an incomplete store is not opened");
+        assert!(is_refused_as_unfinished_copy(to).await, "an incomplete store is not opened");
     }
 }
 
 /// Returns whether a store cannot be opened because a copy to it is unfinished.
-pub(super) async fn is_unfinished_copy<L: StoreLocation>(location: &L) -> bool {
+pub(super) async fn is_refused_as_unfinished_copy<L: StoreLocation>(location: &L) -> bool {
     match location.try_open(START_TIME).await {
         Ok(store) => {
             store.close();

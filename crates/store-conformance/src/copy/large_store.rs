@@ -22,7 +22,7 @@ pub async fn many_events_keep_their_ids_in_the_other_store<L: StoreLocation>() {
 }
 
 async fn assert_ids_survive_copy<L: StoreLocation>(way: &[L::Kind]) {
-    let harness = CopyingHarness::<L>::with_kinds(way);
+    let harness = CopyingHarness::<L>::with_location_kinds(way);
     let large = LargeStore::new(&harness).await.assert_survives_copy().await;
     large.assert_prunes_oldest().await;
     large.assert_waiting_task_runs().await;
@@ -44,7 +44,7 @@ impl<'h> LargeStore<'h> {
             .unordered("loose");
         let fixture = StoreFixture::new(harness, registration).await;
         let waiting_event = fixture.emit(new_event("record").with_key("r")).await;
-        fixture.pause("index").await;
+        fixture.set_pause_rule("index").await;
         emit_and_run_many(&fixture).await;
         fixture.prune(keep_newest(7_000), keep_newest(8_000)).await;
         let kept_events = fixture.read_all_events().await;
@@ -74,7 +74,7 @@ impl<'h> LargeStore<'h> {
     /// Asserts that the waiting task still has its event and runs.
     pub async fn assert_waiting_task_runs(self) {
         self.assert_waiting_task_kept().await;
-        assert!(self.fixture.resume("index").await);
+        assert!(self.fixture.lift_pause_rule("index").await);
         assert_eq!(
             event_ids_of(&self.fixture.run_all_ready().await),
             [self.waiting_event.id],
@@ -85,7 +85,7 @@ impl<'h> LargeStore<'h> {
     async fn assert_waiting_task_kept(&self) {
         let tasks = self.fixture.list_tasks(&TaskFilter::default()).await;
         assert_eq!(tasks.len(), 1_501, "the waiting task is kept");
-        assert_eq!(self.fixture.log_messages(&tasks[0].id).await, ["begun", "done"]);
+        assert_eq!(self.fixture.read_log_messages(&tasks[0].id).await, ["begun", "done"]);
         assert_eq!(self.fixture.read_task(&self.waiting_event.tasks[0]).await.seq.0, 1);
     }
 }
@@ -108,8 +108,8 @@ async fn emit_and_run_many(fixture: &StoreFixture<'_>) {
             return;
         }
         let ending = |task| {
-            let logs = vec![info_line(fixture.now, "begun"), info_line(fixture.now, "done")];
-            FinishedAttempt { log_lines: logs, ..attempt_ending(task, success()) }
+            let logs = vec![info_log_line(fixture.now, "begun"), info_log_line(fixture.now, "done")];
+            FinishedAttempt { log_lines: logs, ..finished_attempt(task, success()) }
         };
         fixture.finish_attempts(tasks.iter().map(ending).collect()).await;
     }

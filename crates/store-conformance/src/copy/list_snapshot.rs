@@ -13,10 +13,10 @@ const SCHEDULE_NAMES: [&str; 3] = ["nightly", "shop/orders", "held"];
 /// Returns all lists by name, as text. The node list contains nodes up to `node` only.
 pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
     let mut snapshot = ListSnapshot::default();
-    add_registry(fixture, node, &mut snapshot).await;
-    add_journal(fixture, &mut snapshot).await;
-    add_tasks(fixture, &mut snapshot).await;
-    add_orders(fixture, &mut snapshot).await;
+    snapshot_registry(fixture, node, &mut snapshot).await;
+    snapshot_journal(fixture, &mut snapshot).await;
+    snapshot_tasks(fixture, &mut snapshot).await;
+    snapshot_orders(fixture, &mut snapshot).await;
     for name in SCHEDULE_NAMES {
         snapshot.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
     }
@@ -43,7 +43,7 @@ impl ListSnapshot {
     }
 }
 
-async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
+async fn snapshot_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
     snapshot.add("registration", &expect_ok(fixture.store.read_merged_registration().await));
     snapshot.add("registrants", &expect_ok(fixture.store.list_registrants().await));
     let mut nodes = expect_ok(fixture.store.list_nodes().await);
@@ -57,8 +57,8 @@ async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut L
     snapshot.add("audit entries", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
 }
 
-async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
-    snapshot.add("extent", &fixture.journal_extent().await);
+async fn snapshot_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    snapshot.add("extent", &fixture.read_journal_range().await);
     let events = fixture.read_all_events().await;
     snapshot.add("journal", &events);
     for event in &events {
@@ -72,7 +72,7 @@ async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     }
 }
 
-async fn add_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+async fn snapshot_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     let tasks = fixture.list_tasks(&TaskFilter::default()).await;
     snapshot.add("tasks", &tasks);
     for task in tasks {
@@ -81,7 +81,7 @@ async fn add_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     }
 }
 
-async fn add_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+async fn snapshot_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     snapshot.add("chains", &expect_ok(fixture.store.list_chains().await));
     snapshot.add("orders", &fixture.list_orders("/").await);
     snapshot.add(

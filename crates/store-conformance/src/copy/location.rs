@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store::store_copy::{
-    CopyEndpoint, CopyError, CopyReport, TableKind, compare_stores, copy_store, verify_copy,
+    ComparisonReport, CopyEndpoint, CopyError, TableKind, compare_stores, copy_store, verify_copy,
 };
 
-use super::page_hook::{copy_at_most_pages, copy_with_hook};
-use super::{CopyingHarness, fill_store, full_registration};
+use super::page_hook::{copy_at_most_pages_then_fail, copy_with_hook};
+use super::{CopyingHarness, fill_with_sample_data, sample_registration};
 use crate::fixture::StoreFixture;
 
 /// The error of a store that cannot be opened.
@@ -52,23 +52,24 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Creates a location of this kind with a closed store that contains data of every kind.
-    async fn create_filled(kind: Self::Kind) -> Self {
-        let harness = CopyingHarness::<Self>::with_kinds(&[kind]);
-        let mut fixture = StoreFixture::new(&harness, full_registration()).await;
-        fill_store(&mut fixture).await;
+    async fn create_with_sample_data(kind: Self::Kind) -> Self {
+        let harness = CopyingHarness::<Self>::with_location_kinds(&[kind]);
+        let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
+        fill_with_sample_data(&mut fixture).await;
         drop(fixture);
-        harness.close_current()
+        harness.close_current_store()
     }
 
-    async fn copy_to(&self, to: &Self) -> Result<CopyReport, CopyError> {
+    async fn copy_to(&self, to: &Self) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_store(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
     }
 
     /// Copies at most `pages` pages.
-    async fn copy_pages_to(&self, to: &Self, pages: usize) -> Result<CopyReport, CopyError> {
+    async fn copy_at_most_pages_to(&self, to: &Self, pages: usize) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || copy_at_most_pages(&mut *from.open_source(), to.open_target(), pages)).await
+        run_blocking(move || copy_at_most_pages_then_fail(&mut *from.open_source(), to.open_target(), pages))
+            .await
     }
 
     /// Copies and runs `action` before the given page (the first is 1) is written.
@@ -77,19 +78,19 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         to: &Self,
         page: usize,
         action: impl FnOnce() + Send + 'static,
-    ) -> Result<CopyReport, CopyError> {
+    ) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_with_hook(&mut *from.open_source(), to.open_target(), page, action)).await
     }
 
-    async fn verify_copy(&self, other: &Self) -> Result<CopyReport, CopyError> {
+    async fn verify_copy(&self, other: &Self) -> Result<ComparisonReport, CopyError> {
         let (one, other) = (self.clone(), other.clone());
         run_blocking(move || verify_copy(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {}))
             .await
     }
 
     /// Returns the tables that differ from those of another location.
-    async fn differing_tables(&self, other: &Self) -> Vec<TableKind> {
+    async fn find_differing_tables(&self, other: &Self) -> Vec<TableKind> {
         let (one, other) = (self.clone(), other.clone());
         let compared = run_blocking(move || {
             compare_stores(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {})

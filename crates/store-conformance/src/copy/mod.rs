@@ -12,11 +12,11 @@
 mod continued_work;
 mod copy_suite;
 mod copying_harness;
-mod full_store;
 mod list_snapshot;
 mod location;
 mod page_hook;
 mod restart_suite;
+mod sample_data;
 
 pub mod concurrent_access;
 pub mod interrupted;
@@ -25,5 +25,5 @@ pub mod refusals;
 pub mod round_trips;
 
 pub use copying_harness::CopyingHarness;
-pub use full_store::{fill_store, full_registration};
 pub use location::{LocationOpenError, StoreLocation, run_blocking};
+pub use sample_data::{fill_with_sample_data, sample_registration};

@@ -2,16 +2,16 @@
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::store_copy::{
-    CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyReport, CopyRow, TableKind, copy_store,
+    ComparisonReport, CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyRow, TableKind, copy_store,
 };
 
 /// A copy target that calls a function before each page is written.
-struct PageHook<F> {
+struct HookedCopyTarget<F> {
     target: Box<dyn CopyEndpoint>,
-    before_page: F,
+    before_page_write: F,
 }
 
-impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for PageHook<F> {
+impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for HookedCopyTarget<F> {
     fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
         self.target.count_rows(section)
     }
@@ -24,17 +24,22 @@ impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for PageHook<F> {
         self.target.count_outbox_events()
     }
 
-    fn is_unchanged(&mut self) -> store::Result<bool> {
-        self.target.is_unchanged()
+    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
+        self.target.is_unchanged_since_open()
     }
 
-    fn read_progress(&mut self) -> store::Result<Option<String>> {
-        self.target.read_progress()
+    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+        self.target.read_copy_progress()
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
-        (self.before_page)()?;
-        self.target.write_rows(section, rows, note)
+    fn write_rows_and_progress(
+        &mut self,
+        section: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> store::Result<bool> {
+        (self.before_page_write)()?;
+        self.target.write_rows_and_progress(section, rows, note)
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {
@@ -43,17 +48,17 @@ impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for PageHook<F> {
 }
 
 /// Copies at most `pages` pages, then fails.
-pub(super) fn copy_at_most_pages(
+pub(super) fn copy_at_most_pages_then_fail(
     source: &mut dyn CopyEndpoint,
     target: Box<dyn CopyEndpoint>,
     mut pages: usize,
-) -> Result<CopyReport, CopyError> {
+) -> Result<ComparisonReport, CopyError> {
     let page = move || {
         let some = pages.checked_sub(1);
         pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
         Ok(())
     };
-    copy_store(source, &mut PageHook { target, before_page: page }, &mut |_| {})
+    copy_store(source, &mut HookedCopyTarget { target, before_page_write: page }, &mut |_| {})
 }
 
 /// Copies and runs `action` before the given page (the first is 1) is written.
@@ -62,7 +67,7 @@ pub(super) fn copy_with_hook(
     target: Box<dyn CopyEndpoint>,
     page: usize,
     action: impl FnOnce() + Send,
-) -> Result<CopyReport, CopyError> {
+) -> Result<ComparisonReport, CopyError> {
     let (mut pages, mut action) = (0, Some(action));
     let before = || {
         pages += 1;
@@ -73,7 +78,7 @@ pub(super) fn copy_with_hook(
         }
         Ok(())
     };
-    let moved = copy_store(source, &mut PageHook { target, before_page: before }, &mut |_| {});
+    let moved = copy_store(source, &mut HookedCopyTarget { target, before_page_write: before }, &mut |_| {});
     assert!(action.is_none(), "there was no page {page}: {moved:?}");
     moved
 }

@@ -1,14 +1,14 @@
 //! Sources and targets that a copy refuses.
 
-use pointsman_store::store_copy::{COPY_PROGRESS_TEXT, CopyError, TableKind};
+use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyError, TableKind};
 
 use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
-        let target = create_with_handler::<L>(kind).await;
+        let target = create_store_with_handler::<L>(kind).await;
         let moved = source.copy_to(&target).await;
         assert!(
             matches!(&moved, Err(CopyError::TargetNotEmpty(what)) if what.contains("handlers (1)")),
@@ -19,7 +19,7 @@ pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>()
 }
 
 pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
         assert_copy_succeeds(&source, &target).await;
@@ -29,11 +29,11 @@ pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
 }
 
 pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
-    let other = create_with_handler::<L>(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
+    let other = create_store_with_handler::<L>(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
-        interrupt_copy(&source, &target).await;
+        copy_three_pages(&source, &target).await;
         let moved = other.copy_to(&target).await;
         assert!(matches!(moved, Err(CopyError::OtherCopyUnfinished)), "{moved:?}");
         assert_copy_succeeds(&source, &target).await;
@@ -41,10 +41,10 @@ pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLoc
 }
 
 pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let part = L::create_empty(kind).await;
-        interrupt_copy(&source, &part).await;
+        copy_three_pages(&source, &part).await;
         let moved = part.copy_to(&L::create_empty(L::OTHER_KIND).await).await;
         assert!(matches!(moved, Err(CopyError::SourceIncomplete)), "{moved:?}");
     }
@@ -52,26 +52,26 @@ pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
 
 pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: StoreLocation>() {
     for (from, to) in [(L::OTHER_KIND, L::TESTED_KIND), (L::TESTED_KIND, L::OTHER_KIND)] {
-        let (source, target) = (L::create_filled(from).await, L::create_empty(to).await);
-        interrupt_copy(&source, &target).await;
+        let (source, target) = (L::create_with_sample_data(from).await, L::create_empty(to).await);
+        copy_three_pages(&source, &target).await;
         let store = source.open(START_TIME).await;
         expect_ok(store.join_node("again", START_TIME).await);
         store.close();
         let moved = source.copy_to(&target).await;
-        assert!(matches!(moved, Err(CopyError::SourceChanged)), "{moved:?}");
+        assert!(matches!(moved, Err(CopyError::SourceChangedSinceStart)), "{moved:?}");
         assert_copy_succeeds(&source, &L::create_empty(to).await).await;
     }
 }
 
 pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
-    let source = L::create_filled(L::OTHER_KIND).await;
+    let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
-        interrupt_copy(&source, &target).await;
+        copy_three_pages(&source, &target).await;
         assert_verify_refused(&source, &target).await;
         assert_copy_succeeds(&source, &target).await;
         let same = source.verify_copy(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
-        assert!(same.differing_tables().is_empty() && same.copied_rows() > 100, "{same:?}");
+        assert!(same.differing_tables().is_empty() && same.count_copied_rows() > 100, "{same:?}");
         // All data is there, but the copy is not marked as finished.
         write_progress_note(&target).await;
         assert_verify_refused(&source, &target).await;
@@ -79,13 +79,13 @@ pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
 }
 
 pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>() {
-    assert_eq!(COPY_PROGRESS_TEXT, "move", "stores exclude the row of this name from the copied data");
+    assert_eq!(COPY_PROGRESS_TEXT_NAME, "move", "stores exclude the row of this name from the copied data");
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
         write_progress_note(&target).await;
         let (note, texts) = run_blocking(move || {
             let mut target = target.open_target();
-            (expect_ok(target.read_progress()), expect_ok(target.count_rows(TableKind::NamedTexts)))
+            (expect_ok(target.read_copy_progress()), expect_ok(target.count_rows(TableKind::NamedTexts)))
         })
         .await;
         assert_eq!((note.as_deref(), texts), (Some("a note"), Some(0)));
@@ -93,7 +93,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 }
 
 /// Creates a store that contains one handler and nothing else.
-async fn create_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
+async fn create_store_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let location = L::create_empty(kind).await;
     let store = location.open(START_TIME).await;
     expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
@@ -106,8 +106,8 @@ async fn assert_copy_succeeds<L: StoreLocation>(from: &L, to: &L) {
     assert!(report.differing_tables().is_empty(), "{report:?}");
 }
 
-async fn interrupt_copy<L: StoreLocation>(from: &L, to: &L) {
-    from.copy_pages_to(to, 3).await.expect_err("it has more than three pages");
+async fn copy_three_pages<L: StoreLocation>(from: &L, to: &L) {
+    from.copy_at_most_pages_to(to, 3).await.expect_err("it has more than three pages");
 }
 
 /// Writes a progress note, as an unfinished copy does.
@@ -115,8 +115,8 @@ async fn write_progress_note<L: StoreLocation>(location: &L) {
     let location = location.clone();
     let left = run_blocking(move || {
         let mut target = location.open_target();
-        expect_ok(target.read_progress());
-        expect_ok(target.write_rows(TableKind::NamedTexts, vec![], "a note"))
+        expect_ok(target.read_copy_progress());
+        expect_ok(target.write_rows_and_progress(TableKind::NamedTexts, vec![], "a note"))
     });
     assert!(left.await, "no other copy writes to the target");
 }

@@ -51,10 +51,10 @@ macro_rules! copy_restart_suite {
             lanes {
                 a_halted_head_blocks_its_lane_until_retried
                 lane_order_survives_a_restart
-                a_resend_carries_the_same_id_and_prev
+                a_repeated_attempt_carries_the_same_event_id_and_prev
             }
             late_tasks {
-                the_late_mark_survives_a_restart
+                the_late_flag_survives_a_restart
                 a_lane_with_late_tasks_continues_after_a_restart
             }
             fire_ledger {
@@ -81,7 +81,7 @@ macro_rules! copy_restart_suite {
             order_creation {
                 an_order_outlives_its_event
                 routes_to_chains_follow_their_registration
-                a_resolved_time_creates_no_second_order
+                a_recorded_fire_creates_no_second_order
             }
             order_commands {
                 a_suspended_order_does_not_run
@@ -129,7 +129,7 @@ macro_rules! copy_restart_suite {
                 unfinished_replayed_tasks_keep_their_events
             }
             rescue {
-                every_start_is_a_new_node
+                every_process_start_joins_a_new_node
             }
             restart {
                 everything_acknowledged_survives_a_restart
@@ -149,15 +149,15 @@ macro_rules! copy_restart_suite {
             }
             rules {
                 rules_survive_a_restart
-                rules_of_every_target_kind_are_listed
+                rules_of_every_scope_kind_are_listed
             }
             schedules {
-                a_new_schedule_starts_at_the_time_it_was_planned
-                a_firing_creates_its_run
-                a_resolved_time_does_not_change
+                a_new_schedule_starts_when_it_is_first_registered
+                a_fire_creates_its_run
+                a_recorded_fire_does_not_change
                 a_paused_schedule_skips_its_times
-                made_up_times_are_no_longer_unmet
-                resolved_times_survive_a_restart
+                caught_up_times_no_longer_count_as_skipped
+                processed_up_to_survives_a_restart
             }
             step_retries {
                 a_failed_step_is_retried_after_its_delay
@@ -166,7 +166,7 @@ macro_rules! copy_restart_suite {
                 a_paused_collection_starts_nothing_and_delays_no_other
             }
             sources {
-                a_pair_has_at_most_one_unfinished_run
+                a_collection_has_at_most_one_unfinished_run
                 runs_of_an_undefined_collection_are_missing_until_adopted
                 runs_survive_a_restart
             }
@@ -174,7 +174,7 @@ macro_rules! copy_restart_suite {
                 finished_steps_expire_with_the_task_history
             }
             sync_handlers {
-                gate_state_survives_a_restart
+                sync_gate_state_survives_a_restart
             }
             circuit_breakers {
                 circuit_state_survives_a_restart

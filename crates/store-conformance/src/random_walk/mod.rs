@@ -6,8 +6,8 @@
 //!
 //! A walk is determined by its seed, which a failure prints together with the last steps.
 
-mod check;
 mod model;
+mod model_checks;
 mod operator_steps;
 mod random_steps;
 pub(crate) mod rng;
@@ -31,7 +31,7 @@ const STEP_COUNT: usize = 700;
 const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
 
 /// The pairs of the sources.
-const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
+const SOURCE_COLLECTIONS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
 
 fn registration() -> RegistrationBuilder {
     let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
@@ -68,16 +68,16 @@ struct RandomWalk<'h> {
 
 pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
     for seed in 1..=walk_count() {
-        run_random_walk(harness, seed).await;
+        run_seeded_walk(harness, seed).await;
     }
 }
 
 pub async fn a_second_random_walk_matches_the_model(harness: &dyn Harness) {
-    run_random_walk(harness, 20_260_131).await;
+    run_seeded_walk(harness, 20_260_131).await;
 }
 
 pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
-    run_random_walk(harness, 0xC0FF_EE00).await;
+    run_seeded_walk(harness, 0xC0FF_EE00).await;
 }
 
 /// Number of walks to run. `POINTSMAN_WALKS=1000` runs a thousand.
@@ -86,7 +86,7 @@ fn walk_count() -> u64 {
 }
 
 /// Runs one walk. It must pass with any seed; the suite runs a few.
-pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
+pub async fn run_seeded_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let second = expect_ok(fixture.store.join_node("second", fixture.now).await);
     let mut walk = RandomWalk {
@@ -126,7 +126,7 @@ impl RandomWalk<'_> {
             ));
         }
         for name in HANDLERS {
-            self.adopt_handler(name).await;
+            self.adopt_missing_tasks(name).await;
         }
         while !self.model.live_tasks.is_empty() {
             self.succeed_running_tasks().await;
@@ -136,13 +136,13 @@ impl RandomWalk<'_> {
                 self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now).expect("it is halted");
             }
             for name in ["crm", "shop"] {
-                self.adopt_handler(name).await;
+                self.adopt_missing_tasks(name).await;
             }
             let (mut idle, mut next) = (true, None);
             for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
             {
                 let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
-                self.check_claims(&claim, &claims);
+                self.check_claim_result(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
                 next = [next, claims.next_due].into_iter().flatten().min();
@@ -166,7 +166,7 @@ impl RandomWalk<'_> {
     async fn succeed_running_tasks(&mut self) {
         let mut endings = Vec::new();
         for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
-            if let TaskState::Locked(lease) = self.model.tasks[&seq].life.state {
+            if let TaskState::Locked(lease) = self.model.tasks[&seq].lifecycle.state {
                 let (emits, logs) = (vec![], vec![]);
                 endings.push(FinishedAttempt {
                     task: seq,

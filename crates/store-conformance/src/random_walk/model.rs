@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use pointsman_core::store::SequencedEvent;
 use pointsman_core::task::lifecycle::{TaskEffect, transition};
 use pointsman_core::task::{
-    AttemptOutcome, QueueSubject, Task, TaskCommand, TaskLifecycle, TaskRejection, TaskState,
+    AttemptOutcome, QueueSubject, Task, TaskCommand, TaskCommandError, TaskLifecycle, TaskState,
 };
 use pointsman_core::{
     Event, EventId, HandlerName, LaneOrdering, NewEvent, ObjectKey, Priority, Rule, SourceCollection, TaskId,
@@ -24,25 +24,25 @@ pub(super) struct ModelTask {
     pub(super) handler: HandlerName,
     pub(super) tenant: Tenant,
     /// The object whose lane it runs in.
-    lane: Option<ObjectKey>,
+    lane_key: Option<ObjectKey>,
     /// None for a source's task, which has a pair instead.
     pub(super) event: Option<EventId>,
-    pub(super) pair: Option<SourceCollection>,
+    pub(super) source_collection: Option<SourceCollection>,
     /// Position in its lane; tasks with smaller numbers run first.
     lane_position: u64,
     pub(super) priority: Priority,
     is_sync: bool,
     /// An attempt has ended, or none ever will: later tasks of the event no longer wait for it.
-    gate_opened: bool,
-    pub(super) life: TaskLifecycle,
-    pub(super) attempts: Vec<AttemptOutcome>,
+    has_opened_sync_gate: bool,
+    pub(super) lifecycle: TaskLifecycle,
+    pub(super) attempt_outcomes: Vec<AttemptOutcome>,
     /// The previous event sent with its first attempt; every other attempt must carry the same.
     pub(super) prev_sent: Option<Option<EventId>>,
 }
 
 impl ModelTask {
-    pub(super) fn queue_kind(&self) -> QueueSubject {
-        self.pair
+    pub(super) fn queue_subject(&self) -> QueueSubject {
+        self.source_collection
             .as_ref()
             .map_or(QueueSubject::Events, |pair| QueueSubject::Collection(pair.collection.clone()))
     }
@@ -56,13 +56,13 @@ pub(super) struct StoreModel {
     pub(super) live_tasks: BTreeSet<TaskSeq>,
     tasks_by_event: HashMap<EventId, Vec<TaskSeq>>,
     pub(super) events: BTreeMap<EventId, Event>,
-    last_event_by_object: HashMap<Object, EventId>,
+    last_event_by_object: HashMap<TenantObject, EventId>,
     pub(super) rules: Vec<Rule>,
     /// The next unused lane position.
     next_lane_position: u64,
 }
 
-type Object = (Tenant, ObjectKey);
+type TenantObject = (Tenant, ObjectKey);
 
 /// The head of each handler's lane, and the number of tasks behind it.
 pub(super) type LaneHeads = BTreeMap<HandlerName, (TaskSeq, u64)>;
@@ -118,15 +118,15 @@ impl StoreModel {
                 id: id.clone(),
                 handler: binding.handler,
                 tenant: new.tenant.clone(),
-                lane: new.key.clone().filter(|_| ordered),
+                lane_key: new.key.clone().filter(|_| ordered),
                 event: Some(got.id),
-                pair: None,
+                source_collection: None,
                 lane_position: self.next_lane_position,
                 priority: new.priority,
                 is_sync: binding.sync,
-                gate_opened: false,
-                life: TaskLifecycle::new(new.due.unwrap_or(now), ordered && new.key.is_some()),
-                attempts: Vec::new(),
+                has_opened_sync_gate: false,
+                lifecycle: TaskLifecycle::new(new.due.unwrap_or(now), ordered && new.key.is_some()),
+                attempt_outcomes: Vec::new(),
                 prev_sent: None,
             };
             self.next_lane_position += 1;
@@ -143,16 +143,16 @@ impl StoreModel {
             id: task.id.clone(),
             handler: pair.source.clone(),
             tenant: task.tenant.clone(),
-            lane: None,
+            lane_key: None,
             event: None,
-            pair: Some(pair.clone()),
+            source_collection: Some(pair.clone()),
             lane_position: self.next_lane_position,
             priority: task.priority,
             is_sync: false,
-            gate_opened: false,
+            has_opened_sync_gate: false,
             // The store may put it in a lane or not: a pair has at most one unfinished task either way.
-            life: TaskLifecycle::new(task.created_at, task.lifecycle.has_lane),
-            attempts: Vec::new(),
+            lifecycle: TaskLifecycle::new(task.created_at, task.lifecycle.has_lane),
+            attempt_outcomes: Vec::new(),
             prev_sent: None,
         };
         self.next_lane_position += 1;
@@ -161,18 +161,21 @@ impl StoreModel {
     }
 
     /// The queued or running task of a pair.
-    pub(super) fn active_task_of_pair(&self, pair: &SourceCollection) -> Option<TaskSeq> {
+    pub(super) fn active_task_of_collection(&self, pair: &SourceCollection) -> Option<TaskSeq> {
         let queued = [TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked];
         let is = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
-            task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
+            task.source_collection.as_ref() == Some(pair) && queued.contains(&task.lifecycle.state.status())
         };
         self.live_tasks.iter().find(is).copied()
     }
 
     /// Whether a task cannot be retried or adopted because another of its pair is queued or running.
-    pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
-        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active_task_of_pair(pair).is_some())
+    pub(super) fn is_collection_busy(&self, seq: TaskSeq) -> bool {
+        self.tasks[&seq]
+            .source_collection
+            .as_ref()
+            .is_some_and(|pair| self.active_task_of_collection(pair).is_some())
     }
 
     /// Applies a command to a task with the core's transition function.
@@ -181,15 +184,15 @@ impl StoreModel {
         seq: TaskSeq,
         command: TaskCommand,
         now: Timestamp,
-    ) -> Result<(), TaskRejection> {
-        let task = self.tasks.get_mut(&seq).ok_or(TaskRejection::NoSuchTask)?;
+    ) -> Result<(), TaskCommandError> {
+        let task = self.tasks.get_mut(&seq).ok_or(TaskCommandError::NoSuchTask)?;
         let def = self.registration.handler_def(task.handler.as_str());
-        let (life, effects) = transition(seq, task.life, command, def, now)?;
-        task.life = life;
+        let (life, effects) = transition(seq, task.lifecycle, command, def, now)?;
+        task.lifecycle = life;
         for effect in effects {
             match effect {
-                TaskEffect::RecordAttempt(end) => task.attempts.push(end),
-                TaskEffect::OpenSyncGate => task.gate_opened = true,
+                TaskEffect::RecordAttempt(end) => task.attempt_outcomes.push(end),
+                TaskEffect::OpenSyncGate => task.has_opened_sync_gate = true,
                 TaskEffect::Archive => drop(self.live_tasks.remove(&seq)),
                 TaskEffect::Unarchive => drop(self.live_tasks.insert(seq)),
                 // Lane heads are derived.
@@ -203,8 +206,8 @@ impl StoreModel {
         Ok(())
     }
 
-    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut TaskLifecycle {
-        &mut self.task_mut(seq).life
+    pub(super) fn lifecycle_mut(&mut self, seq: TaskSeq) -> &mut TaskLifecycle {
+        &mut self.task_mut(seq).lifecycle
     }
 
     pub(super) fn task_mut(&mut self, seq: TaskSeq) -> &mut ModelTask {
@@ -213,24 +216,29 @@ impl StoreModel {
 
     /// Live tasks with this status.
     pub(super) fn live_tasks_with_status(&self, status: TaskStatus) -> Vec<TaskSeq> {
-        let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
+        let is = |seq: &&TaskSeq| self.tasks[*seq].lifecycle.state.status() == status;
         self.live_tasks.iter().filter(is).copied().collect()
     }
 
     pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
-        self.rules.iter().any(|rule| rule.applies_to_queue(&task.handler, &task.queue_kind(), &task.tenant))
+        self.rules
+            .iter()
+            .any(|rule| rule.applies_to_queue(&task.handler, &task.queue_subject(), &task.tenant))
     }
 
     /// Tasks that wait only for their due time: at the head of their lane, with an open gate.
-    pub(super) fn runnable_heads(&self) -> HashSet<TaskSeq> {
+    pub(super) fn unblocked_new_tasks(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
         for (seq, task) in self.tasks_by_lane_position() {
-            let first = match &task.lane {
-                Some(key) if task.life.in_lane => taken.insert((&task.handler, &task.tenant, key)),
+            let first = match &task.lane_key {
+                Some(key) if task.lifecycle.in_lane => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
             };
-            if first && matches!(task.life.state, TaskState::New { .. }) && self.gate_is_open(*seq, task) {
+            if first
+                && matches!(task.lifecycle.state, TaskState::New { .. })
+                && self.is_sync_gate_open(*seq, task)
+            {
                 heads.insert(*seq);
             }
         }
@@ -244,11 +252,11 @@ impl StoreModel {
     }
 
     /// The non-empty lanes of every object: the head and the number of tasks behind it.
-    pub(super) fn lane_heads_by_object(&self) -> HashMap<Object, LaneHeads> {
-        let mut lanes: HashMap<Object, LaneHeads> =
+    pub(super) fn lane_heads_by_object(&self) -> HashMap<TenantObject, LaneHeads> {
+        let mut lanes: HashMap<TenantObject, LaneHeads> =
             self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
         for (seq, task) in self.tasks_by_lane_position() {
-            let Some(key) = task.lane.as_ref().filter(|_| task.life.in_lane) else { continue };
+            let Some(key) = task.lane_key.as_ref().filter(|_| task.lifecycle.in_lane) else { continue };
             let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
             of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
         }
@@ -256,27 +264,28 @@ impl StoreModel {
     }
 
     /// Whether all synchronous tasks before this one have had their first attempt.
-    fn gate_is_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
+    fn is_sync_gate_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
         let Some(event) = task.event else { return true };
         let before =
             self.tasks_by_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
-        before.filter(|other| other.is_sync).all(|other| other.gate_opened)
+        before.filter(|other| other.is_sync).all(|other| other.has_opened_sync_gate)
     }
 
     /// Due tasks, blocked by a rule or not.
     pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
-        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, TaskState::New { due } if due <= now);
-        self.runnable_heads().into_iter().filter(due).collect()
+        let due =
+            |seq: &TaskSeq| matches!(self.tasks[seq].lifecycle.state, TaskState::New { due } if due <= now);
+        self.unblocked_new_tasks().into_iter().filter(due).collect()
     }
 
     /// Number of these tasks that their handlers' limits allow to run beside the running ones.
-    pub(super) fn free_slots_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
-        let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+    pub(super) fn count_tasks_within_limits(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
+        let mut waiting: HashMap<&HandlerName, HashMap<Option<TenantObject>, usize>> = HashMap::new();
         for seq in tasks {
             let task = &self.tasks[&seq];
             *waiting.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
-        let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        let mut running: HashMap<&HandlerName, HashMap<Option<TenantObject>, usize>> = HashMap::new();
         for seq in self.live_tasks_with_status(TaskStatus::Locked) {
             let task = &self.tasks[&seq];
             *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
@@ -284,7 +293,7 @@ impl StoreModel {
         let capacity = waiting.into_iter().map(|(handler, objects)| {
             let limits = &self.registration.handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
-            let of_object = |(object, count): (Option<Object>, usize)| {
+            let of_object = |(object, count): (Option<TenantObject>, usize)| {
                 let most = limits.concurrency_per_key.filter(|_| object.is_some());
                 let taken = taken.get(&object).copied().unwrap_or(0);
                 most.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
@@ -296,13 +305,13 @@ impl StoreModel {
         capacity.sum()
     }
 
-    fn object_of_task(&self, task: &ModelTask) -> Option<Object> {
+    fn object_of_task(&self, task: &ModelTask) -> Option<TenantObject> {
         let event = &self.events[&task.event?];
         event.key.clone().map(|key| (event.tenant.clone(), key))
     }
 
     /// Whether a limit applies to the handler; the store then chooses which of its tasks run.
-    pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
+    pub(super) fn has_concurrency_limit(&self, handler: &HandlerName) -> bool {
         let limits = &self.registration.handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
     }
@@ -317,7 +326,7 @@ impl StoreModel {
         let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
         for seq in &self.live_tasks {
             let task = &self.tasks[seq];
-            let column = match task.life.state {
+            let column = match task.lifecycle.state {
                 TaskState::New { .. } if ready.contains(seq) => 0,
                 TaskState::New { .. } => 1,
                 TaskState::Scheduled => 2,
@@ -326,7 +335,7 @@ impl StoreModel {
                 TaskState::Missing { .. } => 5,
                 TaskState::Done => unreachable!("a done task is history"),
             };
-            counts.entry((task.handler.clone(), task.queue_kind(), task.tenant.clone())).or_default()
+            counts.entry((task.handler.clone(), task.queue_subject(), task.tenant.clone())).or_default()
                 [column] += 1;
         }
         counts
@@ -335,6 +344,6 @@ impl StoreModel {
 
 /// The event as the journal should contain it.
 fn expected_event(new: &NewEvent, got: &SequencedEvent) -> Event {
-    let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
-    Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
+    let NewEvent { kind, key, sub_object: sub, value, context, tenant, cause, .. } = new.clone();
+    Event { id: got.id, prev: got.prev, kind, key, sub_object: sub, value, context, tenant, cause }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{TaskCommand, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::task::{TaskCommand, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{Rule, TaskId, TaskStatus};
 
 use super::random_steps::TENANTS;
-use super::{HANDLERS, PAIRS, RandomWalk, random_rule_kind, registration};
+use super::{HANDLERS, RandomWalk, SOURCE_COLLECTIONS, random_rule_kind, registration};
 use crate::fixture::*;
 
 impl RandomWalk<'_> {
     pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
-        let name = *self.rng.choose_if_any(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
-        let of = self.rng.chance_percent(50).then(|| TENANTS[self.rng.below(2)]);
+        let name = *self.rng.try_choose(&[&HANDLERS[..], &SOURCE_COLLECTIONS[..]].concat()).expect("some");
+        let of = self.rng.chance_percent(50).then(|| TENANTS[self.rng.random_below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, of);
         self.step_log.add(format!("set rule {rule:?}"));
         expect_ok(self.fixture.store.set_rule(rule.clone()).await);
@@ -32,14 +32,14 @@ impl RandomWalk<'_> {
                     matches!(stored.state, TaskState::New { due } if due <= self.fixture.now),
                     "{stored:?}"
                 );
-                self.model.life_mut(seq).state = stored.state;
+                self.model.lifecycle_mut(seq).state = stored.state;
             }
         }
         self.check_counters(&BTreeSet::new()).await;
     }
 
     pub(super) async fn lift_random_rule(&mut self) {
-        let Some(rule) = self.rng.choose_if_any(&self.model.rules).cloned() else { return };
+        let Some(rule) = self.rng.try_choose(&self.model.rules).cloned() else { return };
         self.step_log.add(format!("lift rule {rule:?}"));
         assert!(expect_ok(self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
@@ -52,7 +52,7 @@ impl RandomWalk<'_> {
             true => self.model.live_tasks.iter().copied().collect(),
             false => self.model.tasks.keys().copied().collect(),
         };
-        let seq = *self.rng.choose_if_any(&seqs)?;
+        let seq = *self.rng.try_choose(&seqs)?;
         let handler = &self.model.tasks[&seq].handler;
         (!self.undefined_handlers.contains(handler.as_str())).then_some(seq)
     }
@@ -62,23 +62,24 @@ impl RandomWalk<'_> {
         let Some(seq) = self.random_task() else { return };
         let seq = self
             .rng
-            .choose_if_any(&halted)
+            .try_choose(&halted)
             .copied()
             .filter(|_| self.undefined_handlers.is_empty())
             .unwrap_or(seq);
         let id = self.model.tasks[&seq].id.clone();
         self.step_log.add(format!("retry {id}"));
         let answer = self.fixture.retry_task(&id).await;
-        if answer == Err(TaskRejection::EventExpired) {
+        if answer == Err(TaskCommandError::EventExpired) {
             let task = &self.model.tasks[&seq];
             assert!(!self.model.live_tasks.contains(&seq), "the event of an unfinished task does not expire");
-            let forgotten = self.fixture.journal_extent().await.expired_up_to;
+            let forgotten = self.fixture.read_journal_range().await.expired_up_to;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
         }
-        let parked = matches!(self.model.tasks[&seq].life.state, TaskState::Error { halts_lane: false, .. });
-        if parked && self.model.pair_is_busy(seq) {
-            assert_eq!(answer, Err(TaskRejection::CollectionBusy), "{id}");
+        let parked =
+            matches!(self.model.tasks[&seq].lifecycle.state, TaskState::Error { halts_lane: false, .. });
+        if parked && self.model.is_collection_busy(seq) {
+            assert_eq!(answer, Err(TaskCommandError::CollectionBusy), "{id}");
             return;
         }
         assert_eq!(answer, self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now), "{id}");
@@ -94,21 +95,21 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    pub(super) async fn adopt_random_handler(&mut self) {
-        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+    pub(super) async fn adopt_tasks_of_random_handler(&mut self) {
+        let name = HANDLERS[self.rng.random_below(HANDLERS.len())];
         if !self.undefined_handlers.contains(name) {
-            self.adopt_handler(name).await;
+            self.adopt_missing_tasks(name).await;
         }
     }
 
-    pub(super) async fn adopt_handler(&mut self, name: &str) {
+    pub(super) async fn adopt_missing_tasks(&mut self, name: &str) {
         self.step_log.add(format!("adopt tasks of {name}"));
         let mut missing = self.model.live_tasks_with_status(TaskStatus::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
             // One missing task of a pair is adopted, and only if none is queued or running.
-            if !self.model.pair_is_busy(seq) {
+            if !self.model.is_collection_busy(seq) {
                 self.model.apply_command(seq, TaskCommand::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
             }
@@ -125,7 +126,7 @@ impl RandomWalk<'_> {
             self.fixture.register(registration()).await;
             return;
         }
-        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+        let name = HANDLERS[self.rng.random_below(HANDLERS.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
         if self.model.live_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
             return;
@@ -135,14 +136,14 @@ impl RandomWalk<'_> {
         self.send_heartbeats().await;
         self.fixture.register(registration().without_handler(name)).await;
         let rescued = self.fixture.rescue_tasks().await;
-        let expired = self.expire_leases(None);
+        let expired = self.expire_leases_in_model(None);
         let mut gone = [
             self.model.live_tasks_with_status(TaskStatus::New),
             self.model.live_tasks_with_status(TaskStatus::Scheduled),
         ]
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.parked_missing), (expired, gone.len() as u64));
+        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing), (expired, gone.len() as u64));
         for seq in gone {
             self.model.apply_command(seq, TaskCommand::MarkMissing, self.fixture.now).expect("it waited");
         }
@@ -150,10 +151,10 @@ impl RandomWalk<'_> {
     }
 
     /// Expires the leases of a dead node and the overdue leases of workers in the model.
-    fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, TaskStatus)> {
+    fn expire_leases_in_model(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, TaskStatus)> {
         let mut expired = Vec::new();
         for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
-            let TaskState::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
+            let TaskState::Locked(lease) = self.model.tasks[&seq].lifecycle.state else { continue };
             let over = match lease.until {
                 Some(until) => until < self.fixture.now,
                 None => Some(lease.node) == dead,
@@ -162,7 +163,7 @@ impl RandomWalk<'_> {
                 let command = TaskCommand::Expire { fence: lease.fence };
                 self.model.apply_command(seq, command, self.fixture.now).expect("it ran");
                 let task = &self.model.tasks[&seq];
-                expired.push((task.id.clone(), task.life.state.status()));
+                expired.push((task.id.clone(), task.lifecycle.state.status()));
             }
         }
         sort_tasks(expired)
@@ -170,20 +171,23 @@ impl RandomWalk<'_> {
 
     async fn send_heartbeats(&self) {
         for node in self.nodes {
-            assert!(expect_ok(self.fixture.store.heartbeat(node, self.fixture.now).await), "{node} lives");
+            assert!(
+                expect_ok(self.fixture.store.record_heartbeat(node, self.fixture.now).await),
+                "{node} lives"
+            );
         }
     }
 
     /// One node sends no heartbeats for longer than its lease; the other one rescues its tasks.
-    pub(super) async fn crash_node(&mut self) {
+    pub(super) async fn crash_random_node(&mut self) {
         self.send_heartbeats().await;
         let (dead, alive) = if self.rng.chance_percent(50) { (0, 1) } else { (1, 0) };
         self.step_log.add(format!("node {} dies", self.nodes[dead]));
         self.fixture.advance_clock(LEASE_SECS + 1);
-        assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));
+        assert!(expect_ok(self.fixture.store.record_heartbeat(self.nodes[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
-        let expired = self.expire_leases(Some(self.nodes[dead]));
-        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.parked_missing), (expired, 0));
+        let expired = self.expire_leases_in_model(Some(self.nodes[dead]));
+        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.marked_missing), (expired, 0));
         self.nodes[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -192,7 +196,7 @@ impl RandomWalk<'_> {
     pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("prune events older than 120 s".into());
         self.fixture.prune(Retention { max_age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-        let extent = self.fixture.journal_extent().await;
+        let extent = self.fixture.read_journal_range().await;
         let young = self.oldest_event_younger_than(120);
         assert!(young.is_none_or(|young| extent.expired_up_to < young), "young events stay");
         self.check_journal().await;

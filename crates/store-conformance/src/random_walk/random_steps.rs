@@ -7,10 +7,10 @@ use pointsman_core::store::{
     AttemptResult, ClaimRequest, ClaimResult, Claimant, EmitReceipt, FinishReceipt, FinishedAttempt,
     IdempotencyError, NewCollectionRun, NoSuchCollection, SequencedEvent, TaskFilter,
 };
-use pointsman_core::task::{TaskCommand, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::task::{TaskCommand, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{HandlerName, NewEvent, TaskStatus, Timestamp};
 
-use super::{HANDLERS, PAIRS, RandomWalk};
+use super::{HANDLERS, RandomWalk, SOURCE_COLLECTIONS};
 use crate::fixture::*;
 
 pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
@@ -18,23 +18,23 @@ pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 impl<'h> RandomWalk<'h> {
     /// Runs one step, chosen at random.
     pub(super) async fn take_step(mut self) -> Self {
-        let chance = self.rng.below(1000);
+        let chance = self.rng.random_below(1000);
         match chance {
             0..210 => self.emit_random_events().await,
-            210..230 => self.repeat_keyed_emission().await,
+            210..230 => self.repeat_keyed_emit_batch().await,
             230..260 => self.request_random_run().await,
             260..480 => self.claim_random_tasks().await,
             480..730 => self.finish_random_attempts().await,
             730..745 => self.renew_random_lease().await,
-            745..830 => self.pass_time(),
+            745..830 => self.advance_clock_randomly(),
             830..870 => self.schedule_tasks().await,
             870..900 => self.set_random_rule().await,
             900..925 => self.lift_random_rule().await,
             925..950 => self.retry_random_task().await,
             950..965 => self.cancel_random_task().await,
-            965..973 => self.adopt_random_handler().await,
+            965..973 => self.adopt_tasks_of_random_handler().await,
             973..981 => self.undefine_or_restore_handler().await,
-            981..989 => self.crash_node().await,
+            981..989 => self.crash_random_node().await,
             989..993 => self.prune_old_events().await,
             _ => self = self.restart_store().await,
         }
@@ -44,46 +44,46 @@ impl<'h> RandomWalk<'h> {
     fn random_event(&mut self) -> NewEvent {
         let kind = *self
             .rng
-            .choose_if_any(&["record", "record.published", "record.published", "note", "silence"])
+            .try_choose(&["record", "record.published", "record.published", "note", "silence"])
             .expect("some");
-        let mut new = new_event(kind).with_value(&self.rng.below(1000).to_string());
+        let mut new = new_event(kind).with_value(&self.rng.random_below(1000).to_string());
         new = new.for_tenant(TENANTS[usize::from(self.rng.chance_percent(25))]);
         if self.rng.chance_percent(85) {
-            new = new.with_key(&format!("k{}", self.rng.below(4)));
+            new = new.with_key(&format!("k{}", self.rng.random_below(4)));
         }
         if self.rng.chance_percent(20) {
-            new = new.with_priority(self.rng.one_to(9000) as i64);
+            new = new.with_priority(self.rng.random_one_to(9000) as i64);
         }
         if self.rng.chance_percent(10) {
-            new = new.due_at(self.fixture.seconds_from_now(self.rng.below(60) as u64));
+            new = new.due_at(self.fixture.seconds_from_now(self.rng.random_below(60) as u64));
         }
         new
     }
 
-    fn random_claim(&mut self) -> ClaimRequest {
+    fn random_claim_request(&mut self) -> ClaimRequest {
         let names = HANDLERS.iter().filter(|name| !self.undefined_handlers.contains(*name));
         let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
         if self.rng.chance_percent(30) {
-            handlers.remove(&handler_name(HANDLERS[self.rng.below(HANDLERS.len())]));
+            handlers.remove(&handler_name(HANDLERS[self.rng.random_below(HANDLERS.len())]));
         }
-        self.fixture.node = self.nodes[self.rng.below(2)];
-        let max = self.rng.one_to(8);
-        let claim = self.fixture.claim_request_for(handlers, max);
+        self.fixture.node = self.nodes[self.rng.random_below(2)];
+        let max = self.rng.random_one_to(8);
+        let claim = self.fixture.claim_request_for_handlers(handlers, max);
         if !self.rng.chance_percent(20) {
             return claim;
         }
-        let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
-        ClaimRequest { claimant: Claimant::Worker { lease_until: self.lease_end(), tenant }, ..claim }
+        let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.random_below(2)]));
+        ClaimRequest { claimant: Claimant::Worker { lease_until: self.new_lease_end(), tenant }, ..claim }
     }
 
     /// The end of a lease granted now: never on a full second, where expiry would be ambiguous.
-    fn lease_end(&self) -> Timestamp {
+    fn new_lease_end(&self) -> Timestamp {
         self.fixture.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
     /// Requests a run of a pair, whether one is unfinished or not.
     async fn request_random_run(&mut self) {
-        let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
+        let pair = source_collection(SOURCE_COLLECTIONS[self.rng.random_below(SOURCE_COLLECTIONS.len())]);
         self.step_log.add(format!("run {pair}"));
         let run = NewCollectionRun { source_collection: pair.clone(), priority: None };
         let answer = expect_ok(self.fixture.store.run_collection(run, None, self.fixture.now).await);
@@ -92,7 +92,7 @@ impl<'h> RandomWalk<'h> {
             return;
         }
         let run = answer.expect("the pair is registered");
-        match self.model.active_task_of_pair(&pair) {
+        match self.model.active_task_of_collection(&pair) {
             Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
             None => {
                 assert!(run.created);
@@ -105,8 +105,8 @@ impl<'h> RandomWalk<'h> {
 
     /// Renews a lease that a worker may already have lost.
     async fn renew_random_lease(&mut self) {
-        let Some(task) = self.rng.choose_if_any(&self.claimed_tasks).cloned() else { return };
-        let until = self.lease_end();
+        let Some(task) = self.rng.try_choose(&self.claimed_tasks).cloned() else { return };
+        let until = self.new_lease_end();
         self.step_log.add(format!("renew {}", task.id));
         let answer = expect_ok(self.fixture.store.renew_lease(task.seq, task.fence, until).await);
         let command = TaskCommand::Renew { fence: task.fence, until };
@@ -115,11 +115,13 @@ impl<'h> RandomWalk<'h> {
 
     async fn emit_random_events(&mut self) {
         let mut emissions = Vec::new();
-        for _ in 0..self.rng.one_to(2) {
-            let events: Vec<_> = (0..self.rng.one_to(2)).map(|_| self.random_event()).collect();
+        for _ in 0..self.rng.random_one_to(2) {
+            let events: Vec<_> = (0..self.rng.random_one_to(2)).map(|_| self.random_event()).collect();
             emissions.push(match self.rng.chance_percent(10) {
-                true => keyed_emission("default", &format!("once-{}", self.keyed_receipts.len()), 1, events),
-                false => emission(events),
+                true => {
+                    keyed_emit_batch("default", &format!("once-{}", self.keyed_receipts.len()), 1, events)
+                }
+                false => emit_batch(events),
             });
             if emissions
                 .last()
@@ -128,7 +130,7 @@ impl<'h> RandomWalk<'h> {
                 break;
             }
         }
-        let claim = self.rng.chance_percent(30).then(|| self.random_claim());
+        let claim = self.rng.chance_percent(30).then(|| self.random_claim_request());
         self.step_log.add(format!("emit {} with claim {claim:?}", emissions.len()));
         let asked = self.fixture.store.append(emissions.clone(), claim.clone(), self.fixture.now).await;
         let (answers, claims) = expect_ok(asked);
@@ -140,7 +142,7 @@ impl<'h> RandomWalk<'h> {
                 self.keyed_receipts.push((emission, receipt));
             }
         }
-        self.check_claim_outcome(claim, claims).await;
+        self.check_claim_and_counters(claim, claims).await;
     }
 
     /// Adds journaled events to the model.
@@ -155,22 +157,22 @@ impl<'h> RandomWalk<'h> {
         }
     }
 
-    async fn check_claim_outcome(&mut self, claim: Option<ClaimRequest>, claims: ClaimResult) {
+    async fn check_claim_and_counters(&mut self, claim: Option<ClaimRequest>, claims: ClaimResult) {
         match claim {
             None => {
                 assert!(claims.tasks.is_empty());
                 self.check_counters(&BTreeSet::new()).await;
             }
             Some(claim) => {
-                self.check_claims(&claim, &claims);
+                self.check_claim_result(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
             }
         }
     }
 
     /// Repeats an emission under its idempotency key, sometimes with other content.
-    async fn repeat_keyed_emission(&mut self) {
-        let Some((mut emission, receipt)) = self.rng.choose_if_any(&self.keyed_receipts).cloned() else {
+    async fn repeat_keyed_emit_batch(&mut self) {
+        let Some((mut emission, receipt)) = self.rng.try_choose(&self.keyed_receipts).cloned() else {
             return;
         };
         let other = self.rng.chance_percent(30);
@@ -185,45 +187,45 @@ impl<'h> RandomWalk<'h> {
     }
 
     async fn claim_random_tasks(&mut self) {
-        let claim = self.random_claim();
+        let claim = self.random_claim_request();
         self.step_log.add(format!("claim {claim:?}"));
         let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
-        self.check_claim_outcome(Some(claim), claims).await;
+        self.check_claim_and_counters(Some(claim), claims).await;
     }
 
     async fn finish_random_attempts(&mut self) {
         let mut endings = Vec::new();
-        for _ in 0..self.rng.one_to(5) {
-            if let Some(ending) = self.random_ending() {
+        for _ in 0..self.rng.random_one_to(5) {
+            if let Some(ending) = self.random_finished_attempt() {
                 endings.push(ending);
             }
         }
-        let claim = self.rng.chance_percent(30).then(|| self.random_claim());
+        let claim = self.rng.chance_percent(30).then(|| self.random_claim_request());
         self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
         let (answers, claims) = expect_ok(
             self.fixture.store.finish_attempts(endings.clone(), claim.clone(), self.fixture.now).await,
         );
         assert_eq!(answers.len(), endings.len());
         for (ending, answer) in endings.into_iter().zip(answers) {
-            self.check_ending_outcome(ending, answer).await;
+            self.check_finish_result(ending, answer).await;
         }
-        self.check_claim_outcome(claim, claims).await;
+        self.check_claim_and_counters(claim, claims).await;
     }
 
     /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
-    fn random_ending(&mut self) -> Option<FinishedAttempt> {
+    fn random_finished_attempt(&mut self) -> Option<FinishedAttempt> {
         let zombie = self.rng.chance_percent(10);
-        let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == TaskStatus::Locked;
+        let running = |seq: TaskSeq| self.model.tasks[&seq].lifecycle.state.status() == TaskStatus::Locked;
         let of: Vec<_> =
             self.claimed_tasks.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
-        let task = self.rng.choose_if_any(&of)?.clone();
-        let ended = match self.rng.below(100) {
+        let task = self.rng.try_choose(&of)?.clone();
+        let ended = match self.rng.random_below(100) {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
-            84..94 => {
-                AttemptResult::Snoozed { until: self.fixture.seconds_from_now(self.rng.below(30) as u64) }
-            }
+            84..94 => AttemptResult::Snoozed {
+                until: self.fixture.seconds_from_now(self.rng.random_below(30) as u64),
+            },
             _ => AttemptResult::Released,
         };
         let emits = match ended {
@@ -235,13 +237,13 @@ impl<'h> RandomWalk<'h> {
             _ => vec![],
         };
         let fence = task.fence - i64::from(self.rng.chance_percent(4)) * 1_000_000;
-        Some(FinishedAttempt { fence, emitted_events: emits, ..attempt_ending(&task, ended) })
+        Some(FinishedAttempt { fence, emitted_events: emits, ..finished_attempt(&task, ended) })
     }
 
-    async fn check_ending_outcome(
+    async fn check_finish_result(
         &mut self,
         ending: FinishedAttempt,
-        answer: Result<FinishReceipt, TaskRejection>,
+        answer: Result<FinishReceipt, TaskCommandError>,
     ) {
         let fence = ending.fence;
         let command = match ending.result {
@@ -260,30 +262,30 @@ impl<'h> RandomWalk<'h> {
                 return;
             }
         };
-        let state = self.model.tasks[&ending.task].life.state;
+        let state = self.model.tasks[&ending.task].lifecycle.state;
         let due = if let TaskState::New { due } = state { Some(due) } else { None };
         assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", ending.task);
         self.add_events_to_model(&ending.emitted_events, &finished.emitted).await;
     }
 
-    fn pass_time(&mut self) {
-        let seconds = self.rng.one_to(15) as u64;
+    fn advance_clock_randomly(&mut self) {
+        let seconds = self.rng.random_one_to(15) as u64;
         self.step_log.add(format!("{seconds} s pass"));
         self.fixture.advance_clock(seconds);
     }
 
     async fn schedule_tasks(&mut self) {
-        let ahead = self.rng.one_to(8);
+        let ahead = self.rng.random_one_to(8);
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();
         let before = self.model.live_tasks_with_status(TaskStatus::Scheduled);
         let capacity = ahead.saturating_sub(before.len());
-        let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(capacity);
+        let most = before.len() + self.model.count_tasks_within_limits(ready.iter().copied()).min(capacity);
         // The store may or may not prefetch limited tasks and tasks of workers.
         let plain = |seq: &&TaskSeq| {
             let handler = &self.model.tasks[*seq].handler;
-            !self.model.is_limited(handler) && !self.model.is_pulled(handler)
+            !self.model.has_concurrency_limit(handler) && !self.model.is_pulled(handler)
         };
         let least = before.len() + ready.iter().filter(plain).count().min(capacity);
         let want = self.fixture.schedule_ahead(ahead).await;

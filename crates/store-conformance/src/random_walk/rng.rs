@@ -17,27 +17,27 @@ impl Rng {
     }
 
     /// Returns a number from 0 to below `n`.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn random_below(&mut self, n: usize) -> usize {
         (self.next_u64() % n.max(1) as u64) as usize
     }
 
     /// Returns a number from 1 to `n`.
-    pub(crate) fn one_to(&mut self, n: usize) -> usize {
-        1 + self.below(n)
+    pub(crate) fn random_one_to(&mut self, n: usize) -> usize {
+        1 + self.random_below(n)
     }
 
     /// Returns true with this probability in percent.
     pub(crate) fn chance_percent(&mut self, chance: usize) -> bool {
-        self.below(100) < chance
+        self.random_below(100) < chance
     }
 
     /// Returns a random item of a non-empty slice.
     pub(crate) fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
+        &items[self.random_below(items.len())]
     }
 
     /// Returns a random item, if there is one.
-    pub(crate) fn choose_if_any<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        items.get(self.below(items.len()))
+    pub(crate) fn try_choose<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(self.random_below(items.len()))
     }
 }

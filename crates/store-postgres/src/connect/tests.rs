@@ -80,14 +80,14 @@ fn the_driver_accepts_every_listed_parameter() {
 fn the_default_user_is_the_os_user() {
     for url in ["postgres://db/bus", "postgres://@db/bus"] {
         let endpoint = parse_url(url);
-        assert!(!endpoint.has_user());
+        assert!(!endpoint.has_url_user());
         assert_eq!(endpoint.role(), whoami::username().unwrap());
     }
-    assert!(parse_url("postgres://db/bus?user=ann").has_user());
+    assert!(parse_url("postgres://db/bus?user=ann").has_url_user());
 }
 
 #[test]
-fn own_parameters_are_removed_at_any_position() {
+fn non_driver_parameters_are_removed_at_any_position() {
     let listen = "listen=postgres%3A%2F%2Fann%3Aa%2540b%40direct%3A5433%2Fbus";
     for query in [
         format!("pooler=transaction&{listen}&application_name=mine"),
@@ -95,12 +95,12 @@ fn own_parameters_are_removed_at_any_position() {
         format!("{listen}&application_name=mine&pooler=transaction"),
     ] {
         let endpoint = parse_url(&format!("postgres://ann@pool:6432/bus?{query}"));
-        assert!(endpoint.pooled);
+        assert!(endpoint.is_pooled);
         assert_eq!(endpoint.config.get_application_name(), Some("mine"));
         assert_eq!(endpoint.config.get_options(), None, "a pooler refuses what it does not know");
         let direct = endpoint.listen_endpoint().map(ToString::to_string);
         assert_eq!(direct.as_deref(), Some("postgres://ann@direct:5433/bus"));
-        let password = endpoint.direct.as_ref().and_then(|direct| direct.config.get_password());
+        let password = endpoint.direct_endpoint.as_ref().and_then(|direct| direct.config.get_password());
         assert_eq!(password, Some("a@b".as_bytes()));
     }
 }
@@ -124,7 +124,7 @@ fn missing_parameters_have_defaults() {
     assert_eq!(plain.get_ssl_mode(), SslMode::Prefer);
     assert_eq!(plain.get_application_name(), Some("pointsman"));
     assert_eq!(plain.get_connect_timeout(), Some(&CONNECT_TIMEOUT));
-    assert_eq!(plain.get_keepalives_idle(), DEAD_PEER_TIMEOUT);
+    assert_eq!(plain.get_keepalives_idle(), DEAD_SERVER_TIMEOUT);
     assert_eq!(plain.get_options(), Some("-c jit=off -c TimeZone=UTC"));
     let set =
         parse_url("postgres://ann@db/bus?connect_timeout=9&keepalives_idle=7&options=-c%20search_path%3Da")
@@ -158,8 +158,11 @@ fn sslmode_decides_which_certificates_are_trusted() {
         TlsMode::from_parameters(Some("verify-full"), file).unwrap(),
         TlsMode::VerifyFull("roots.pem".into())
     );
-    assert_eq!(TlsMode::from_parameters(Some("prefer"), file).unwrap().ssl_mode(), SslMode::Prefer);
-    assert_eq!(TlsMode::from_parameters(Some("verify-full"), file).unwrap().ssl_mode(), SslMode::Require);
+    assert_eq!(TlsMode::from_parameters(Some("prefer"), file).unwrap().driver_ssl_mode(), SslMode::Prefer);
+    assert_eq!(
+        TlsMode::from_parameters(Some("verify-full"), file).unwrap().driver_ssl_mode(),
+        SslMode::Require
+    );
 }
 
 #[test]

@@ -5,11 +5,11 @@ use tokio_postgres::Error;
 
 use super::{CheckResult, Doctor, open_error_finding, query_read_only};
 use crate::connect::Endpoint;
-use crate::error::{OpenError, error_text};
+use crate::error::{OpenError, format_driver_error};
 use crate::session::{Session, query};
 
 /// Number of probes. A pooler whose connections are busy may hand out the same one twice.
-const MAX_PROBES: usize = 3;
+const MAX_POOLER_PROBES: usize = 3;
 
 impl Doctor {
     pub(super) async fn check_pooler(&self) -> CheckResult<()> {
@@ -33,7 +33,7 @@ impl Doctor {
         let own_pid = backend_pid(&self.session).await?;
         let pooled_endpoint = self.endpoint.assume_pooled();
         let mut others = Vec::new();
-        for _ in 0..MAX_PROBES {
+        for _ in 0..MAX_POOLER_PROBES {
             // Another check reports a server without free connections.
             let Ok(other) = pooled_endpoint.connect_with_timeout().await else { return Ok(false) };
             other.execute_batch("BEGIN READ ONLY").await?;
@@ -71,7 +71,7 @@ impl Doctor {
         }
         Ok(match session.execute_batch("LISTEN pointsman; UNLISTEN pointsman").await {
             Ok(()) => Finding::ok("listening", "nodes can notify each other"),
-            Err(error) => Finding::warning("listening", error_text(&error))
+            Err(error) => Finding::warning("listening", format_driver_error(&error))
                 .with_advice("Until then nodes find new work by polling twice a second."),
         })
     }

@@ -1,12 +1,12 @@
 //! Checks the privileges of the role and the state of the schema.
 
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store::store_copy::COPY_PROGRESS_TEXT;
+use pointsman_store::store_copy::COPY_PROGRESS_TEXT_NAME;
 
-use super::{BEGIN, CheckResult, Doctor, format_list, open_error_finding};
+use super::{BEGIN_READ_ONLY, CheckResult, Doctor, format_list, open_error_finding};
 use crate::migrate::{self, SchemaState};
 use crate::privileges::RolePrivileges;
-use crate::schema_objects::object_names;
+use crate::schema_objects::list_schema_object_names;
 use crate::session::query;
 
 impl Doctor {
@@ -36,7 +36,7 @@ impl Doctor {
         let mut findings = vec![privileges, layout];
         let mut is_complete = false;
         if is_newest {
-            let found = self.check_objects().await?;
+            let found = self.check_schema_objects().await?;
             is_complete = found.iter().all(|finding| finding.severity != FindingSeverity::Fault);
             findings.extend(found);
         }
@@ -44,14 +44,14 @@ impl Doctor {
     }
 
     /// Checks that every object of the layout exists, and that no store copy is unfinished.
-    async fn check_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
-        self.session.execute_batch(BEGIN).await?;
-        let findings = self.find_missing_objects().await;
+    async fn check_schema_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        self.session.execute_batch(BEGIN_READ_ONLY).await?;
+        let findings = self.find_schema_problems().await;
         self.session.execute_batch("ROLLBACK").await?;
         findings
     }
 
-    async fn find_missing_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+    async fn find_schema_problems(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
         let missing = migrate::list_missing_objects(&self.session).await?;
         if !missing.is_empty() {
             return Ok(vec![
@@ -61,7 +61,7 @@ impl Doctor {
                 ),
             ]);
         }
-        let note = self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT]).await?;
+        let note = self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
             .with_advice("Run the same `pointsman move` again, or use another target.");
         let missing = Finding::ok("missing", "nothing");
@@ -69,7 +69,9 @@ impl Doctor {
     }
 
     async fn check_privileges(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.query_read_only(query!("open/privileges", TEXT_ARRAY), &[&object_names()]).await?;
+        let rows = self
+            .query_read_only(query!("open/privileges", TEXT_ARRAY), &[&list_schema_object_names()])
+            .await?;
         let Some(row) = rows.first() else { return Ok(Finding::fault("rights", "unknown")) };
         let privileges = RolePrivileges::from_row(row)?;
         Ok(match privileges.describe_missing() {

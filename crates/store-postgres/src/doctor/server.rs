@@ -6,12 +6,12 @@ use pointsman_store::finding::{Finding, check_clock_offset};
 use tokio_postgres::Error;
 
 use super::{CheckResult, Doctor};
-use crate::migrate::OLDEST_SERVER;
+use crate::migrate::MIN_SERVER_VERSION;
 use crate::session::query;
 
 /// Round trips longer than this slow every commit, which takes a few of them.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
-const ROUND_TRIPS: u32 = 5;
+const ROUND_TRIP_SAMPLES: u32 = 5;
 
 impl Doctor {
     /// Returns whether the version is supported.
@@ -22,12 +22,12 @@ impl Doctor {
         let (tls, is_local): (&str, bool) = (row.try_get(5)?, row.try_get(6)?);
         let mut findings = vec![self.connection_finding(round_trip, tls, is_local)];
         let (number, version): (i32, &str) = (row.try_get(0)?, row.try_get(1)?);
-        let is_supported = number / 10_000 >= OLDEST_SERVER;
+        let is_supported = number / 10_000 >= MIN_SERVER_VERSION;
         findings.push(match is_supported {
             true => Finding::ok("version", format!("PostgreSQL {version}")),
             false => Finding::fault(
                 "version",
-                format!("PostgreSQL {version}, and {OLDEST_SERVER} or newer is required"),
+                format!("PostgreSQL {version}, and {MIN_SERVER_VERSION} or newer is required"),
             )
             .with_advice("Upgrade it, or use another server."),
         });
@@ -62,7 +62,7 @@ impl Doctor {
     /// Measures the shortest round trip time.
     async fn measure_round_trip(&self) -> Result<Duration, Error> {
         let mut shortest = Duration::MAX;
-        for _ in 0..ROUND_TRIPS {
+        for _ in 0..ROUND_TRIP_SAMPLES {
             let begun = Instant::now();
             self.session.execute_batch("SELECT").await?;
             shortest = shortest.min(begun.elapsed());

@@ -11,88 +11,88 @@ use crate::error::quote_identifier;
 use crate::session::query;
 
 /// A server setting and the condition under which it is wrong.
-struct SettingRule {
+struct SettingCheck {
     name: &'static str,
     /// The recommended value.
-    expected: &'static str,
-    verdict: FindingSeverity,
+    recommended_value: &'static str,
+    severity: FindingSeverity,
     is_wrong: fn(&ServerSettings, &str) -> bool,
     /// The consequence of a wrong value.
     consequence: &'static str,
 }
 
-const SETTING_RULES: [SettingRule; 10] = [
-    SettingRule {
+const SETTING_CHECKS: [SettingCheck; 10] = [
+    SettingCheck {
         name: "fsync",
-        expected: "on",
-        verdict: FindingSeverity::Fault,
+        recommended_value: "on",
+        severity: FindingSeverity::Fault,
         is_wrong: |_, value| value == "off",
         consequence: "a crash of the machine can destroy the whole database",
     },
-    SettingRule {
+    SettingCheck {
         name: "full_page_writes",
-        expected: "on",
-        verdict: FindingSeverity::Fault,
+        recommended_value: "on",
+        severity: FindingSeverity::Fault,
         is_wrong: |_, value| value == "off",
         consequence: "a crash of the machine can leave pages half written",
     },
-    SettingRule {
+    SettingCheck {
         name: "synchronous_commit",
-        expected: "on",
-        verdict: FindingSeverity::Fault,
+        recommended_value: "on",
+        severity: FindingSeverity::Fault,
         // `local` waits for the disk, and without synchronous standbys there is nothing else to wait for.
         is_wrong: |all, value| {
             value == "off" || value == "local" && !all.value("synchronous_standby_names").is_empty()
         },
         consequence: "commits return before they are durable, and events emitted in SQL can be lost in a crash",
     },
-    SettingRule {
+    SettingCheck {
         name: "autovacuum",
-        expected: "on",
-        verdict: FindingSeverity::Warning,
+        recommended_value: "on",
+        severity: FindingSeverity::Warning,
         is_wrong: |_, value| value == "off",
         consequence: "tables grow without end, and claims become slower and slower",
     },
-    SettingRule {
+    SettingCheck {
         name: "track_counts",
-        expected: "on",
-        verdict: FindingSeverity::Warning,
+        recommended_value: "on",
+        severity: FindingSeverity::Warning,
         is_wrong: |_, value| value == "off",
         consequence: "autovacuum does not know which tables need it",
     },
-    SettingRule {
+    SettingCheck {
         name: "statement_timeout",
-        expected: "0",
-        verdict: FindingSeverity::Warning,
-        is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
+        recommended_value: "0",
+        severity: FindingSeverity::Warning,
+        is_wrong: |_, value| is_timeout_shorter_than(value, Duration::from_secs(60)),
         consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
-    SettingRule {
+    SettingCheck {
         name: "idle_in_transaction_session_timeout",
-        expected: "0",
-        verdict: FindingSeverity::Warning,
-        is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(10)),
+        recommended_value: "0",
+        severity: FindingSeverity::Warning,
+        is_wrong: |_, value| is_timeout_shorter_than(value, Duration::from_secs(10)),
         consequence: "a node that is briefly slow is disconnected; writers set 10 s for themselves",
     },
-    SettingRule {
+    SettingCheck {
         name: "idle_session_timeout",
-        expected: "0",
-        verdict: FindingSeverity::Warning,
+        recommended_value: "0",
+        severity: FindingSeverity::Warning,
         is_wrong: |_, value| value != "0",
         consequence: "idle listening connections are closed, and nodes are notified later",
     },
-    SettingRule {
+    SettingCheck {
         name: "lock_timeout",
-        expected: "0",
-        verdict: FindingSeverity::Warning,
-        is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(1)),
+        recommended_value: "0",
+        severity: FindingSeverity::Warning,
+        is_wrong: |_, value| is_timeout_shorter_than(value, Duration::from_secs(1)),
         consequence: "a read during the creation of a partition may fail; writers set 15 s for themselves",
     },
-    SettingRule {
+    SettingCheck {
         name: "transaction_timeout",
-        expected: "0",
-        verdict: FindingSeverity::Warning,
-        is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
+        recommended_value: "0",
+        severity: FindingSeverity::Warning,
+        is_wrong: |_, value| is_timeout_shorter_than(value, Duration::from_secs(60)),
         consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
 ];
@@ -111,14 +111,14 @@ impl ServerSettings {
 
 impl Doctor {
     pub(super) async fn check_settings(&self) -> CheckResult<()> {
-        let names: Vec<&str> = SETTING_RULES.iter().map(|rule| rule.name).chain(EXTRA_SETTINGS).collect();
+        let names: Vec<&str> = SETTING_CHECKS.iter().map(|rule| rule.name).chain(EXTRA_SETTINGS).collect();
         let mut settings = ServerSettings(HashMap::new());
         // Not in a transaction as the other queries, which changes some settings.
         for row in self.session.query(query!("doctor/settings", TEXT_ARRAY), &[&names]).await? {
             settings.0.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
         }
         let mut findings: Vec<Finding> =
-            SETTING_RULES.iter().filter_map(|rule| rule.evaluate(&settings, self)).collect();
+            SETTING_CHECKS.iter().filter_map(|rule| rule.evaluate(&settings, self)).collect();
         if findings.is_empty() {
             findings.push(Finding::ok("settings", "none loses data or slows Pointsman down"));
         }
@@ -148,8 +148,8 @@ impl Doctor {
     }
 
     /// Returns the statement that corrects a setting at its source.
-    fn advice_for(&self, rule: &SettingRule, source: &str) -> String {
-        let SettingRule { name, expected, .. } = rule;
+    fn advice_for_setting(&self, rule: &SettingCheck, source: &str) -> String {
+        let SettingCheck { name, recommended_value: expected, .. } = rule;
         let (role, database) =
             (quote_identifier(self.endpoint.role()), quote_identifier(self.endpoint.database()));
         match source {
@@ -163,7 +163,7 @@ impl Doctor {
     }
 }
 
-impl SettingRule {
+impl SettingCheck {
     /// None if the value is right, or if this server does not have the setting.
     fn evaluate(&self, settings: &ServerSettings, doctor: &Doctor) -> Option<Finding> {
         let (value, source) = settings.0.get(self.name)?;
@@ -171,12 +171,12 @@ impl SettingRule {
             return None;
         }
         let found = format!("{value}: {}", self.consequence);
-        let advice = doctor.advice_for(self, source);
-        Some(Finding { name: self.name, severity: self.verdict, observation: found, advice: Some(advice) })
+        let advice = doctor.advice_for_setting(self, source);
+        Some(Finding { name: self.name, severity: self.severity, observation: found, advice: Some(advice) })
     }
 }
 
 /// True if a timeout in milliseconds is set and shorter than `least`.
-fn is_shorter_than(value: &str, least: Duration) -> bool {
+fn is_timeout_shorter_than(value: &str, least: Duration) -> bool {
     value.parse().is_ok_and(|ms: u64| ms > 0 && Duration::from_millis(ms) < least)
 }

@@ -6,15 +6,15 @@ use super::{CheckResult, Doctor, format_list};
 use crate::session::query;
 
 /// Other nodes take over the tasks of a node after this time without a heartbeat.
-const SILENT_SECONDS: f64 = 30.0;
+const SILENT_NODE_SECONDS: f64 = 30.0;
 /// An event that waits longer in the outbox is stuck.
-const STUCK_SECONDS: f64 = 60.0;
+const STUCK_OUTBOX_SECONDS: f64 = 60.0;
 /// The outbox is counted up to this many rows.
-const MAX_COUNTED: i64 = 100_000;
+const MAX_COUNTED_OUTBOX_ROWS: i64 = 100_000;
 /// Fewer dead rows than this do not matter.
 const MIN_DEAD_ROWS: i64 = 20_000;
 /// A table is vacuumed at least this often, unless vacuum is blocked.
-const VACUUM_SECONDS: f64 = 600.0;
+const MAX_VACUUM_AGE_SECONDS: f64 = 600.0;
 /// More dead rows than this are too many, however recent the last vacuum is.
 const MAX_DEAD_ROWS: i64 = 5_000_000;
 
@@ -24,7 +24,7 @@ impl Doctor {
         let (mut live, mut silent, mut copied) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.query_read_only(query!("doctor/nodes"), &[]).await? {
             let (name, seconds): (String, f64) = (row.try_get(0)?, row.try_get(1)?);
-            match (row.try_get(2)?, seconds > SILENT_SECONDS) {
+            match (row.try_get(2)?, seconds > SILENT_NODE_SECONDS) {
                 (true, _) => copied.push(name),
                 (false, true) => silent.push(format!("{name} for {}", format_age(seconds))),
                 (false, false) => live.push(name),
@@ -55,14 +55,17 @@ impl Doctor {
         let rows = self.query_read_only(query!("doctor/outbox"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (waiting, seconds): (i64, f64) = (row.try_get(0)?, row.try_get(1)?);
-        let count_text =
-            if waiting > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { waiting.to_string() };
+        let count_text = if waiting > MAX_COUNTED_OUTBOX_ROWS {
+            format!("more than {MAX_COUNTED_OUTBOX_ROWS}")
+        } else {
+            waiting.to_string()
+        };
         let found = match waiting {
             0 => "empty".into(),
             1 => format!("1 event waiting for {}", format_age(seconds)),
             _ => format!("{count_text} events waiting, the first for {}", format_age(seconds)),
         };
-        let outbox = match (seconds > STUCK_SECONDS, nodes) {
+        let outbox = match (seconds > STUCK_OUTBOX_SECONDS, nodes) {
             (false, _) => Finding::ok("outbox", found),
             (true, Some(0)) => Finding::warning("outbox", found).with_advice("Start a node: it drains them."),
             (true, _) => Finding::warning("outbox", found).with_advice(
@@ -89,7 +92,7 @@ impl Doctor {
         })
     }
 
-    pub(super) async fn check_tables(&self) -> CheckResult<()> {
+    pub(super) async fn check_dead_rows(&self) -> CheckResult<()> {
         let mut findings = Vec::new();
         for row in self.query_read_only(query!("doctor/tables"), &[]).await? {
             let (name, live, dead): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -120,7 +123,7 @@ impl Doctor {
 
 /// True if dead rows accumulate. Under load many are normal between two vacuums.
 fn needs_vacuum(live: i64, dead: i64, vacuumed: Option<f64>) -> bool {
-    let long_ago = vacuumed.is_none_or(|seconds| seconds > VACUUM_SECONDS);
+    let long_ago = vacuumed.is_none_or(|seconds| seconds > MAX_VACUUM_AGE_SECONDS);
     dead > live && (dead > MIN_DEAD_ROWS && long_ago || dead > MAX_DEAD_ROWS)
 }
 

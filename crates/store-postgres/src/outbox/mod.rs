@@ -21,25 +21,25 @@ use pointsman_store::tables::Tables;
 use pointsman_store::{ClaimSlots, Txn};
 use uuid::Uuid;
 
-use crate::error::{fault_text, is_value_rejected};
+use crate::error::{format_fault, is_value_rejected};
 use crate::session::query;
 use crate::tables::PgTables;
 use crate::writer_connection::params;
 pub(crate) use progress::{OutboxProgress, ProgressStep};
-pub(crate) use refused_rows::RefusedRows;
+pub(crate) use refused_rows::RefusedRowTracker;
 use row::OutboxRow;
-pub(crate) use row::is_idempotency_key;
+pub(crate) use row::is_valid_idempotency_key;
 
 /// Limits of a transaction: rows, and bytes.
-pub(crate) const MAX_ROWS: i64 = 1000;
-const MAX_BYTES: i64 = 4 << 20;
+pub(crate) const MAX_ROWS_PER_DRAIN: i64 = 1000;
+const MAX_BYTES_PER_DRAIN: i64 = 4 << 20;
 
 /// The result of draining some rows.
 #[derive(Debug, Default)]
 pub(crate) struct DrainResult {
-    pub(crate) rows: usize,
+    pub(crate) drained_rows: usize,
     /// Numbers of rows that were set aside, with the reasons.
-    pub(crate) refused: Vec<(i64, String)>,
+    pub(crate) refused_rows: Vec<(i64, String)>,
 }
 
 /// The first of the drained rows if the database rejected one of them, with its message.
@@ -57,18 +57,18 @@ pub(crate) fn drain(
     // The query also sends what other jobs have written in this transaction, so that any later failure is caused by
     // these rows.
     let rows = take_rows(txn.tables, numbers, max_rows)?;
-    let first = rows.first().map_or(0, |row| row.n);
+    let first = rows.first().map_or(0, |row| row.number);
     let drained = journal_rows(txn, rows, now);
     if let Err(fault) = &drained
         && is_value_rejected(fault)
     {
-        let _ = rejected.set((first, fault_text(fault)));
+        let _ = rejected.set((first, format_fault(fault)));
     }
     drained
 }
 
 /// Sets one row aside with the database's message.
-pub(crate) fn set_row_aside(
+pub(crate) fn refuse_row(
     txn: &Txn<'_, PgTables>,
     n: i64,
     reason: &str,
@@ -76,8 +76,8 @@ pub(crate) fn set_row_aside(
 ) -> Result<DrainResult> {
     let mut drained = DrainResult::default();
     for row in take_rows(txn.tables, n..=n, 1)? {
-        drained.rows += 1;
-        drained.refused.push((n, reason.into()));
+        drained.drained_rows += 1;
+        drained.refused_rows.push((n, reason.into()));
         insert_refused_row(txn.tables, row, reason.into(), now)?;
     }
     Ok(drained)
@@ -85,22 +85,22 @@ pub(crate) fn set_row_aside(
 
 fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> Result<Vec<OutboxRow>> {
     let query = query!("outbox/take_rows", INT8, INT8, INT8, INT8);
-    let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES];
+    let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES_PER_DRAIN];
     tables.query_rows(query, params)?.iter().map(OutboxRow::from_row).collect()
 }
 
 fn journal_rows(txn: &mut Txn<'_, PgTables>, rows: Vec<OutboxRow>, now: Timestamp) -> Result<DrainResult> {
-    let mut drained = DrainResult { rows: rows.len(), ..DrainResult::default() };
-    let mut receipts = Receipts::default();
+    let mut drained = DrainResult { drained_rows: rows.len(), ..DrainResult::default() };
+    let mut receipts = ReceiptBatch::default();
     for row in rows {
-        let sequenced = match row.to_emission(now) {
-            Ok(emission) => journal_emission(txn, emission, now)?,
+        let sequenced = match row.to_emit_batch(now) {
+            Ok(emission) => journal_emit_batch(txn, emission, now)?,
             Err(fault) => Err(fault.to_string()),
         };
         match sequenced {
             Ok(event) => receipts.add(&row, event),
             Err(reason) => {
-                drained.refused.push((row.n, reason.clone()));
+                drained.refused_rows.push((row.number, reason.clone()));
                 insert_refused_row(txn.tables, row, reason, now)?;
             }
         }
@@ -138,7 +138,7 @@ fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Ti
 /// redrives or adoptions. The event of an emit with the same content is returned; a row with other content, or whose
 /// key was used for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all
 /// jobs of the commit.
-fn journal_emission(
+fn journal_emit_batch(
     txn: &mut Txn<'_, PgTables>,
     emission: EmitBatch,
     now: Timestamp,
@@ -173,7 +173,8 @@ fn has_same_content(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -
     let Some(new) = new else { return Ok(false) };
     let Some(event) = tables.read_event(event)? else { return Ok(true) };
     let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
-    Ok((&event.kind, &event.key, &event.sub, &event.context) == (&new.kind, &new.key, &new.sub, &new.context)
+    Ok((&event.kind, &event.key, &event.sub_object, &event.context)
+        == (&new.kind, &new.key, &new.sub_object, &new.context)
         && value(&event.value) == value(&new.value))
 }
 
@@ -183,24 +184,24 @@ fn last_event_id(events: &[SequencedEvent]) -> Result<EventId> {
 
 /// The events of receipts, written all at once.
 #[derive(Debug, Default)]
-struct Receipts {
+struct ReceiptBatch {
     row_numbers: Vec<i64>,
-    receipts: Vec<Uuid>,
-    events: Vec<i64>,
+    receipt_ids: Vec<Uuid>,
+    event_ids: Vec<i64>,
 }
 
-impl Receipts {
+impl ReceiptBatch {
     fn add(&mut self, row: &OutboxRow, event: EventId) {
         if let Some(receipt) = row.receipt {
-            self.row_numbers.push(row.n);
-            self.receipts.push(receipt);
-            self.events.push(event.as_i64());
+            self.row_numbers.push(row.number);
+            self.receipt_ids.push(receipt);
+            self.event_ids.push(event.as_i64());
         }
     }
 
     /// Also flushes the write batch if there are no receipts, so that a rejected value fails here.
     fn write(self, tables: &PgTables) -> Result<()> {
-        let Self { row_numbers, receipts, events } = self;
+        let Self { row_numbers, receipt_ids: receipts, event_ids: events } = self;
         let query = query!("outbox/insert_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
         tables.query_rows(query, params![row_numbers, receipts, events]).map(drop)
     }

@@ -13,7 +13,7 @@ const MIN_ADVANCE: i64 = 10_000;
 pub(crate) struct OutboxProgress {
     pub(crate) empty_up_to: i64,
     /// The candidate number, and the transaction id that was taken after it.
-    pub(crate) candidate: i64,
+    pub(crate) candidate_number: i64,
     pub(crate) candidate_xact: i64,
     /// All transactions before `oldest_active_xact` had ended; those from `next_xact` on had not started.
     pub(crate) oldest_active_xact: i64,
@@ -21,7 +21,7 @@ pub(crate) struct OutboxProgress {
     /// The last assigned number.
     pub(crate) last_number: i64,
     /// The number of the first waiting row.
-    pub(crate) first_waiting: Option<i64>,
+    pub(crate) first_waiting_row: Option<i64>,
 }
 
 /// The write that the progress needs.
@@ -30,32 +30,33 @@ pub(crate) enum ProgressStep {
     Nothing,
     SetEmptyUpTo(i64),
     /// Note the last number as the candidate, with a new transaction id.
-    NoteCandidate,
+    RecordCandidate,
 }
 
 impl OutboxProgress {
     /// The number after which to scan. A sequence may have been reset, where a database was copied without it.
-    pub(crate) fn scan_start(&self) -> i64 {
+    pub(crate) fn scan_after(&self) -> i64 {
         if self.empty_up_to <= self.last_number { self.empty_up_to } else { 0 }
     }
 
     pub(crate) fn next_step(&self) -> ProgressStep {
-        if self.scan_start() != self.empty_up_to {
+        if self.scan_after() != self.empty_up_to {
             return ProgressStep::SetEmptyUpTo(0);
         }
         // A transaction id of the future is of another server, whose contents were restored here.
-        let has_candidate = self.candidate > self.empty_up_to && self.candidate_xact < self.next_xact;
+        let has_candidate = self.candidate_number > self.empty_up_to && self.candidate_xact < self.next_xact;
         if !has_candidate {
             return if self.last_number - self.empty_up_to >= MIN_ADVANCE {
-                ProgressStep::NoteCandidate
+                ProgressStep::RecordCandidate
             } else {
                 ProgressStep::Nothing
             };
         }
-        let new_empty_up_to =
-            self.first_waiting.map_or(self.candidate, |first_waiting| self.candidate.min(first_waiting - 1));
+        let new_empty_up_to = self
+            .first_waiting_row
+            .map_or(self.candidate_number, |first_waiting| self.candidate_number.min(first_waiting - 1));
         let is_worth_writing =
-            new_empty_up_to == self.candidate || new_empty_up_to - self.empty_up_to >= MIN_ADVANCE;
+            new_empty_up_to == self.candidate_number || new_empty_up_to - self.empty_up_to >= MIN_ADVANCE;
         if self.oldest_active_xact >= self.candidate_xact && is_worth_writing {
             ProgressStep::SetEmptyUpTo(new_empty_up_to)
         } else {
@@ -68,14 +69,14 @@ impl OutboxProgress {
 mod tests {
     use super::*;
 
-    const WITH_CANDIDATE: OutboxProgress = OutboxProgress {
+    const PROGRESS_WITH_CANDIDATE: OutboxProgress = OutboxProgress {
         empty_up_to: 0,
-        candidate: MIN_ADVANCE,
+        candidate_number: MIN_ADVANCE,
         candidate_xact: 700,
         oldest_active_xact: 700,
         next_xact: 900,
         last_number: 2 * MIN_ADVANCE,
-        first_waiting: None,
+        first_waiting_row: None,
     };
 
     #[test]
@@ -89,38 +90,39 @@ mod tests {
         assert_eq!(few.next_step(), ProgressStep::Nothing);
         assert_eq!(
             OutboxProgress { last_number: MIN_ADVANCE, ..few }.next_step(),
-            ProgressStep::NoteCandidate
+            ProgressStep::RecordCandidate
         );
         assert_eq!(
-            OutboxProgress { empty_up_to: MIN_ADVANCE, ..WITH_CANDIDATE }.next_step(),
-            ProgressStep::NoteCandidate
+            OutboxProgress { empty_up_to: MIN_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.next_step(),
+            ProgressStep::RecordCandidate
         );
     }
 
     #[test]
     fn nothing_advances_while_an_older_transaction_is_open() {
         assert_eq!(
-            OutboxProgress { oldest_active_xact: 699, ..WITH_CANDIDATE }.next_step(),
+            OutboxProgress { oldest_active_xact: 699, ..PROGRESS_WITH_CANDIDATE }.next_step(),
             ProgressStep::Nothing
         );
-        assert_eq!(WITH_CANDIDATE.next_step(), ProgressStep::SetEmptyUpTo(MIN_ADVANCE));
+        assert_eq!(PROGRESS_WITH_CANDIDATE.next_step(), ProgressStep::SetEmptyUpTo(MIN_ADVANCE));
     }
 
     #[test]
     fn progress_stops_before_the_first_waiting_row() {
         assert_eq!(
-            OutboxProgress { first_waiting: Some(MIN_ADVANCE + 1), ..WITH_CANDIDATE }.next_step(),
+            OutboxProgress { first_waiting_row: Some(MIN_ADVANCE + 1), ..PROGRESS_WITH_CANDIDATE }
+                .next_step(),
             ProgressStep::SetEmptyUpTo(MIN_ADVANCE)
         );
         assert_eq!(
-            OutboxProgress { first_waiting: Some(MIN_ADVANCE), ..WITH_CANDIDATE }.next_step(),
+            OutboxProgress { first_waiting_row: Some(MIN_ADVANCE), ..PROGRESS_WITH_CANDIDATE }.next_step(),
             ProgressStep::Nothing
         );
         let far_ahead = OutboxProgress {
-            candidate: 5 * MIN_ADVANCE,
+            candidate_number: 5 * MIN_ADVANCE,
             last_number: 6 * MIN_ADVANCE,
-            first_waiting: Some(2 * MIN_ADVANCE),
-            ..WITH_CANDIDATE
+            first_waiting_row: Some(2 * MIN_ADVANCE),
+            ..PROGRESS_WITH_CANDIDATE
         };
         assert_eq!(far_ahead.next_step(), ProgressStep::SetEmptyUpTo(2 * MIN_ADVANCE - 1));
     }
@@ -128,8 +130,8 @@ mod tests {
     #[test]
     fn a_candidate_of_another_server_is_replaced() {
         assert_eq!(
-            OutboxProgress { next_xact: 700, oldest_active_xact: 650, ..WITH_CANDIDATE }.next_step(),
-            ProgressStep::NoteCandidate
+            OutboxProgress { next_xact: 700, oldest_active_xact: 650, ..PROGRESS_WITH_CANDIDATE }.next_step(),
+            ProgressStep::RecordCandidate
         );
     }
 
@@ -137,12 +139,15 @@ mod tests {
     fn a_reset_sequence_resets_the_progress() {
         let reset = OutboxProgress {
             empty_up_to: 5 * MIN_ADVANCE,
-            candidate: 5 * MIN_ADVANCE,
+            candidate_number: 5 * MIN_ADVANCE,
             last_number: 3,
-            ..WITH_CANDIDATE
+            ..PROGRESS_WITH_CANDIDATE
         };
-        assert_eq!((reset.scan_start(), reset.next_step()), (0, ProgressStep::SetEmptyUpTo(0)));
-        assert_eq!(WITH_CANDIDATE.scan_start(), 0);
-        assert_eq!(OutboxProgress { empty_up_to: MIN_ADVANCE, ..WITH_CANDIDATE }.scan_start(), MIN_ADVANCE);
+        assert_eq!((reset.scan_after(), reset.next_step()), (0, ProgressStep::SetEmptyUpTo(0)));
+        assert_eq!(PROGRESS_WITH_CANDIDATE.scan_after(), 0);
+        assert_eq!(
+            OutboxProgress { empty_up_to: MIN_ADVANCE, ..PROGRESS_WITH_CANDIDATE }.scan_after(),
+            MIN_ADVANCE
+        );
     }
 }

@@ -4,19 +4,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use pointsman_store::SetAsideLog;
+use pointsman_store::SetAsideEntryLog;
 
 use super::DrainResult;
 
 #[derive(Debug, Default)]
-pub(crate) struct RefusedRows {
+pub(crate) struct RefusedRowTracker {
     count: AtomicU64,
-    log: Mutex<SetAsideLog>,
+    log: Mutex<SetAsideEntryLog>,
 }
 
-impl RefusedRows {
+impl RefusedRowTracker {
     /// The warnings for `/healthz`.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn health_warnings(&self) -> Vec<String> {
         let rows = match self.count.load(Ordering::Relaxed) {
             0 => return Vec::new(),
             1 => "1 row of the outbox was set aside and did not become an event".to_string(),
@@ -27,9 +27,9 @@ impl RefusedRows {
 
     /// Records rows that were just set aside.
     pub(crate) fn add(&self, drained: &DrainResult) {
-        self.count.fetch_add(drained.refused.len() as u64, Ordering::Relaxed);
+        self.count.fetch_add(drained.refused_rows.len() as u64, Ordering::Relaxed);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        drained.refused.iter().for_each(|(n, reason)| log.count_entry(|| format!("row {n}: {reason}")));
+        drained.refused_rows.iter().for_each(|(n, reason)| log.count_entry(|| format!("row {n}: {reason}")));
     }
 
     /// Sets how many rows the table contains.
@@ -39,7 +39,7 @@ impl RefusedRows {
 
     /// Logs rows that were set aside, if the last such line is long enough ago.
     pub(crate) fn log_if_due(&self) {
-        let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due_line(Instant::now());
+        let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due_summary(Instant::now());
         if let Some((rows, example)) = due {
             tracing::warn!(
                 rows,

@@ -15,7 +15,7 @@ use crate::writer_connection::{BoxedParam, params};
 
 #[derive(Debug)]
 pub(super) struct OutboxRow {
-    pub(super) n: i64,
+    pub(super) number: i64,
     pub(super) receipt: Option<Uuid>,
     kind: String,
     key: Option<String>,
@@ -26,8 +26,8 @@ pub(super) struct OutboxRow {
     due: Option<i64>,
     priority: i32,
     idempotency_key: Option<String>,
-    digest: Option<Vec<u8>>,
-    at: i64,
+    request_digest: Option<Vec<u8>>,
+    emitted_at: i64,
     /// The event and the task that caused the emit, and its depth in the chain of causes.
     cause: (Option<i64>, Option<i64>, Option<i32>),
 }
@@ -35,7 +35,7 @@ pub(super) struct OutboxRow {
 impl OutboxRow {
     pub(super) fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
-            n: read_column(row, 0)?,
+            number: read_column(row, 0)?,
             receipt: read_column(row, 1)?,
             kind: read_column(row, 2)?,
             key: read_column(row, 3)?,
@@ -46,14 +46,14 @@ impl OutboxRow {
             due: read_column(row, 8)?,
             priority: read_column(row, 9)?,
             idempotency_key: read_column(row, 10)?,
-            digest: read_column(row, 11)?,
-            at: read_column(row, 12)?,
+            request_digest: read_column(row, 11)?,
+            emitted_at: read_column(row, 12)?,
             cause: (read_column(row, 13)?, read_column(row, 14)?, read_column(row, 15)?),
         })
     }
 
     /// Converts the row. `emit` has checked it in SQL, but it may have been inserted manually.
-    pub(super) fn to_emission(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
+    pub(super) fn to_emit_batch(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
         let body = EventBody {
             kind: Some(to_raw_json("/type", &self.kind)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
@@ -68,7 +68,7 @@ impl OutboxRow {
         event.due = self.due.map(parse_due).transpose()?;
         event.cause = self.parse_cause()?;
         let idempotency = match &self.idempotency_key {
-            Some(key) => Some(self.parse_idempotency(key, event.tenant.clone())?),
+            Some(key) => Some(self.parse_idempotency_key(key, event.tenant.clone())?),
             None => None,
         };
         Ok(EmitBatch { events: vec![event], idempotency })
@@ -82,12 +82,16 @@ impl OutboxRow {
         Ok(Some(Cause { event: event.map(EventId::from_i64), task: TaskSeq(task), depth }))
     }
 
-    fn parse_idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<IdempotencyKey, JsonError> {
-        if !is_idempotency_key(key) {
+    fn parse_idempotency_key(
+        &self,
+        key: &str,
+        tenant: Tenant,
+    ) -> std::result::Result<IdempotencyKey, JsonError> {
+        if !is_valid_idempotency_key(key) {
             let what = "an idempotency key has 1 to 255 printable ASCII characters";
             return Err(JsonError::new("/idempotency_key", what));
         }
-        let digest = self.digest.as_deref().and_then(|digest| digest.try_into().ok());
+        let digest = self.request_digest.as_deref().and_then(|digest| digest.try_into().ok());
         let digest =
             digest.ok_or_else(|| JsonError::new("/digest", "an idempotency key has a digest of 32 bytes"))?;
         Ok(IdempotencyKey { tenant, key: key.into(), request_digest: digest })
@@ -96,7 +100,7 @@ impl OutboxRow {
     /// The parameters of the refused row, with the reason.
     pub(super) fn refused_row_params(self, reason: String, now: Timestamp) -> Vec<BoxedParam> {
         params![
-            self.n,
+            self.number,
             self.receipt,
             self.kind,
             self.key,
@@ -107,8 +111,8 @@ impl OutboxRow {
             self.due,
             self.priority,
             self.idempotency_key,
-            self.digest,
-            self.at,
+            self.request_digest,
+            self.emitted_at,
             reason,
             now.micros(),
         ]
@@ -116,7 +120,7 @@ impl OutboxRow {
 }
 
 /// True if it is a valid idempotency key, as for `emit` and the HTTP API.
-pub(crate) fn is_idempotency_key(key: &str) -> bool {
+pub(crate) fn is_valid_idempotency_key(key: &str) -> bool {
     (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
@@ -144,7 +148,7 @@ mod tests {
 
     fn sample_row() -> OutboxRow {
         OutboxRow {
-            n: 1,
+            number: 1,
             receipt: None,
             kind: "a.b".into(),
             key: Some("k \"1\"".into()),
@@ -155,15 +159,15 @@ mod tests {
             due: Some(7),
             priority: 200,
             idempotency_key: Some("once".into()),
-            digest: Some(vec![3; 32]),
-            at: 5,
+            request_digest: Some(vec![3; 32]),
+            emitted_at: 5,
             cause: (None, None, None),
         }
     }
 
     #[test]
     fn a_row_becomes_the_event_that_was_emitted() {
-        let EmitBatch { mut events, idempotency } = sample_row().to_emission(NOW).unwrap();
+        let EmitBatch { mut events, idempotency } = sample_row().to_emit_batch(NOW).unwrap();
         let event = events.remove(0);
         assert_eq!((event.kind.as_str(), event.tenant.as_str()), ("a.b", "shop"));
         assert_eq!(event.key.unwrap().as_str(), "k \"1\"");
@@ -175,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_kept() {
+    fn the_cause_of_a_row_becomes_the_cause_of_its_event() {
         let EmitBatch { events, .. } =
-            OutboxRow { cause: (Some(5), Some(7), Some(2)), ..sample_row() }.to_emission(NOW).unwrap();
+            OutboxRow { cause: (Some(5), Some(7), Some(2)), ..sample_row() }.to_emit_batch(NOW).unwrap();
         let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 };
         assert_eq!(events[0].cause, Some(cause));
     }
@@ -195,13 +199,13 @@ mod tests {
             (OutboxRow { context: Some("[]".into()), ..sample_row() }, "/context"),
             (OutboxRow { priority: 0, ..sample_row() }, "/priority"),
             (OutboxRow { due: Some(-1), ..sample_row() }, "/due"),
-            (OutboxRow { digest: None, ..sample_row() }, "/digest"),
+            (OutboxRow { request_digest: None, ..sample_row() }, "/digest"),
             (OutboxRow { idempotency_key: Some(String::new()), ..sample_row() }, "/idempotency_key"),
             (OutboxRow { idempotency_key: Some("k".repeat(256)), ..sample_row() }, "/idempotency_key"),
             (OutboxRow { idempotency_key: Some("\u{e9}".into()), ..sample_row() }, "/idempotency_key"),
             (OutboxRow { cause: (None, Some(7), Some(65)), ..sample_row() }, "/cause_depth"),
         ] {
-            assert_eq!(broken.to_emission(NOW).unwrap_err().pointer, at);
+            assert_eq!(broken.to_emit_batch(NOW).unwrap_err().pointer, at);
         }
     }
 }

@@ -4,12 +4,12 @@ use super::*;
 use crate::rows::read_column;
 use crate::session::query;
 
-fn open_pool(url: &str, readers: usize) -> Pool {
-    Pool::new(Arc::new(Endpoint::parse(url).unwrap()), readers)
+fn open_pool(url: &str, readers: usize) -> SessionPool {
+    SessionPool::new(Arc::new(Endpoint::parse(url).unwrap()), readers)
 }
 
 /// The process id of the server's backend.
-async fn backend_pid(pool: &Pool) -> store::Result<i32> {
+async fn backend_pid(pool: &SessionPool) -> store::Result<i32> {
     pool.read_transaction((), |session, ()| {
         Box::pin(async move {
             let rows = session.query(query!("test/backend_pid"), &[]).await?;
@@ -33,7 +33,7 @@ async fn a_read_transaction_sees_one_snapshot() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 2);
     let make = "CREATE TABLE seen (n integer); INSERT INTO seen VALUES (1)";
-    pool.read_statement((), move |session, ()| {
+    pool.run_statement((), move |session, ()| {
         Box::pin(async move { Ok(session.execute_batch(make).await?) })
     })
     .await
@@ -44,7 +44,7 @@ async fn a_read_transaction_sees_one_snapshot() {
             let before = session.query(query!("test/count_rows"), &[]).await?;
             let add = "INSERT INTO seen VALUES (2)";
             other
-                .read_statement((), move |session, ()| {
+                .run_statement((), move |session, ()| {
                     Box::pin(async move { Ok(session.execute_batch(add).await?) })
                 })
                 .await?;
@@ -61,17 +61,17 @@ async fn a_read_is_retried_on_a_new_connection_after_a_disconnect() {
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
     let proxy = Proxy::start(server.address()).unwrap();
-    let pool = open_pool(&server.url_through(&proxy, &database).unwrap(), 1);
+    let pool = open_pool(&server.url_through_proxy(&proxy, &database).unwrap(), 1);
     let first = backend_pid(&pool).await.unwrap();
     proxy.close_connections();
     assert_ne!(backend_pid(&pool).await.unwrap(), first);
     let second = backend_pid(&pool).await.unwrap();
     server.query("postgres", &format!("SELECT pg_terminate_backend({second})")).unwrap();
     assert_ne!(backend_pid(&pool).await.unwrap(), second);
-    proxy.refuse_connections(true).unwrap();
+    proxy.set_refuse_connections(true).unwrap();
     proxy.close_connections();
     assert!(matches!(backend_pid(&pool).await, Err(StoreError::Unavailable(_))));
-    proxy.refuse_connections(false).unwrap();
+    proxy.set_refuse_connections(false).unwrap();
     backend_pid(&pool).await.unwrap();
 }
 
@@ -97,7 +97,7 @@ async fn a_canceled_read_leaves_no_open_transaction() {
         _ = has_started => {}
     }
     assert_eq!(backend_pid(&pool).await.unwrap(), first, "the connection was not thrown away");
-    let _returned = pool.permits.acquire().await.unwrap();
+    let _returned = pool.read_permits.acquire().await.unwrap();
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {first}");
     let state = shared_postgres().unwrap().query("postgres", &state).unwrap();
     assert_eq!(state[0][0].as_deref(), Some("idle"), "it stands in no transaction");

@@ -7,14 +7,14 @@ use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view, event_size};
+use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view, event_payload_size};
 use tokio_postgres::Row;
 
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES, tasks, to_sql_limit};
-use crate::rows::{read_column, read_event};
+use crate::rows::{decode_event, read_column};
 use crate::session::{Session, query};
 
-pub(super) async fn read_extent(session: &Session) -> Result<JournalRange> {
+pub(super) async fn read_journal_range(session: &Session) -> Result<JournalRange> {
     let rows = session.query(query!("read/extent"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
     let (expired_up_to, newest) =
@@ -26,30 +26,30 @@ pub(super) async fn read_page(session: &Session, read: &JournalQuery) -> Result<
     let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
     let (extent, mut rows) =
-        try_join(read_extent(session), fetch_events(session, read, after, until, chunk)).await?;
+        try_join(read_journal_range(session), fetch_event_chunk(session, read, after, until, chunk)).await?;
     let mut page = JournalPageBuilder::new(read, extent);
     loop {
         for row in &rows {
-            let event = read_event(row, 0)?;
+            let event = decode_event(row, 0)?;
             if read.backwards {
                 until = EventId::from_i64(event.id.as_i64() - 1);
             } else {
                 after = event.id;
             }
-            if !page.push_event(event) {
+            if !page.scan_event(event) {
                 return Ok(page.into_page());
             }
         }
         let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 11))?;
-        if chunk.is_last(&rows, bytes) {
+        if chunk.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
         chunk = chunk.grown();
-        rows = fetch_events(session, read, after, until, chunk).await?;
+        rows = fetch_event_chunk(session, read, after, until, chunk).await?;
     }
 }
 
-async fn fetch_events(
+async fn fetch_event_chunk(
     session: &Session,
     read: &JournalQuery,
     after: EventId,
@@ -66,11 +66,11 @@ async fn fetch_events(
     Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &SQL_MAX_PAGE_BYTES]).await?)
 }
 
-pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
+pub(super) async fn read_event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
     let (extent, event, seqs, found) = try_join4(
-        read_extent(session),
+        read_journal_range(session),
         find_event(session, id),
-        list_tasks_of_event(session, id),
+        list_task_seqs_of_event(session, id),
         list_caused_events(session, id),
     )
     .await?;
@@ -82,11 +82,11 @@ pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<
 /// Finds an event that has not expired.
 async fn find_event(session: &Session, id: EventId) -> Result<Option<Event>> {
     let rows = session.query(query!("read/event", INT8), &[&id.as_i64()]).await?;
-    rows.first().map(|row| read_event(row, 0)).transpose()
+    rows.first().map(|row| decode_event(row, 0)).transpose()
 }
 
 /// Lists the tasks of an event: those created when it was journaled, and replays.
-pub(super) async fn list_tasks_of_event(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(super) async fn list_task_seqs_of_event(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
     let rows = session.query(query!("read/tasks_of_event", INT8), &[&event.as_i64()]).await?;
     rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
 }
@@ -103,9 +103,9 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
         let rows = session.query(query, &[&causes, &rows, &byte_limit]).await?;
         causes.clear();
         for row in &rows {
-            let event = read_event(row, 0)?;
+            let event = decode_event(row, 0)?;
             causes.push(event.id.as_i64());
-            bytes += event_size(&event);
+            bytes += event_payload_size(&event);
             found.push(Arc::new(event));
         }
     }
@@ -113,7 +113,7 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
 }
 
 /// Reads the unexpired events of an object, newest first, and its lanes.
-pub(super) async fn read_object(
+pub(super) async fn read_object_view(
     session: &Session,
     tenant: &Tenant,
     key: &ObjectKey,
@@ -127,9 +127,9 @@ pub(super) async fn read_object(
         let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
         Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &SQL_MAX_PAGE_BYTES]).await?)
     };
-    let (extent, last, events, lanes) = try_join4(read_extent(session), last, events, lanes).await?;
+    let (extent, last, events, lanes) = try_join4(read_journal_range(session), last, events, lanes).await?;
     let Some(last) = last.first() else { return Ok(None) };
-    let events = events.iter().take(limit).map(|row| read_event(row, 0).map(Arc::new));
+    let events = events.iter().take(limit).map(|row| decode_event(row, 0).map(Arc::new));
     let last = EventId::from_i64(read_column(last, 0)?);
     Ok(Some(build_object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
 }

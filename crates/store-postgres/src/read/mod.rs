@@ -52,7 +52,7 @@ impl ChunkSize {
 
     /// True if no rows follow: fewer were returned than requested, and they were not cut off by size. `bytes` is their
     /// size up to the last row.
-    fn is_last(self, rows: &[Row], bytes: i64) -> bool {
+    fn is_last_chunk(self, rows: &[Row], bytes: i64) -> bool {
         rows.len() < self.0 && bytes < SQL_MAX_PAGE_BYTES
     }
 }
@@ -68,60 +68,73 @@ fn to_sql_limit(limit: usize) -> i64 {
 impl StoreReader for Postgres {
     type Tables = PgTables;
 
-    async fn extent(&self) -> Result<JournalRange> {
-        self.pool.read_statement((), |session, ()| journal::read_extent(session).boxed()).await
+    async fn read_journal_range(&self) -> Result<JournalRange> {
+        self.session_pool.run_statement((), |session, ()| journal::read_journal_range(session).boxed()).await
     }
 
-    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage> {
-        self.pool.read_transaction(read, |session, read| journal::read_page(session, read).boxed()).await
+    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
+        self.session_pool
+            .read_transaction(read, |session, read| journal::read_page(session, read).boxed())
+            .await
     }
 
-    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.pool.read_transaction(id, |session, id| journal::event_view(session, *id).boxed()).await
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+        self.session_pool
+            .read_transaction(id, |session, id| journal::read_event_view(session, *id).boxed())
+            .await
     }
 
-    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+    async fn read_object(
+        &self,
+        tenant: &Tenant,
+        key: &ObjectKey,
+        limit: usize,
+    ) -> Result<Option<ObjectView>> {
         let input = (tenant.clone(), key.clone(), limit);
-        let read = self.pool.read_transaction(input, |session, (tenant, key, limit)| {
-            journal::read_object(session, tenant, key, *limit).boxed()
+        let read = self.session_pool.read_transaction(input, |session, (tenant, key, limit)| {
+            journal::read_object_view(session, tenant, key, *limit).boxed()
         });
         read.await
     }
 
-    async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.pool.read_statement((), |session, ()| registry::read_clock(session).boxed()).await.map(Some)
+    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
+        self.session_pool
+            .run_statement((), |session, ()| registry::read_clock(session).boxed())
+            .await
+            .map(Some)
     }
 
-    async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.pool.read_statement((), |session, ()| registry::list_nodes(session).boxed()).await
+    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+        self.session_pool.run_statement((), |session, ()| registry::list_nodes(session).boxed()).await
     }
 
-    async fn rules(&self) -> Result<Vec<Rule>> {
-        self.pool.read_statement((), |session, ()| registry::list_rules(session).boxed()).await
+    async fn list_rules(&self) -> Result<Vec<Rule>> {
+        self.session_pool.run_statement((), |session, ()| registry::list_rules(session).boxed()).await
     }
 
-    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.pool
+        self.session_pool
             .read_transaction(handler, |session, handler| {
                 tasks::list_queues(session, handler.as_ref()).boxed()
             })
             .await
     }
 
-    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         let input = (before, limit);
-        let entries = self.pool.read_statement(input, |session, (before, limit)| {
+        let entries = self.session_pool.run_statement(input, |session, (before, limit)| {
             registry::list_audit_entries(session, *before, *limit).boxed()
         });
         entries.await
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
-        let read = self.pool.read_transaction(id.clone(), |session, id| {
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+        let read = self.session_pool.read_transaction(id.clone(), |session, id| {
             async move {
                 let (task, extent) =
-                    try_join(tasks::find_task_by_id(session, id), journal::read_extent(session)).await?;
+                    try_join(tasks::find_task_by_id(session, id), journal::read_journal_range(session))
+                        .await?;
                 Ok(task.map(|task| (task, extent)))
             }
             .boxed()
@@ -129,36 +142,45 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        let read = self.pool.read_transaction((filter, before, limit), |session, (filter, before, limit)| {
-            tasks::list_task_page(session, filter, *before, *limit).boxed()
-        });
+    async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        before: Option<TaskSeq>,
+        limit: usize,
+    ) -> Result<TaskPage> {
+        let read = self.session_pool.read_transaction(
+            (filter, before, limit),
+            |session, (filter, before, limit)| {
+                tasks::list_task_page(session, filter, *before, *limit).boxed()
+            },
+        );
         read.await
     }
 
-    async fn lost_leases(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.pool
-            .read_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
+    async fn find_lost_attempts(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.session_pool
+            .run_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
             .await
     }
 
-    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        let read = self.pool.read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
-            tasks::read_log_page(session, id, *from, *limit).boxed()
-        });
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+        let read =
+            self.session_pool.read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
+                tasks::read_log_page(session, id, *from, *limit).boxed()
+            });
         read.await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let input = (tenant.clone(), key.clone());
-        self.pool
+        self.session_pool
             .read_transaction(input, |session, (tenant, key)| {
                 orders::find_order(session, tenant, key).boxed()
             })
             .await
     }
 
-    async fn orders(
+    async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -166,26 +188,27 @@ impl StoreReader for Postgres {
         limit: usize,
     ) -> Result<OrderPage> {
         let input = (path.clone(), tenant.cloned(), after, limit);
-        let read = self.pool.read_transaction(input, |session, (path, tenant, after, limit)| {
-            orders::list_orders(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
+        let read = self.session_pool.read_transaction(input, |session, (path, tenant, after, limit)| {
+            orders::list_order_page(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
         });
         read.await
     }
 
-    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        let read = self.pool.read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
-            orders::list_all_orders(session, path, tenant.as_ref()).boxed()
-        });
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        let read =
+            self.session_pool.read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
+                orders::list_all_orders(session, path, tenant.as_ref()).boxed()
+            });
         read.await
     }
 
-    async fn order_statistics(
+    async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, JournalRange)> {
-        let read = self.pool.read_transaction(
+        let read = self.session_pool.read_transaction(
             (path.clone(), tenant.cloned(), now),
             |session, (path, tenant, now)| {
                 orders::read_statistics(session, path, tenant.as_ref(), *now).boxed()
@@ -194,30 +217,30 @@ impl StoreReader for Postgres {
         read.await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
-        self.pool.read_transaction((), |session, ()| orders::list_chain_views(session).boxed()).await
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+        self.session_pool.read_transaction((), |session, ()| orders::list_chain_views(session).boxed()).await
     }
 
-    async fn fires(
+    async fn list_fires(
         &self,
         schedule: &ScheduleName,
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<FirePage> {
         let input = (schedule.clone(), before, limit);
-        let read = self.pool.read_transaction(input, |session, (schedule, before, limit)| {
+        let read = self.session_pool.read_transaction(input, |session, (schedule, before, limit)| {
             registry::list_fires(session, schedule, *before, *limit).boxed()
         });
         read.await
     }
 
     fn storage_warnings(&self) -> Vec<String> {
-        self.refused_rows.warnings()
+        self.refused_rows.health_warnings()
     }
 
     fn close(&self) {
         self.background_jobs.abort_all();
-        self.pool.close();
-        self.units_of_work.close();
+        self.session_pool.close();
+        self.unit_of_work_pool.close();
     }
 }

@@ -17,12 +17,12 @@ use pointsman_store::views::{
 };
 use tokio_postgres::Row;
 
-use super::journal::read_extent;
+use super::journal::read_journal_range;
 use super::registry::list_rules;
 use super::tasks::read_task_id_namespace;
 use super::{ChunkSize, SQL_MAX_PAGE_BYTES};
 use crate::rows::{
-    ORDER_COLUMNS, read_chain, read_column, read_optional_phase, read_optional_time, read_order,
+    ORDER_COLUMN_COUNT, decode_chain, decode_order, read_column, read_optional_phase, read_optional_time,
 };
 use crate::session::{QueryParams, Session, query};
 
@@ -31,14 +31,14 @@ const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
 /// Reads what all order views need: chains, rules and the task id namespace.
-pub(super) async fn read_order_context(session: &Session) -> Result<ViewEnvironment> {
+pub(super) async fn read_view_environment(session: &Session) -> Result<ViewEnvironment> {
     let (chains, rules, task_id_namespace) =
         try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
     Ok(ViewEnvironment { chains: ChainRegistry::from_rows(chains), rules, task_id_namespace })
 }
 
 async fn list_chains(session: &Session) -> Result<Vec<ChainRow>> {
-    session.query(query!("write/chains"), &[]).await?.iter().map(read_chain).collect()
+    session.query(query!("write/chains"), &[]).await?.iter().map(decode_chain).collect()
 }
 
 pub(super) async fn find_order(
@@ -48,8 +48,9 @@ pub(super) async fn find_order(
 ) -> Result<Option<(OrderView, JournalRange)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
     let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
-    let (extent, context, rows) = try_join3(read_extent(session), read_order_context(session), rows).await?;
-    rows.first().map(|row| Ok((order_view(&context, row)?, extent))).transpose()
+    let (extent, context, rows) =
+        try_join3(read_journal_range(session), read_view_environment(session), rows).await?;
+    rows.first().map(|row| Ok((decode_order_view(&context, row)?, extent))).transpose()
 }
 
 /// A query for orders.
@@ -58,10 +59,10 @@ struct OrderQuery<'a> {
     tenant: Option<&'a Tenant>,
     /// Key and tenant of the order after which the list starts; empty to start at the first.
     after: (String, String),
-    with_values: bool,
+    includes_values: bool,
 }
 
-pub(super) async fn list_orders(
+pub(super) async fn list_order_page(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
@@ -69,7 +70,7 @@ pub(super) async fn list_orders(
     limit: usize,
 ) -> Result<OrderPage> {
     let after = after.map(|after| (after.key.to_string(), after.tenant.to_string())).unwrap_or_default();
-    list_matching_orders(session, OrderQuery { path, tenant, after, with_values: true }, limit).await
+    list_matching_orders(session, OrderQuery { path, tenant, after, includes_values: true }, limit).await
 }
 
 /// Lists all orders of a path without their values, so that memory does not grow with those.
@@ -80,7 +81,7 @@ pub(super) async fn list_all_orders(
 ) -> Result<OrderPage> {
     list_matching_orders(
         session,
-        OrderQuery { path, tenant, after: Default::default(), with_values: false },
+        OrderQuery { path, tenant, after: Default::default(), includes_values: false },
         usize::MAX,
     )
     .await
@@ -93,29 +94,37 @@ async fn list_matching_orders(
 ) -> Result<OrderPage> {
     // One more row than requested shows whether there is more.
     let mut chunk = ChunkSize::for_limit(limit.saturating_add(1));
-    let (extent, context, mut rows) =
-        try_join3(read_extent(session), read_order_context(session), fetch_orders(session, &query, chunk))
-            .await?;
+    let (extent, context, mut rows) = try_join3(
+        read_journal_range(session),
+        read_view_environment(session),
+        fetch_order_chunk(session, &query, chunk),
+    )
+    .await?;
     let mut page = OrderPageBuilder::new(limit, extent);
     loop {
         for row in &rows {
             let key: &str = read_column(row, 1)?;
             query.after = (key.into(), read_column(row, 3)?);
-            if query.path.matches(key) && !page.try_push_order(order_view(&context, row)?) {
+            if query.path.matches(key) && !page.try_push_order(decode_order_view(&context, row)?) {
                 return Ok(page.into_page());
             }
         }
-        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMNS + 8))?;
-        if chunk.is_last(&rows, bytes) {
+        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMN_COUNT + 8))?;
+        if chunk.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
         chunk = chunk.grown();
-        rows = fetch_orders(session, &query, chunk).await?;
+        rows = fetch_order_chunk(session, &query, chunk).await?;
     }
 }
 
-async fn fetch_orders(session: &Session, order_query: &OrderQuery<'_>, chunk: ChunkSize) -> Result<Vec<Row>> {
-    let OrderQuery { path, tenant, after: (after_key, after_tenant), with_values } = order_query;
+async fn fetch_order_chunk(
+    session: &Session,
+    order_query: &OrderQuery<'_>,
+    chunk: ChunkSize,
+) -> Result<Vec<Row>> {
+    let OrderQuery { path, tenant, after: (after_key, after_tenant), includes_values: with_values } =
+        order_query;
     let (low, high) = order_key_range(path);
     let tenant = tenant.map(Tenant::as_str);
     let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
@@ -126,31 +135,31 @@ async fn fetch_orders(session: &Session, order_query: &OrderQuery<'_>, chunk: Ch
 
 /// Decodes an order, followed by phase, due time, retries and handler of its task, and the task that suspended it:
 /// handler, queue kind, whether it is active, error.
-fn order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> {
-    let order = read_order(row, 0)?.order;
-    let handler: Option<&str> = read_column(row, ORDER_COLUMNS + 3)?;
+fn decode_order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> {
+    let order = decode_order(row, 0)?.order;
+    let handler: Option<&str> = read_column(row, ORDER_COLUMN_COUNT + 3)?;
     let step = StepTaskColumns {
-        phase: read_optional_phase(row, ORDER_COLUMNS)?,
-        due: read_optional_time(row, ORDER_COLUMNS + 1)?,
-        retries: read_column::<Option<i64>>(row, ORDER_COLUMNS + 2)?.unwrap_or(0),
+        phase: read_optional_phase(row, ORDER_COLUMN_COUNT)?,
+        due: read_optional_time(row, ORDER_COLUMN_COUNT + 1)?,
+        retries: read_column::<Option<i64>>(row, ORDER_COLUMN_COUNT + 2)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed_task: failed_task(&order, row, context.task_id_namespace)?,
+        failed_task: decode_failed_task(&order, row, context.task_id_namespace)?,
     };
-    Ok(context.order_view(order, step))
+    Ok(context.build_order_view(order, step))
 }
 
-fn failed_task(
+fn decode_failed_task(
     order: &Order,
     row: &Row,
     task_id_namespace: TaskIdNamespace,
 ) -> Result<Option<(TaskId, Option<String>)>> {
     let (Some(seq), Some(handler)) =
-        (order.suspended_by_task, read_column::<Option<&str>>(row, ORDER_COLUMNS + 4)?)
+        (order.suspended_by_task, read_column::<Option<&str>>(row, ORDER_COLUMN_COUNT + 4)?)
     else {
         return Ok(None);
     };
-    let queue_kind: &str = read_column(row, ORDER_COLUMNS + 5)?;
-    let collection = match read_column(row, ORDER_COLUMNS + 6)? {
+    let queue_kind: &str = read_column(row, ORDER_COLUMN_COUNT + 5)?;
+    let collection = match read_column(row, ORDER_COLUMN_COUNT + 6)? {
         true => match QueueSubject::from_text(queue_kind).map_err(Fault::damaged)? {
             QueueSubject::ChainNode { node, .. } => node.to_string(),
             other @ (QueueSubject::Events | QueueSubject::Collection(_)) => other.to_text(),
@@ -159,7 +168,7 @@ fn failed_task(
     };
     Ok(Some((
         TaskId::new(handler, &collection, task_id_namespace.uuid_of_seq(seq)),
-        read_column(row, ORDER_COLUMNS + 7)?,
+        read_column(row, ORDER_COLUMN_COUNT + 7)?,
     )))
 }
 
@@ -176,7 +185,7 @@ pub(super) async fn read_statistics(
         PathFilter::ChildrenOf(_) => "children",
         PathFilter::Exactly(_) => "exactly",
     };
-    let extent = read_extent(session).await?;
+    let extent = read_journal_range(session).await?;
     let query = query!("read/order_statistics", TEXT, TEXT, TEXT, INT8, TEXT);
     let params: QueryParams<'_> = &[&low, &high, &tenant, &now, &match_kind];
     let ((), rows) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), session.query(query, params)).await?;
@@ -198,7 +207,7 @@ pub(super) async fn read_statistics(
 }
 
 pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, JournalRange)> {
-    let (extent, chains) = try_join(read_extent(session), list_chains(session)).await?;
+    let (extent, chains) = try_join(read_journal_range(session), list_chains(session)).await?;
     let counts = session.query(query!("read/orders_at_nodes"), &[]);
     let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;
     let mut orders: HashMap<&str, Vec<(ChainNodeId, u64)>> = HashMap::new();

@@ -6,14 +6,14 @@ use pointsman_core::{Rule, ScheduleName, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use tokio_postgres::Row;
 
-use super::journal::read_extent;
+use super::journal::read_journal_range;
 use super::to_sql_limit;
-use crate::documented_tables::read_rules;
-use crate::rows::{read_column, read_fire, read_time};
+use crate::documented_tables::decode_rules;
+use crate::rows::{decode_fire, read_column, read_time};
 use crate::session::{Session, query};
 
 /// Limit of listed nodes.
-const MAX_NODES: i64 = 100;
+const MAX_LISTED_NODES: i64 = 100;
 
 /// Reads the clock of the server.
 pub(crate) async fn read_clock(session: &Session) -> Result<Timestamp> {
@@ -22,10 +22,10 @@ pub(crate) async fn read_clock(session: &Session) -> Result<Timestamp> {
 }
 
 pub(crate) async fn list_nodes(session: &Session) -> Result<Vec<NodeView>> {
-    session.query(query!("read/nodes", INT8), &[&MAX_NODES]).await?.iter().map(read_node).collect()
+    session.query(query!("read/nodes", INT8), &[&MAX_LISTED_NODES]).await?.iter().map(decode_node).collect()
 }
 
-fn read_node(row: &Row) -> Result<NodeView> {
+fn decode_node(row: &Row) -> Result<NodeView> {
     let capabilities = match read_column(row, 5)? {
         "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
@@ -37,12 +37,12 @@ fn read_node(row: &Row) -> Result<NodeView> {
         last_heartbeat_at: read_time(row, 3)?,
         gone: read_column(row, 4)?,
         capabilities,
-        running: read_column::<i64>(row, 6)? as u64,
+        running_tasks: read_column::<i64>(row, 6)? as u64,
     })
 }
 
 pub(super) async fn list_rules(session: &Session) -> Result<Vec<Rule>> {
-    read_rules(&session.query(query!("write/rules"), &[]).await?)
+    decode_rules(&session.query(query!("write/rules"), &[]).await?)
 }
 
 pub(super) async fn list_audit_entries(
@@ -77,6 +77,6 @@ pub(super) async fn list_fires(
         let query = query!("read/fires", TEXT, INT8, INT8);
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
-    let (extent, rows) = try_join(read_extent(session), rows).await?;
-    Ok(FirePage { fires: rows.iter().map(read_fire).collect::<Result<_>>()?, journal_range: extent })
+    let (extent, rows) = try_join(read_journal_range(session), rows).await?;
+    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<Result<_>>()?, journal_range: extent })
 }

@@ -13,16 +13,17 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{QueueCounts, decode_log_level};
 use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
-    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, LANES_TO_READ, MAX_LOG_PAGE_BYTES, TaskPageBuilder,
-    add_success_attempt, choose_row_filters, page_of_tasks, task_from_active_row, task_from_archived_row,
+    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, LANES_TO_READ, MAX_LOG_PAGE_BYTES,
+    TaskPageBuilder, append_successful_attempt, build_task_page, choose_row_filters, task_from_active_row,
+    task_from_archived_row,
 };
 use tokio_postgres::Row;
 
-use super::journal::{list_tasks_of_event, read_extent};
+use super::journal::{list_task_seqs_of_event, read_journal_range};
 use super::{ChunkSize, orders, to_sql_limit};
 use crate::rows::{
-    ACTIVE_TASK_COLUMNS, ARCHIVED_TASK_COLUMNS, read_active_task, read_archived_task, read_attempt,
-    read_column, read_optional_time, read_time,
+    ACTIVE_TASK_COLUMN_COUNT, ARCHIVED_TASK_COLUMN_COUNT, decode_active_task, decode_archived_task,
+    decode_attempt, read_column, read_optional_time, read_time,
 };
 use crate::session::{Query, Session, query};
 
@@ -49,7 +50,7 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
     let (mut tasks, mut attempts) = try_join(list_tasks(session, seqs), list_attempts(session, seqs)).await?;
     for task in &mut tasks {
         let stored = attempts.remove(&task.seq.0).unwrap_or_default();
-        task.attempts = add_success_attempt(task, stored);
+        task.attempts = append_successful_attempt(task, stored);
     }
     Ok(tasks)
 }
@@ -75,7 +76,7 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
     let query = query!("read/attempts", INT8_ARRAY, INT8);
     let mut attempts: HashMap<i64, Vec<Attempt>> = HashMap::new();
     for row in &session.query(query, &[&seqs, &to_sql_limit(MAX_LISTED_ATTEMPTS)]).await? {
-        attempts.entry(read_column(row, 0)?).or_default().push(read_attempt(row, 1)?);
+        attempts.entry(read_column(row, 0)?).or_default().push(decode_attempt(row, 1)?);
     }
     Ok(attempts)
 }
@@ -83,18 +84,20 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
 /// Decodes an active task, followed by handler, tenant, the queue's kind, type and key of its event, key of its order,
 /// and the end of its last attempt.
 fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
-    let live = read_active_task(row, 0)?;
-    let names = (read_handler_name(row, ACTIVE_TASK_COLUMNS)?, read_tenant(row, ACTIVE_TASK_COLUMNS + 1)?);
-    let kind = QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMNS + 2)?).map_err(Fault::damaged)?;
-    let event = match (live.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMNS + 3)?) {
-        (Some(_), Some(kind)) => Some((kind, read_column(row, ACTIVE_TASK_COLUMNS + 4)?)),
+    let live = decode_active_task(row, 0)?;
+    let names =
+        (read_handler_name(row, ACTIVE_TASK_COLUMN_COUNT)?, read_tenant(row, ACTIVE_TASK_COLUMN_COUNT + 1)?);
+    let kind =
+        QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMN_COUNT + 2)?).map_err(Fault::damaged)?;
+    let event = match (live.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMN_COUNT + 3)?) {
+        (Some(_), Some(kind)) => Some((kind, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 4)?)),
         (Some(event), None) => return Err(Fault::damaged(format!("the event {event} of a task is gone"))),
         (None, _) => None,
     };
-    let names = ActiveTaskNames::new(names, &kind, event, read_column(row, ACTIVE_TASK_COLUMNS + 5)?);
+    let names = ActiveTaskDetails::new(names, &kind, event, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 5)?);
     task_from_active_row(
         live,
-        ActiveTaskNames { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMNS + 6)?, ..names },
+        ActiveTaskDetails { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?, ..names },
         task_id_namespace,
     )
 }
@@ -102,9 +105,9 @@ fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result
 /// Decodes an archived task, followed by handler and tenant.
 fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
     task_from_archived_row(
-        read_archived_task(row, 0)?,
-        read_handler_name(row, ARCHIVED_TASK_COLUMNS)?,
-        read_tenant(row, ARCHIVED_TASK_COLUMNS + 1)?,
+        decode_archived_task(row, 0)?,
+        read_handler_name(row, ARCHIVED_TASK_COLUMN_COUNT)?,
+        read_tenant(row, ARCHIVED_TASK_COLUMN_COUNT + 1)?,
         task_id_namespace,
     )
 }
@@ -113,14 +116,14 @@ fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Resu
 pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
-        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::COUNT_LIMIT as i64);
+        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::TASK_COUNT_LIMIT as i64);
         Ok(session
             .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &counted])
             .await?)
     };
     let (task_id_namespace, rows) = try_join(read_task_id_namespace(session), rows).await?;
     let lane = |row: &Row| {
-        let waiting: i64 = read_column(row, ACTIVE_TASK_COLUMNS + 7)?;
+        let waiting: i64 = read_column(row, ACTIVE_TASK_COLUMN_COUNT + 7)?;
         Ok(LaneView::new(active_task_from_row(row, task_id_namespace)?, waiting.unsigned_abs()))
     };
     rows.iter().map(lane).collect()
@@ -142,23 +145,35 @@ pub(super) async fn list_task_page(
     limit: usize,
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
-        let (extent, seqs) = try_join(read_extent(session), list_tasks_of_event(session, event)).await?;
-        return Ok(page_of_tasks(list_tasks(session, &seqs).await?, filter, before, limit, extent));
+        let (extent, seqs) =
+            try_join(read_journal_range(session), list_task_seqs_of_event(session, event)).await?;
+        return Ok(build_task_page(list_tasks(session, &seqs).await?, filter, before, limit, extent));
     }
-    let (extent, task_id_namespace, is_of_source) =
-        try_join3(read_extent(session), read_task_id_namespace(session), is_source(session, filter)).await?;
+    let (extent, task_id_namespace, is_of_source) = try_join3(
+        read_journal_range(session),
+        read_task_id_namespace(session),
+        is_handler_a_source(session, filter),
+    )
+    .await?;
     let (active, archived) = choose_row_filters(filter, is_of_source);
     let mut active = TaskCursor::new(Some(active_tasks_query(active)), active_task_from_row, before, limit);
     let mut archived = TaskCursor::new(archived_tasks_query(archived), archived_task_from_row, before, limit);
     let mut page = TaskPageBuilder::new(filter, limit, extent);
     let more = loop {
-        try_join(active.fill(session, task_id_namespace), archived.fill(session, task_id_namespace)).await?;
-        let next = if active.newest() > archived.newest() { &mut active } else { &mut archived };
+        try_join(
+            active.fetch_chunk_if_empty(session, task_id_namespace),
+            archived.fetch_chunk_if_empty(session, task_id_namespace),
+        )
+        .await?;
+        let next = if active.newest_seq() > archived.newest_seq() { &mut active } else { &mut archived };
         let Some(task) = next.buffer.pop_front() else { break false };
-        if !page.push_task(task) {
-            try_join(active.fill(session, task_id_namespace), archived.fill(session, task_id_namespace))
-                .await?;
-            break active.newest().or(archived.newest()).is_some();
+        if !page.scan_task(task) {
+            try_join(
+                active.fetch_chunk_if_empty(session, task_id_namespace),
+                archived.fetch_chunk_if_empty(session, task_id_namespace),
+            )
+            .await?;
+            break active.newest_seq().or(archived.newest_seq()).is_some();
         }
     };
     Ok(page.into_page(more))
@@ -171,7 +186,7 @@ pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)
     rows.iter().map(|row| read_column(row, 0)).collect()
 }
 
-async fn is_source(session: &Session, filter: &TaskFilter) -> Result<bool> {
+async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> Result<bool> {
     let Some(handler) = &filter.handler else { return Ok(false) };
     let rows = session.query(query!("read/is_source", TEXT), &[&handler.as_str()]).await?;
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
@@ -189,7 +204,7 @@ fn archived_tasks_query(rows: ArchivedRowFilter) -> Option<&'static Query> {
     match rows {
         ArchivedRowFilter::All => Some(query!("read/list_archived", INT8, INT8)),
         ArchivedRowFilter::None => None,
-        ArchivedRowFilter::SourceRuns => Some(query!("read/list_source_runs", INT8, INT8)),
+        ArchivedRowFilter::CollectionRuns => Some(query!("read/list_source_runs", INT8, INT8)),
         ArchivedRowFilter::Failed => Some(query!("read/list_failed", INT8, INT8)),
     }
 }
@@ -201,7 +216,7 @@ struct TaskCursor {
     decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
     buffer: VecDeque<Task>,
     before_seq: i64,
-    chunk: ChunkSize,
+    chunk_size: ChunkSize,
 }
 
 impl TaskCursor {
@@ -213,25 +228,29 @@ impl TaskCursor {
     ) -> Self {
         let before_seq = before.map_or(i64::MAX, |seq| seq.0);
         // One more row than requested shows whether there is more.
-        let chunk = ChunkSize::for_limit(limit.saturating_add(1));
-        Self { query, decode_task, buffer: VecDeque::new(), before_seq, chunk }
+        let chunk_size = ChunkSize::for_limit(limit.saturating_add(1));
+        Self { query, decode_task, buffer: VecDeque::new(), before_seq, chunk_size }
     }
 
     /// Fetches the next chunk if the buffer is empty.
-    async fn fill(&mut self, session: &Session, task_id_namespace: TaskIdNamespace) -> Result<()> {
+    async fn fetch_chunk_if_empty(
+        &mut self,
+        session: &Session,
+        task_id_namespace: TaskIdNamespace,
+    ) -> Result<()> {
         let Some(query) = self.query.filter(|_| self.buffer.is_empty()) else { return Ok(()) };
-        let rows = session.query(query, &[&self.before_seq, &self.chunk.rows()]).await?;
+        let rows = session.query(query, &[&self.before_seq, &self.chunk_size.rows()]).await?;
         self.buffer =
             rows.iter().map(|row| (self.decode_task)(row, task_id_namespace)).collect::<Result<_>>()?;
         self.before_seq = self.buffer.back().map_or(self.before_seq, |task| task.seq.0);
-        if self.chunk.is_last(&rows, 0) {
+        if self.chunk_size.is_last_chunk(&rows, 0) {
             self.query = None;
         }
-        self.chunk = self.chunk.grown();
+        self.chunk_size = self.chunk_size.grown();
         Ok(())
     }
 
-    fn newest(&self) -> Option<TaskSeq> {
+    fn newest_seq(&self) -> Option<TaskSeq> {
         self.buffer.front().map(|task| task.seq)
     }
 }
@@ -252,11 +271,11 @@ pub(super) async fn read_log_page(
     };
     let (tasks, lines) = try_join(list_tasks(session, &[seq]), lines).await?;
     let Some(task) = tasks.into_iter().find(|task| task.id == *id) else { return Ok(None) };
-    let lines = lines.iter().map(read_log_line).collect::<Result<_>>()?;
+    let lines = lines.iter().map(decode_log_line).collect::<Result<_>>()?;
     Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
 }
 
-fn read_log_line(row: &Row) -> Result<StoredLogLine> {
+fn decode_log_line(row: &Row) -> Result<StoredLogLine> {
     let level = decode_log_level(read_column::<i16>(row, 2)?.into());
     let line = LogLine { time: read_time(row, 1)?, level, message: read_column(row, 3)? };
     Ok(StoredLogLine { number: read_column::<i64>(row, 0)? as u64, line })
@@ -265,7 +284,7 @@ fn read_log_line(row: &Row) -> Result<StoredLogLine> {
 pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
     let name = handler.map(HandlerName::as_str);
     let rows = async { Ok(session.query(query!("read/queues", TEXT), &[&name]).await?) };
-    let (context, rows) = try_join(orders::read_order_context(session), rows).await?;
+    let (context, rows) = try_join(orders::read_view_environment(session), rows).await?;
     let view = |row: &Row| {
         let kind = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
@@ -277,7 +296,7 @@ pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>
             missing: read_column(row, 8)?,
         };
         let names = (read_handler_name(row, 0)?, read_tenant(row, 1)?);
-        Ok(context.queue_view(names.0, names.1, kind, counts, read_optional_time(row, 9)?))
+        Ok(context.build_queue_view(names.0, names.1, kind, counts, read_optional_time(row, 9)?))
     };
     rows.iter().map(view).collect()
 }

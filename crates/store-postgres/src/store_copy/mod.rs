@@ -3,7 +3,7 @@
 //! `read.rs` reads rows in one snapshot, `write.rs` writes them, `cells.rs` converts cells. The statements are composed
 //! of the columns that each table has in all stores; `table_layout.rs` says where they are here.
 
-mod cells;
+mod copy_values;
 mod read;
 mod table_layout;
 mod write;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::store_copy::{
-    COPY_PROGRESS_TEXT, CopyCursor, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+    COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
@@ -21,14 +21,14 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::connect::Endpoint;
 use crate::error::{
-    self, ConnectError, OpenError, describe_error, is_constraint_violation, is_value_rejected,
+    self, ConnectError, OpenError, format_any_error, is_constraint_violation, is_value_rejected,
 };
 use crate::migrate::{self, MIGRATIONS, SchemaState};
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
 /// A copy waits as long as it takes: between two pages for the other store, at the end for a whole table.
-const SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+const COPY_SESSION_SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
      SET idle_session_timeout = 0; SET lock_timeout = '15s'; SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
@@ -62,19 +62,19 @@ enum CopyRole {
 
 impl PgStoreCopy {
     /// Opens a database to copy from. An older layout is migrated, as a server does.
-    pub fn source(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn open_source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a database to copy to. The schema is created if there is none.
-    pub fn target(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn open_target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let named = Endpoint::parse(url)?;
         let Some(endpoint) = named.listen_endpoint() else {
-            return Err(CopyNotReady::ConnectionPooler(named.to_string()));
+            return Err(CopyEndpointError::ConnectionPooler(named.to_string()));
         };
         let to_open_error = |error: std::io::Error| OpenError::OpenFailed {
             address: endpoint.address(),
@@ -82,18 +82,18 @@ impl PgStoreCopy {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_open_error)?;
-        let connection = runtime.block_on(open(endpoint, role))?;
+        let connection = runtime.block_on(open_connection(endpoint, role))?;
         Ok(Self { connection, runtime })
     }
 }
 
-async fn open(
+async fn open_connection(
     endpoint: &Endpoint,
     role: CopyRole,
-) -> std::result::Result<CopyConnection, CopyNotReady<OpenError>> {
+) -> std::result::Result<CopyConnection, CopyEndpointError<OpenError>> {
     let to_open_error = |fault: Fault| match fault {
         Fault::Database(error) => {
-            OpenError::OpenFailed { address: endpoint.address(), reason: describe_error(&error) }
+            OpenError::OpenFailed { address: endpoint.address(), reason: format_any_error(&error) }
         }
         Fault::Damaged(what) => OpenError::Damaged(what),
     };
@@ -101,13 +101,13 @@ async fn open(
     let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
     match (migrate::read_schema_state(&session, endpoint, MIGRATIONS).await?, role) {
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Source) => {
-            return Err(CopyNotReady::NoStore(endpoint.to_string()));
+            return Err(CopyEndpointError::NoStore(endpoint.to_string()));
         }
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Target) => {}
         (SchemaState::Applied(_), _) => {
             let nodes = list_live_nodes(&session).await.map_err(to_open_error)?;
             if !nodes.is_empty() {
-                return Err(CopyNotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
+                return Err(CopyEndpointError::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
             }
         }
     }
@@ -116,11 +116,11 @@ async fn open(
         let events = count_outbox_rows(&session).await.map_err(to_open_error)?;
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
-            return Err(CopyNotReady::OutboxNotEmpty { at: endpoint.to_string(), events });
+            return Err(CopyEndpointError::OutboxNotEmpty { at: endpoint.to_string(), events });
         }
     }
     drop(session);
-    let (client, wire) = endpoint.open_with_timeout().await.map_err(to_connect_error)?;
+    let (client, wire) = endpoint.open_connection_with_timeout().await.map_err(to_connect_error)?;
     tokio::spawn(wire);
     Ok(CopyConnection::new(client).await.map_err(to_open_error)?)
 }
@@ -137,7 +137,7 @@ async fn count_outbox_rows(session: &Session) -> Result<i64> {
 
 impl CopyConnection {
     async fn new(client: Client) -> Result<Self> {
-        client.batch_execute(SETTINGS).await?;
+        client.batch_execute(COPY_SESSION_SETTINGS).await?;
         let (is_in_read_transaction, cursor, column_types) = (false, None, HashMap::new());
         let mut connection =
             Self { client, is_in_read_transaction, cursor, commit_version: 0, progress: None, column_types };
@@ -150,7 +150,7 @@ impl CopyConnection {
         query: &'static Query,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>> {
-        let typed: Vec<_> = params.iter().copied().zip(query.types.iter().cloned()).collect();
+        let typed: Vec<_> = params.iter().copied().zip(query.param_types.iter().cloned()).collect();
         Ok(self.client.query_typed(query.sql, &typed).await?)
     }
 
@@ -161,7 +161,7 @@ impl CopyConnection {
         Ok((read_column(row, 0)?, read_column(row, 1)?))
     }
 
-    async fn count_waiting_events(&self) -> Result<u64> {
+    async fn count_outbox_events(&self) -> Result<u64> {
         let rows = self.query(query!("store_copy/count_outbox_rows"), &[]).await?;
         rows.first().map_or(Ok(0), |row| read_column(row, 0).map(i64::unsigned_abs))
     }
@@ -172,7 +172,7 @@ impl CopyConnection {
     }
 
     async fn read_progress(&mut self) -> Result<Option<String>> {
-        let rows = self.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT]).await?;
+        let rows = self.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         self.progress = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(self.progress.clone())
     }
@@ -203,25 +203,30 @@ impl CopyEndpoint for PgStoreCopy {
     }
 
     fn count_outbox_events(&mut self) -> store::Result<u64> {
-        self.runtime.block_on(self.connection.count_waiting_events()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.count_outbox_events()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn is_unchanged(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
         self.runtime.block_on(self.connection.is_unchanged()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn read_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
         self.runtime.block_on(self.connection.read_progress()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
+    fn write_rows_and_progress(
+        &mut self,
+        section: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> store::Result<bool> {
         self.runtime
             .block_on(self.connection.write_page(section, rows, note))
             .map_err(|fault| to_copy_error(&fault))
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {
-        self.runtime.block_on(self.connection.finish()).map_err(|fault| to_copy_error(&fault))
+        self.runtime.block_on(self.connection.finish_copy()).map_err(|fault| to_copy_error(&fault))
     }
 }
 

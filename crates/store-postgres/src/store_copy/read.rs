@@ -7,22 +7,22 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::CopyConnection;
-use super::cells::{CellColumn, CellParam, cell_parameter_type};
+use super::copy_values::{CopyValueColumn, CopyValueParam, copy_value_param_type};
 use super::table_layout::TableLayout;
-use crate::documented_tables::{is_for_unknown_tenant, read_rules};
+use crate::documented_tables::{decode_rules, is_rule_of_unknown_tenant};
 use crate::rows::read_column;
 use crate::session::query;
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Rows per fetch: a row may have a megabyte.
-const FETCH: &str = "FETCH 250 FROM page";
-const FETCH_ROWS: usize = 250;
+const FETCH_SQL: &str = "FETCH 250 FROM page";
+const ROWS_PER_FETCH: usize = 250;
 
 impl CopyConnection {
     /// Begins a snapshot for all following reads, until the next write.
     async fn begin_read_transaction(&mut self) -> Result<()> {
         if !self.is_in_read_transaction {
-            self.client.batch_execute(BEGIN).await?;
+            self.client.batch_execute(BEGIN_SNAPSHOT).await?;
             self.is_in_read_transaction = true;
         }
         Ok(())
@@ -61,18 +61,18 @@ impl CopyConnection {
             TableKind::Counters => {
                 let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
                 let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
-                Ok(CopyPage::single_row(row_cells(row)?, after))
+                Ok(CopyPage::single_row(decode_copy_row(row)?, after))
             }
             TableKind::Rules | TableKind::UnknownTenantRules if after.is_some() => Ok(CopyPage::default()),
-            TableKind::Rules => Ok(single_page(self.list_rules().await?.iter().map(rule_row))),
+            TableKind::Rules => Ok(single_page(self.list_rules().await?.iter().map(encode_rule_row))),
             TableKind::UnknownTenantRules => {
                 Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter()))
             }
-            _ => self.read_table(section, after).await,
+            _ => self.read_table_page(section, after).await,
         }
     }
 
-    async fn read_table(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    async fn read_table_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let cursor = self.cursor.take();
         if cursor.is_none_or(|(table, position)| table != section || Some(&position) != after) {
             self.open_cursor(section, after).await?;
@@ -80,13 +80,13 @@ impl CopyConnection {
         let width = TableLayout::for_table(section).key_columns.len();
         let mut page = CopyPage::default();
         while !page.is_full() {
-            let rows = self.client.query_typed(FETCH, &[]).await?;
+            let rows = self.client.query_typed(FETCH_SQL, &[]).await?;
             for row in &rows {
-                let mut position = row_cells(row)?;
+                let mut position = decode_copy_row(row)?;
                 let row = position.split_off(width);
                 page.push_row(position, row);
             }
-            if rows.len() < FETCH_ROWS {
+            if rows.len() < ROWS_PER_FETCH {
                 break;
             }
         }
@@ -98,7 +98,7 @@ impl CopyConnection {
     async fn open_cursor(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<()> {
         let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(section);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
-        let cells: Vec<CellParam<'_>> = after.into_iter().flatten().map(CellParam).collect();
+        let cells: Vec<CopyValueParam<'_>> = after.into_iter().flatten().map(CopyValueParam).collect();
         let placeholders: Vec<String> = (1..=cells.len()).map(|n| format!("${n}")).collect();
         let after_position = match after {
             Some(_) => format!("({keys}) > ({})", placeholders.join(", ")),
@@ -110,21 +110,21 @@ impl CopyConnection {
              WHERE ({row_filter}) AND {after_position} ORDER BY {keys}"
         );
         let params: Vec<(&(dyn ToSql + Sync), Type)> =
-            cells.iter().map(|cell| (cell as &(dyn ToSql + Sync), cell_parameter_type(cell.0))).collect();
+            cells.iter().map(|cell| (cell as &(dyn ToSql + Sync), copy_value_param_type(cell.0))).collect();
         self.client.batch_execute("CLOSE ALL").await?;
         self.client.execute_typed(&sql, &params).await?;
         Ok(())
     }
 
     async fn list_rules(&self) -> Result<Vec<Rule>> {
-        read_rules(&self.query(query!("write/rules"), &[]).await?)
+        decode_rules(&self.query(query!("write/rules"), &[]).await?)
     }
 
     /// Lists the rules of tenants that the store does not know yet.
     async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for row in &self.query(query!("write/rules"), &[]).await? {
-            if is_for_unknown_tenant(row)? {
+            if is_rule_of_unknown_tenant(row)? {
                 let canvas: Uuid = read_column(row, 7)?;
                 let [kind, space, name] =
                     [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(CopyValue::Text);
@@ -136,8 +136,8 @@ impl CopyConnection {
     }
 }
 
-fn row_cells(row: &tokio_postgres::Row) -> Result<CopyRow> {
-    (0..row.len()).map(|index| read_column::<CellColumn>(row, index).map(|column| column.0)).collect()
+fn decode_copy_row(row: &tokio_postgres::Row) -> Result<CopyRow> {
+    (0..row.len()).map(|index| read_column::<CopyValueColumn>(row, index).map(|column| column.0)).collect()
 }
 
 /// All rows of a table in one page.
@@ -147,7 +147,7 @@ fn single_page(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
     page
 }
 
-fn rule_row(rule: &Rule) -> CopyRow {
+fn encode_rule_row(rule: &Rule) -> CopyRow {
     let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
     let name = rule.scope.name();
     let texts = [rule.kind.as_str(), rule.scope.kind_name(), &name, tenant, &rule.set_by, &rule.reason];

@@ -7,37 +7,40 @@ pub(super) struct TableLayout {
     pub(super) table: &'static str,
     pub(super) key_columns: &'static [&'static str],
     pub(super) row_filter: &'static str,
-    pub(super) extra_columns: &'static [&'static str],
+    pub(super) postgres_only_columns: &'static [&'static str],
 }
 
 /// Expired events are in the table until their partition is dropped.
-const NEEDED_EVENTS: &str = "t.id > (SELECT expired_up_to FROM pointsman.sequencer)
+const NEEDED_EVENTS_FILTER: &str = "t.id > (SELECT expired_up_to FROM pointsman.sequencer)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.seq >= t.first_task AND k.seq < t.first_task + t.tasks)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.late AND k.event = t.id)";
 /// Likewise attempts and logs of expired tasks.
-const ROWS_OF_EXISTING_TASKS: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
+const EXISTING_TASK_ROWS_FILTER: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
     OR EXISTS (SELECT FROM pointsman.history h
                WHERE h.seq = t.task AND h.n > (SELECT expired_archive_number FROM pointsman.sequencer))";
 /// Texts that belong to this database and are not copied.
-const COPIED_TEXTS: &str =
+const COPIED_TEXTS_FILTER: &str =
     "t.name NOT IN ('task_id_namespace', 'salt', 'partition_rows', 'first_token', 'move')";
 
 impl TableLayout {
     pub(super) fn for_table(section: TableKind) -> Self {
-        let all = |table, key_columns| Self { table, key_columns, row_filter: "true", extra_columns: &[] };
+        let all =
+            |table, key_columns| Self { table, key_columns, row_filter: "true", postgres_only_columns: &[] };
         match section {
             TableKind::Counters => all("sequencer", &[]),
-            TableKind::NamedTexts => Self { row_filter: COPIED_TEXTS, ..all("meta", &["name"]) },
+            TableKind::NamedTexts => Self { row_filter: COPIED_TEXTS_FILTER, ..all("meta", &["name"]) },
             TableKind::Handlers => all("handler", &["id"]),
-            TableKind::Queues => Self { extra_columns: &["canvas_id"], ..all("queue", &["id"]) },
+            TableKind::Queues => Self { postgres_only_columns: &["canvas_id"], ..all("queue", &["id"]) },
             TableKind::Chains => all("chain", &["path"]),
             TableKind::Rules => all("scheduling_rules", &["id"]),
             TableKind::FileDigests => all("file_digest", &["key"]),
             TableKind::Nodes => all("node", &["id"]),
             TableKind::Schedules => all("schedule", &["name"]),
-            TableKind::Journal => {
-                Self { row_filter: NEEDED_EVENTS, extra_columns: &["number"], ..all("journal", &["id"]) }
-            }
+            TableKind::Journal => Self {
+                row_filter: NEEDED_EVENTS_FILTER,
+                postgres_only_columns: &["number"],
+                ..all("journal", &["id"])
+            },
             TableKind::Objects => all("object", &["tenant", "key"]),
             TableKind::Tasks => all("task", &["seq"]),
             TableKind::Orders => all("orders", &["n"]),
@@ -45,17 +48,17 @@ impl TableLayout {
             // In the order of their ends.
             TableKind::History => Self {
                 row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.sequencer)",
-                extra_columns: &["n"],
+                postgres_only_columns: &["n"],
                 ..all("history", &["n"])
             },
             TableKind::Attempts => Self {
-                row_filter: ROWS_OF_EXISTING_TASKS,
-                extra_columns: &["partition_key"],
+                row_filter: EXISTING_TASK_ROWS_FILTER,
+                postgres_only_columns: &["partition_key"],
                 ..all("attempt", &["task", "number"])
             },
             TableKind::Logs => Self {
-                row_filter: ROWS_OF_EXISTING_TASKS,
-                extra_columns: &["partition_key"],
+                row_filter: EXISTING_TASK_ROWS_FILTER,
+                postgres_only_columns: &["partition_key"],
                 ..all("log", &["task", "n"])
             },
             // In the order of time: another store may find the oldest one by it.
@@ -82,6 +85,6 @@ impl TableLayout {
 
     /// The columns that a row is copied into; those that only PostgreSQL has come first.
     pub(super) fn column_list(&self, section: TableKind) -> String {
-        self.extra_columns.iter().chain(section.columns()).copied().collect::<Vec<_>>().join(", ")
+        self.postgres_only_columns.iter().chain(section.columns()).copied().collect::<Vec<_>>().join(", ")
     }
 }

@@ -11,15 +11,15 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::CopyConnection;
-use super::cells::CellParam;
+use super::copy_values::CopyValueParam;
 use super::table_layout::TableLayout;
-use crate::documented_tables::{canvas_id, event_space};
+use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
 use crate::error::quote_identifier;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::tables::DEFAULT_PARTITION_ROWS;
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// The commit version, the last numbers of events and archived tasks, and the ends of their last partitions.
 struct CopyCounters {
@@ -27,8 +27,8 @@ struct CopyCounters {
     expired_event_id: i64,
     last_event_number: i64,
     last_archive_number: i64,
-    journal_end: i64,
-    history_end: i64,
+    journal_partitions_end: i64,
+    history_partitions_end: i64,
 }
 
 impl CopyConnection {
@@ -39,7 +39,7 @@ impl CopyConnection {
         progress: &str,
     ) -> Result<bool> {
         self.end_read_transaction().await?;
-        self.client.batch_execute(BEGIN).await?;
+        self.client.batch_execute(BEGIN_WRITE).await?;
         let mut counters = self.take_write_lock().await?;
         // Before anything else, because sequence values are not rolled back.
         if counters.commit_version != self.commit_version || !self.write_progress(progress).await? {
@@ -88,7 +88,13 @@ impl CopyConnection {
             | TableKind::OutboxRefusals => self.copy_rows(section, rows).await?,
         }
         let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
-        let CopyCounters { last_event_number, last_archive_number, journal_end, history_end, .. } = counters;
+        let CopyCounters {
+            last_event_number,
+            last_archive_number,
+            journal_partitions_end: journal_end,
+            history_partitions_end: history_end,
+            ..
+        } = counters;
         self.query(query, &[&last_event_number, &last_archive_number, &journal_end, &history_end]).await?;
         self.client.batch_execute("COMMIT").await?;
         self.progress = Some(progress.into());
@@ -105,8 +111,8 @@ impl CopyConnection {
             expired_event_id: read_column(row, 1)?,
             last_event_number: read_column(row, 2)?,
             last_archive_number: read_column(row, 3)?,
-            journal_end: read_column(row, 4)?,
-            history_end: read_column(row, 5)?,
+            journal_partitions_end: read_column(row, 4)?,
+            history_partitions_end: read_column(row, 5)?,
         })
     }
 
@@ -121,9 +127,9 @@ impl CopyConnection {
         Ok(!written.is_empty())
     }
 
-    pub(super) async fn finish(&mut self) -> Result<bool> {
+    pub(super) async fn finish_copy(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
-        self.client.batch_execute(BEGIN).await?;
+        self.client.batch_execute(BEGIN_WRITE).await?;
         if self.take_write_lock().await?.commit_version != self.commit_version {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
@@ -213,10 +219,10 @@ impl CopyConnection {
             query,
             &[
                 &kind,
-                &canvas_id(tenant.as_ref()),
+                &canvas_id_of_tenant(tenant.as_ref()),
                 &tenant.as_ref().map(Tenant::as_str),
                 &name,
-                &event_space(&target),
+                &event_space_of_rule(&target),
                 &since,
                 &replace_nul(by),
                 &replace_nul(reason),
@@ -250,10 +256,10 @@ impl CopyConnection {
         for row in rows {
             let name = row.get(2).and_then(CopyValue::as_text).unwrap_or_default();
             let tenant = Tenant::new(name).map_err(Fault::damaged)?;
-            let canvas = canvas_id(Some(&tenant));
+            let canvas = canvas_id_of_tenant(Some(&tenant));
             names.push(name.into());
             canvases.push(canvas);
-            rows_with_canvas.push(prepend_cell(CopyValue::Bytes(canvas.as_bytes().to_vec()), row));
+            rows_with_canvas.push(prepend_value(CopyValue::Bytes(canvas.as_bytes().to_vec()), row));
         }
         self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvases]).await?;
         self.copy_rows(TableKind::Queues, rows_with_canvas).await
@@ -274,12 +280,12 @@ impl CopyConnection {
                     ids.push(id);
                 }
             }
-            numbered.push(prepend_cell(CopyValue::Number(number), row));
+            numbered.push(prepend_value(CopyValue::Number(number), row));
         }
         let partition_rows = self.read_partition_rows().await?;
-        while counters.journal_end <= counters.last_event_number {
-            self.add_partition("journal", counters.journal_end, partition_rows).await?;
-            counters.journal_end += partition_rows;
+        while counters.journal_partitions_end <= counters.last_event_number {
+            self.add_partition("journal", counters.journal_partitions_end, partition_rows).await?;
+            counters.journal_partitions_end += partition_rows;
         }
         self.insert_sparse_index(indexed_numbers, ids).await?;
         self.copy_rows(TableKind::Journal, numbered).await
@@ -288,7 +294,7 @@ impl CopyConnection {
     /// Copies archived tasks and numbers them in order.
     async fn copy_archived_tasks(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
         let numbered = (counters.last_archive_number + 1..).map(CopyValue::Number).zip(rows);
-        let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
+        let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_value(n, row)).collect();
         counters.last_archive_number += numbered.len() as i64;
         self.add_history_partitions(counters).await?;
         self.copy_rows(TableKind::History, numbered).await
@@ -311,18 +317,18 @@ impl CopyConnection {
         }
         let archive_number =
             |row: &CopyRow| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
-        let rows = rows.into_iter().map(|row| prepend_cell(CopyValue::Number(archive_number(&row)), row));
+        let rows = rows.into_iter().map(|row| prepend_value(CopyValue::Number(archive_number(&row)), row));
         self.copy_rows(section, rows.collect()).await
     }
 
     /// Adds missing partitions for all archived tasks.
     async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
         let partition_rows = self.read_partition_rows().await?;
-        while counters.history_end <= counters.last_archive_number {
+        while counters.history_partitions_end <= counters.last_archive_number {
             for table in ["history", "attempt", "log"] {
-                self.add_partition(table, counters.history_end, partition_rows).await?;
+                self.add_partition(table, counters.history_partitions_end, partition_rows).await?;
             }
-            counters.history_end += partition_rows;
+            counters.history_partitions_end += partition_rows;
         }
         Ok(())
     }
@@ -350,7 +356,7 @@ impl CopyConnection {
                     "a row of {section} with an unexpected number of columns"
                 )));
             }
-            writer.as_mut().write_raw(row.iter().map(CellParam)).await?;
+            writer.as_mut().write_raw(row.iter().map(CopyValueParam)).await?;
         }
         writer.finish().await?;
         Ok(())
@@ -373,6 +379,6 @@ impl CopyConnection {
 }
 
 /// Prepends a cell to a row.
-fn prepend_cell(cell: CopyValue, row: CopyRow) -> CopyRow {
+fn prepend_value(cell: CopyValue, row: CopyRow) -> CopyRow {
     std::iter::once(cell).chain(row).collect()
 }

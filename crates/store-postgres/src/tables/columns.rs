@@ -6,7 +6,7 @@ use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::task::{LogLine, TaskState};
 use pointsman_core::{Event, EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, encode_attempt_end, encode_end_reason, encode_log_level,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, encode_attempt_outcome, encode_error_reason, encode_log_level,
 };
 
 use crate::writer_connection::{BoxedParam, params};
@@ -15,8 +15,8 @@ use crate::writer_connection::{BoxedParam, params};
 pub(crate) struct EventInsert {
     pub(crate) event: Event,
     pub(crate) number: i64,
-    pub(crate) first_task: i64,
-    pub(crate) tasks: usize,
+    pub(crate) first_task_seq: i64,
+    pub(crate) task_count: usize,
 }
 
 /// Declares a struct of column vectors, initially empty.
@@ -48,13 +48,13 @@ columns! {
 impl EventColumns {
     pub(crate) fn from_events(events: Vec<EventInsert>) -> Self {
         let mut columns = Self::default();
-        for EventInsert { event, number, first_task, tasks } in events {
+        for EventInsert { event, number, first_task_seq: first_task, task_count: tasks } in events {
             columns.number.push(number);
             columns.id.push(event.id.as_i64());
             columns.prev.push(event.prev.map(EventId::as_i64));
             columns.kind.push(event.kind.as_str().into());
             columns.key.push(event.key.as_ref().map(|key| key.as_str().into()));
-            columns.sub.push(event.sub.as_ref().map(|key| key.as_str().into()));
+            columns.sub.push(event.sub_object.as_ref().map(|key| key.as_str().into()));
             columns.tenant.push(event.tenant.as_str().into());
             columns.value.push(event.value.as_str().into());
             // Names and values are strings, which always serialize.
@@ -108,7 +108,7 @@ impl ActiveTaskColumns {
             columns.seq.push(live.seq.0);
             columns.queue.push(live.queue);
             columns.event.push(live.event.map(EventId::as_i64));
-            columns.order.push(live.order);
+            columns.order.push(live.order_number);
             columns.phase.push(live.phase.code() as i16);
             columns.lane.push(live.lane);
             columns.lane_position.push(live.lane_position);
@@ -120,10 +120,10 @@ impl ActiveTaskColumns {
             columns.score.push(live.score);
             columns.rank.push(live.rank);
             columns.due.push(live.due_time().micros());
-            columns.attempt.push(live.life.attempt.into());
-            columns.retries.push(live.life.retries.into());
-            columns.crashes.push(live.life.crashes.into());
-            columns.late.push(live.life.late);
+            columns.attempt.push(live.lifecycle.attempt.into());
+            columns.retries.push(live.lifecycle.retries.into());
+            columns.crashes.push(live.lifecycle.crashes.into());
+            columns.late.push(live.lifecycle.late);
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
             columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
@@ -131,7 +131,7 @@ impl ActiveTaskColumns {
             columns.prev_sent.push(live.prev_sent_event.map(EventId::as_i64));
             columns.planned.push(live.planned_at.map(Timestamp::micros));
             columns.created.push(live.created_at.micros());
-            columns.reason.push(state_reason_code(&live.life.state));
+            columns.reason.push(encode_state_reason(&live.lifecycle.state));
             columns.error.push(live.error.map(replace_nul_chars));
         }
         columns
@@ -205,7 +205,7 @@ impl LockColumns {
         for live in tasks {
             let lease = live.lease();
             columns.seq.push(live.seq.0);
-            columns.attempt.push(live.life.attempt.into());
+            columns.attempt.push(live.lifecycle.attempt.into());
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
             columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
@@ -220,8 +220,8 @@ impl LockColumns {
     }
 }
 
-fn state_reason_code(state: &TaskState) -> Option<i16> {
-    state.error_reason().map(|reason| encode_end_reason(reason) as i16)
+fn encode_state_reason(state: &TaskState) -> Option<i16> {
+    state.error_reason().map(|reason| encode_error_reason(reason) as i16)
 }
 
 columns! {
@@ -243,17 +243,17 @@ impl ArchivedTaskColumns {
             columns.queue.push(archived.queue);
             columns.event.push(archived.event.map(EventId::as_i64));
             columns.status.push(archived.encode_status() as i16);
-            columns.kind.push(archived.collection);
+            columns.kind.push(archived.subject_name);
             columns.key.push(archived.key);
-            columns.reason.push(state_reason_code(&archived.life.state));
+            columns.reason.push(encode_state_reason(&archived.lifecycle.state));
             columns.sync.push(archived.is_sync);
             columns.stage.push(archived.stage);
             columns.priority.push(archived.priority);
-            columns.attempt.push(archived.life.attempt.into());
-            columns.retries.push(archived.life.retries.into());
-            columns.crashes.push(archived.life.crashes.into());
-            columns.late.push(archived.life.late);
-            columns.has_lane.push(archived.life.has_lane);
+            columns.attempt.push(archived.lifecycle.attempt.into());
+            columns.retries.push(archived.lifecycle.retries.into());
+            columns.crashes.push(archived.lifecycle.crashes.into());
+            columns.late.push(archived.lifecycle.late);
+            columns.has_lane.push(archived.lifecycle.has_lane);
             columns.prev_sent.push(archived.prev_sent_event.map(EventId::as_i64));
             columns.planned.push(archived.planned_at.map(Timestamp::micros));
             columns.created.push(archived.created_at.micros());
@@ -309,7 +309,7 @@ impl AttemptColumns {
         self.number.push(attempt.number.into());
         self.started.push(attempt.started_at.micros());
         self.ended.push(attempt.ended_at.micros());
-        self.how.push(encode_attempt_end(attempt.end) as i16);
+        self.how.push(encode_attempt_outcome(attempt.outcome) as i16);
         self.error.push(attempt.error.map(|error| replace_nul_chars(error.into())));
     }
 
@@ -324,11 +324,11 @@ impl AttemptColumns {
 #[derive(Default)]
 pub(crate) struct LogLineColumns {
     task: Vec<i64>,
-    line: Vec<i64>,
+    line_number: Vec<i64>,
     time: Vec<i64>,
     level: Vec<i16>,
     message: Vec<String>,
-    line_counts: HashMap<TaskSeq, i64>,
+    lines_per_task: HashMap<TaskSeq, i64>,
 }
 
 impl LogLineColumns {
@@ -337,11 +337,11 @@ impl LogLineColumns {
     }
 
     pub(crate) fn push(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
-        let line_counts = self.line_counts.entry(task).or_default();
+        let line_counts = self.lines_per_task.entry(task).or_default();
         for line in lines {
             *line_counts += 1;
             self.task.push(task.0);
-            self.line.push(*line_counts);
+            self.line_number.push(*line_counts);
             self.time.push(line.time.micros());
             self.level.push(encode_log_level(line.level) as i16);
             self.message.push(replace_nul_chars(line.message));
@@ -350,7 +350,7 @@ impl LogLineColumns {
 
     /// None if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
-        let Self { task, line, time, level, message, line_counts: _ } = self;
+        let Self { task, line_number: line, time, level, message, lines_per_task: _ } = self;
         (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
     }
 }
@@ -389,7 +389,7 @@ impl OrderColumns {
             columns.suspended.push(order.suspended);
             columns.task.push(order.task.map(|task| task.0));
             columns.origin.push(order.origin.map(|origin| origin.event.as_i64()));
-            columns.depth.push(order.origin.map_or(0, |origin| origin.depth.into()));
+            columns.depth.push(order.origin.map_or(0, |origin| origin.cause_depth.into()));
             columns.step_succeeded.push(order.step_succeeded);
             columns.suspended_by_task.push(order.suspended_by_task.map(|task| task.0));
             columns.took_on_error.push(order.took_on_error);

@@ -21,8 +21,8 @@ pub(crate) struct CommitState {
     pub(crate) last_archive_number: i64,
     pub(crate) expired_archive_number: i64,
     pub(crate) expired_event_number: i64,
-    pub(crate) journal_end: i64,
-    pub(crate) history_end: i64,
+    pub(crate) journal_partitions_end: i64,
+    pub(crate) history_partitions_end: i64,
 }
 
 impl CommitState {
@@ -37,15 +37,15 @@ impl CommitState {
                 last_fence: read_column(row, 6)?,
                 last_object: read_column(row, 7)?,
                 last_order: read_column(row, 8)?,
-                journaled_events: read_column(row, 9)?,
-                archived_tasks: read_column(row, 10)?,
+                journaled_event_count: read_column(row, 9)?,
+                archived_task_count: read_column(row, 10)?,
                 next_due: read_optional_time(row, 16)?,
             },
             last_archive_number: read_column(row, 11)?,
             expired_archive_number: read_column(row, 12)?,
             expired_event_number: read_column(row, 13)?,
-            journal_end: read_column(row, 14)?,
-            history_end: read_column(row, 15)?,
+            journal_partitions_end: read_column(row, 14)?,
+            history_partitions_end: read_column(row, 15)?,
         })
     }
 
@@ -66,13 +66,13 @@ impl CommitState {
             counters.last_fence,
             counters.last_object,
             counters.last_order,
-            counters.journaled_events,
-            counters.archived_tasks,
+            counters.journaled_event_count,
+            counters.archived_task_count,
             self.last_archive_number,
             self.expired_archive_number,
             self.expired_event_number,
-            self.journal_end,
-            self.history_end,
+            self.journal_partitions_end,
+            self.history_partitions_end,
             counters.next_due.map(Timestamp::micros),
             invalidation,
             self.version.nonce,
@@ -100,17 +100,20 @@ impl CommitLog {
 
     /// The changes of the commits after this version; none if one is not recorded, or if the version does not exist:
     /// the server may have lost its last commits.
-    pub(crate) fn changes_since(&self, version: CommitVersion) -> Option<Vec<Invalidation>> {
+    pub(crate) fn row_invalidations_since(&self, version: CommitVersion) -> Option<Vec<Invalidation>> {
         decode_invalidations(
             self.commits_since(version)?.iter().map(|(commit, _)| commit.invalidations.as_ref()),
         )
     }
 
     /// The invalidations of the commits after this version, in commit order; none if one has no invalidation record.
-    pub(crate) fn invalidations_since(&self, version: CommitVersion) -> Option<Vec<ObjectInvalidation>> {
+    pub(crate) fn object_invalidations_since(
+        &self,
+        version: CommitVersion,
+    ) -> Option<Vec<ObjectInvalidation>> {
         let commits = self.commits_since(version)?.iter();
         let invalidations: Option<Vec<_>> =
-            commits.map(|(_, record)| invalidation::decode(record.as_ref()?)).collect();
+            commits.map(|(_, record)| invalidation::decode_record(record.as_ref()?)).collect();
         Some(invalidations?.into_iter().flatten().collect())
     }
 

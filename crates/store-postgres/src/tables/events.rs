@@ -5,9 +5,9 @@ use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
 
 use super::PgTables;
-use super::cache::{IdempotencyRecord, read_idempotency_record};
+use super::cache::{IdempotencyRecord, decode_idempotency_record};
 use super::columns::EventInsert;
-use crate::rows::{read_column, read_event};
+use crate::rows::{decode_event, read_column};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -23,7 +23,7 @@ impl PgTables {
         }
         let query = query!("write/prefetch_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
         let params = params![vec![name.0.to_string()], vec![name.1.clone()]];
-        let found = self.query_one(query, params, |row| read_idempotency_record(row, 2))?;
+        let found = self.query_optional(query, params, |row| decode_idempotency_record(row, 2))?;
         self.cache.borrow_mut().idempotency_records.insert(name, found.clone());
         Ok(found)
     }
@@ -41,7 +41,8 @@ impl PgTables {
     }
 
     pub(super) fn append_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) {
-        let insert = EventInsert { event: event.clone(), number, first_task: first_task.0, tasks };
+        let insert =
+            EventInsert { event: event.clone(), number, first_task_seq: first_task.0, task_count: tasks };
         self.write_batch.borrow_mut().insert_event(insert);
     }
 
@@ -54,21 +55,21 @@ impl PgTables {
         }
         let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
         let params = params![id.as_i64(), expired_up_to.as_i64()];
-        self.query_one(query!("write/event", INT8, INT8), params, |row| read_event(row, 0))
+        self.query_optional(query!("write/event", INT8, INT8), params, |row| decode_event(row, 0))
     }
 
     pub(super) fn prefetch_events(&self, ids: &[EventId]) -> Result<()> {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
-        let (from, to) = self.partition_range(&ids)?;
+        let (from, to) = self.event_number_range(&ids)?;
         let query = query!("write/prefetch_events", INT8_ARRAY, INT8, INT8);
-        let found = self.query_all(query, params![ids, from, to], |row| read_event(row, 0))?;
+        let found = self.query_all(query, params![ids, from, to], |row| decode_event(row, 0))?;
         self.cache.borrow_mut().events.extend(found.into_iter().map(|event| (event.id, event)));
         Ok(())
     }
 
     /// Returns the range of event numbers that contains these events, so that other partitions are not scanned.
-    fn partition_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
-        let journal_to = self.commit_state.borrow().journal_end;
+    fn event_number_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
+        let journal_to = self.commit_state.borrow().journal_partitions_end;
         if self.partition_starts.borrow().0 != journal_to {
             let params = params![self.partition_rows.get()];
             let starts = self.query_all(query!("write/partition_starts", INT8), params, |row| {
@@ -87,12 +88,12 @@ impl PgTables {
         let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), most as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
-            read_event(row, 0)
+            decode_event(row, 0)
         })
     }
 
-    pub(super) fn event_id_at_number(&self, number: i64) -> Result<Option<EventId>> {
-        let id = self.query_one(query!("write/event_id_at_number", INT8), params![number], |row| {
+    pub(super) fn find_event_id_at_number(&self, number: i64) -> Result<Option<EventId>> {
+        let id = self.query_optional(query!("write/event_id_at_number", INT8), params![number], |row| {
             read_column(row, 0)
         })?;
         Ok(id.map(EventId::from_i64))
@@ -100,7 +101,7 @@ impl PgTables {
 
     pub(super) fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
         let query = query!("write/last_event_up_to", INT8);
-        let last = self.query_one(query, params![id.as_i64()], |row| read_column(row, 0))?;
+        let last = self.query_optional(query, params![id.as_i64()], |row| read_column(row, 0))?;
         Ok(last.map_or(EventId::ZERO, EventId::from_i64))
     }
 }

@@ -7,10 +7,10 @@ use pointsman_store::row::{ActiveTaskRow, HandlerId, LaneHead, ObjectNumber, Tas
 use pointsman_store::{lane_range_of_object, object_of_lane};
 
 /// Limit of cached tasks per lane.
-pub(crate) const MAX_HEADS: usize = 8;
+pub(crate) const MAX_CACHED_HEADS: usize = 8;
 
 /// Tasks that must be cached of a lane, unless it has fewer, before its first task ends: that one and its successor.
-const MIN_HEADS: usize = 2;
+const MIN_CACHED_HEADS: usize = 2;
 
 /// The first tasks of a lane by position.
 #[derive(Debug, Default)]
@@ -23,15 +23,15 @@ struct CachedLane {
 #[derive(Debug, Default)]
 pub(crate) struct LaneCache {
     lanes: BTreeMap<i64, CachedLane>,
-    positions: HashMap<TaskSeq, (i64, i64)>,
+    positions_by_task: HashMap<TaskSeq, (i64, i64)>,
     /// Objects with a greater number did not exist when the transaction began, and had no tasks.
-    object_count: i64,
+    highest_object_number: i64,
 }
 
 impl LaneCache {
     /// Sets the highest object number at the beginning of a transaction.
-    pub(crate) fn set_object_count(&mut self, objects: i64) {
-        self.object_count = objects;
+    pub(crate) fn set_highest_object_number(&mut self, objects: i64) {
+        self.highest_object_number = objects;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -39,13 +39,15 @@ impl LaneCache {
     }
 
     /// True if it is cached whether the lane has a task.
-    pub(crate) fn has_head(&self, lane: i64) -> bool {
+    pub(crate) fn is_head_cached(&self, lane: i64) -> bool {
         self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || !cached.heads.is_empty())
     }
 
     /// True if the successor of the first task is cached, or that there is none.
-    pub(crate) fn has_next(&self, lane: i64) -> bool {
-        self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || cached.heads.len() >= MIN_HEADS)
+    pub(crate) fn is_successor_cached(&self, lane: i64) -> bool {
+        self.lanes
+            .get(&lane)
+            .is_some_and(|cached| cached.is_complete || cached.heads.len() >= MIN_CACHED_HEADS)
     }
 
     /// Caches the first tasks of a lane; fewer than the requested `most` means that these are all.
@@ -53,15 +55,15 @@ impl LaneCache {
         let is_complete = heads.len() < most;
         self.drop_cached_lane(lane);
         for head in &heads {
-            self.positions.insert(head.task.seq, (lane, head.lane_position));
+            self.positions_by_task.insert(head.task.seq, (lane, head.lane_position));
         }
         let heads = heads.into_iter().map(|head| (head.lane_position, head)).collect();
         self.lanes.insert(lane, CachedLane { heads, is_complete });
     }
 
     /// The first task of a lane; the outer option is none if that is not cached.
-    pub(crate) fn head(&mut self, lane: i64) -> Option<Option<LaneHead>> {
-        let cached = self.lane_mut(lane)?;
+    pub(crate) fn cached_head(&mut self, lane: i64) -> Option<Option<LaneHead>> {
+        let cached = self.cached_lane_mut(lane)?;
         match cached.heads.values().next() {
             Some(head) => Some(Some(head.clone())),
             None => cached.is_complete.then_some(None),
@@ -72,7 +74,7 @@ impl LaneCache {
     pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
         self.remove_task(live.seq);
         let (Some(lane), Some(lane_position)) = (live.lane, live.lane_position) else { return };
-        let Some(cached) = self.lane_mut(lane) else { return };
+        let Some(cached) = self.cached_lane_mut(lane) else { return };
         let last = cached.heads.last_key_value().map(|(lane_position, _)| *lane_position);
         if cached.is_complete || last.is_some_and(|last| lane_position < last) {
             let head = LaneHead {
@@ -81,22 +83,22 @@ impl LaneCache {
                 task: WaitingTask::from_row(live, live.due_time()),
             };
             cached.heads.insert(lane_position, head);
-            let surplus = (cached.heads.len() > MAX_HEADS).then(|| cached.heads.pop_last()).flatten();
+            let surplus = (cached.heads.len() > MAX_CACHED_HEADS).then(|| cached.heads.pop_last()).flatten();
             cached.is_complete &= surplus.is_none();
-            self.positions.insert(live.seq, (lane, lane_position));
+            self.positions_by_task.insert(live.seq, (lane, lane_position));
             if let Some((_, head)) = surplus {
-                self.positions.remove(&head.task.seq);
+                self.positions_by_task.remove(&head.task.seq);
             }
         }
     }
 
     /// Returns the lane of a task, if it is cached.
-    pub(crate) fn find_lane(&self, seq: TaskSeq) -> Option<i64> {
-        self.positions.get(&seq).map(|(lane, _)| *lane)
+    pub(crate) fn find_lane_of_task(&self, seq: TaskSeq) -> Option<i64> {
+        self.positions_by_task.get(&seq).map(|(lane, _)| *lane)
     }
 
     /// Returns the handlers whose lanes of an object are cached as empty.
-    pub(crate) fn list_empty_lanes(&self, object: ObjectNumber) -> Vec<HandlerId> {
+    pub(crate) fn list_handlers_with_empty_lane(&self, object: ObjectNumber) -> Vec<HandlerId> {
         let Some(lanes) = lane_range_of_object(object) else { return vec![] };
         let from = *lanes.start();
         let empty =
@@ -105,7 +107,7 @@ impl LaneCache {
     }
 
     /// Drops the lanes of an object that a peer has written, or a lane without an object.
-    pub(crate) fn drop_cached_object(&mut self, number: i64) {
+    pub(crate) fn drop_cached_lanes_of_object(&mut self, number: i64) {
         if number < 0 {
             return self.drop_cached_lane(number);
         }
@@ -115,19 +117,19 @@ impl LaneCache {
     }
 
     /// Replaces a lane by an unknown one, so that it is fetched again, even if its object is new.
-    pub(crate) fn mark_unknown(&mut self, lane: i64) {
+    pub(crate) fn mark_lane_unknown(&mut self, lane: i64) {
         self.drop_cached_lane(lane);
         self.lanes.insert(lane, CachedLane::default());
     }
 
     fn drop_cached_lane(&mut self, lane: i64) {
         for head in self.lanes.remove(&lane).into_iter().flat_map(|cached| cached.heads.into_values()) {
-            self.positions.remove(&head.task.seq);
+            self.positions_by_task.remove(&head.task.seq);
         }
     }
 
     pub(crate) fn remove_task(&mut self, seq: TaskSeq) {
-        if let Some((lane, lane_position)) = self.positions.remove(&seq)
+        if let Some((lane, lane_position)) = self.positions_by_task.remove(&seq)
             && let Some(cached) = self.lanes.get_mut(&lane)
         {
             cached.heads.remove(&lane_position);
@@ -135,7 +137,7 @@ impl LaneCache {
     }
 
     pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase) {
-        if let Some((lane, lane_position)) = self.positions.get(&seq)
+        if let Some((lane, lane_position)) = self.positions_by_task.get(&seq)
             && let Some(head) =
                 self.lanes.get_mut(lane).and_then(|cached| cached.heads.get_mut(lane_position))
         {
@@ -143,8 +145,8 @@ impl LaneCache {
         }
     }
 
-    fn lane_mut(&mut self, lane: i64) -> Option<&mut CachedLane> {
-        if object_of_lane(lane).is_some_and(|object| object > self.object_count) {
+    fn cached_lane_mut(&mut self, lane: i64) -> Option<&mut CachedLane> {
+        if object_of_lane(lane).is_some_and(|object| object > self.highest_object_number) {
             return Some(
                 self.lanes
                     .entry(lane)
@@ -162,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn head(lane_position: i64) -> LaneHead {
+    fn lane_head(lane_position: i64) -> LaneHead {
         let due = Timestamp::from_micros(0);
         let next = WaitingTask {
             seq: TaskSeq(lane_position),
@@ -178,11 +180,11 @@ mod tests {
     #[test]
     fn an_unknown_lane_of_a_new_object_is_fetched() {
         let (mut lanes, lane) = (LaneCache::default(), lane_number(6, 1));
-        lanes.set_object_count(5);
-        assert!(matches!(lanes.head(lane), Some(None)), "a new object has no tasks");
-        lanes.insert_lane(lane, vec![head(3)], 2);
-        lanes.mark_unknown(lane);
-        assert!(lanes.head(lane).is_none() && lanes.find_lane(TaskSeq(3)).is_none());
+        lanes.set_highest_object_number(5);
+        assert!(matches!(lanes.cached_head(lane), Some(None)), "a new object has no tasks");
+        lanes.insert_lane(lane, vec![lane_head(3)], 2);
+        lanes.mark_lane_unknown(lane);
+        assert!(lanes.cached_head(lane).is_none() && lanes.find_lane_of_task(TaskSeq(3)).is_none());
     }
 
     #[test]
@@ -195,12 +197,12 @@ mod tests {
         cached_lanes
             .iter()
             .zip(1..)
-            .for_each(|(lane, lane_position)| lanes.insert_lane(*lane, vec![head(lane_position)], 2));
-        lanes.drop_cached_object(2);
-        lanes.drop_cached_object(i64::MAX);
-        let is_cached: Vec<bool> = cached_lanes.iter().map(|lane| lanes.has_head(*lane)).collect();
+            .for_each(|(lane, lane_position)| lanes.insert_lane(*lane, vec![lane_head(lane_position)], 2));
+        lanes.drop_cached_lanes_of_object(2);
+        lanes.drop_cached_lanes_of_object(i64::MAX);
+        let is_cached: Vec<bool> = cached_lanes.iter().map(|lane| lanes.is_head_cached(*lane)).collect();
         assert_eq!(is_cached, [true, false, false, true, true]);
-        lanes.drop_cached_object(-9);
-        assert!(!lanes.has_head(-9));
+        lanes.drop_cached_lanes_of_object(-9);
+        assert!(!lanes.is_head_cached(-9));
     }
 }

@@ -31,7 +31,7 @@ use pointsman_store::tables::{CacheState, Counters, PeerChanges, ReadSet};
 use tokio_postgres::Row;
 
 use crate::error::is_connection_lost;
-use crate::pool::Pool;
+use crate::pool::SessionPool;
 use crate::session::{Query, query};
 use crate::writer_connection::{BoxedParam, SqlCommand, WriterConnection, params};
 use cache::TransactionCache;
@@ -53,11 +53,11 @@ pub struct PgTables {
     is_cache_current: Cell<bool>,
     /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
     /// records.
-    peer_countdown: Cell<u32>,
-    invalidation: InvalidationBuilder,
+    peer_active_countdown: Cell<u32>,
+    invalidation_builder: InvalidationBuilder,
     commit_state: RefCell<CommitState>,
     /// Changes that peers must apply to their in-memory state.
-    changes: RefCell<Vec<Invalidation>>,
+    pending_invalidations: RefCell<Vec<Invalidation>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     is_registry_changed: Cell<bool>,
     /// The commit that the in-memory state reflects, and its registry version.
@@ -109,26 +109,27 @@ macro_rules! begin {
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     };
 }
-const BEGIN: &str = begin!();
+const BEGIN_WRITE: &str = begin!();
 /// The same through a pooler, where session settings belong to other clients: see [`SETTINGS`].
-const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
+const BEGIN_WRITE_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
 /// A node that is stopped inside a transaction must not block the others for long. The queue's tables fill and empty
 /// faster than statistics follow, so the planner must use the indexes. Commits are durable whatever the server's
 /// default is.
-const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
+const WRITER_SESSION_SETTINGS: &str =
+    concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
-    pub(crate) fn new(pool: Pool, caller_time: Arc<CallerTime>) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: SessionPool, caller_time: Arc<CallerTime>) -> std::io::Result<Self> {
         Ok(Self {
             connection: WriterConnection::new(pool)?,
             write_batch: RefCell::default(),
             cache: RefCell::default(),
             caller_time,
             is_cache_current: Cell::default(),
-            peer_countdown: Cell::default(),
-            invalidation: InvalidationBuilder::default(),
+            peer_active_countdown: Cell::default(),
+            invalidation_builder: InvalidationBuilder::default(),
             commit_state: RefCell::default(),
-            changes: RefCell::default(),
+            pending_invalidations: RefCell::default(),
             is_registry_changed: Cell::default(),
             cached_version: Cell::default(),
             task_id_namespace: Cell::default(),
@@ -141,11 +142,11 @@ impl PgTables {
     pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> Result<Vec<Row>> {
         let mut commands = self.take_batch_commands()?;
         commands.push(SqlCommand::Query(query, params));
-        Ok(self.connection.send(&commands)?.pop().unwrap_or_default())
+        Ok(self.connection.send_commands(&commands)?.pop().unwrap_or_default())
     }
 
     /// Reads the first row of a result, if there is one.
-    fn query_one<R>(
+    fn query_optional<R>(
         &self,
         query: &'static Query,
         params: Vec<BoxedParam>,
@@ -167,7 +168,7 @@ impl PgTables {
     fn take_batch_commands(&self) -> Result<Vec<SqlCommand>> {
         let (last_event, has_history) = {
             let batch = self.write_batch.borrow();
-            (batch.last_event_number(), batch.has_history())
+            (batch.last_event_number(), batch.has_history_writes())
         };
         self.add_missing_partitions(last_event, has_history)?;
         let archive_number = self.commit_state.borrow().last_archive_number;
@@ -179,16 +180,20 @@ impl PgTables {
         loop {
             let (journal_to, history_to, archived) = {
                 let commit_state = self.commit_state.borrow();
-                (commit_state.journal_end, commit_state.history_end, commit_state.last_archive_number)
+                (
+                    commit_state.journal_partitions_end,
+                    commit_state.history_partitions_end,
+                    commit_state.last_archive_number,
+                )
             };
             if last_event.is_some_and(|last| last >= journal_to) {
                 self.add_partition("journal", journal_to)?;
-                self.commit_state.borrow_mut().journal_end += self.partition_rows.get();
+                self.commit_state.borrow_mut().journal_partitions_end += self.partition_rows.get();
             } else if has_history && archived >= history_to {
                 for table in ["history", "attempt", "log"] {
                     self.add_partition(table, history_to)?;
                 }
-                self.commit_state.borrow_mut().history_end += self.partition_rows.get();
+                self.commit_state.borrow_mut().history_partitions_end += self.partition_rows.get();
             } else {
                 return Ok(());
             }
@@ -198,7 +203,10 @@ impl PgTables {
     fn add_partition(&self, table: &'static str, from: i64) -> Result<()> {
         let query = query!("write/add_partition", TEXT, INT8, INT8);
         self.connection
-            .send(&[SqlCommand::Query(query, params![table, from, from + self.partition_rows.get()])])
+            .send_commands(&[SqlCommand::Query(
+                query,
+                params![table, from, from + self.partition_rows.get()],
+            )])
             .map(drop)
     }
 
@@ -207,8 +215,10 @@ impl PgTables {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
         self.commit_state.replace(CommitLog::from_rows(&rows)?.1);
-        if let Some(rows) =
-            self.find_text("partition_rows")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
+        if let Some(rows) = self
+            .find_named_text("partition_rows")?
+            .and_then(|text| text.parse().ok())
+            .filter(|rows| *rows > 0)
         {
             self.partition_rows.set(rows);
         }
@@ -217,11 +227,11 @@ impl PgTables {
 
     pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
         self.write_batch.borrow_mut().clear();
-        self.changes.borrow_mut().clear();
+        self.pending_invalidations.borrow_mut().clear();
         self.is_registry_changed.set(false);
         let is_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
         let (missing, cached) = match is_reusable {
-            true => self.cache.borrow().split_cached(read_set),
+            true => self.cache.borrow().split_read_set(read_set),
             false => (read_set, ReadSet::default()),
         };
         let results = match self.begin_with_write_lock(&missing) {
@@ -241,13 +251,13 @@ impl PgTables {
         let objects = self.commit_state.borrow().counters.last_object;
         let previous = self.cached_version.get();
         let cache_state = self.update_cache_state(&commits)?;
-        self.peer_countdown.set(match cache_state {
-            CacheState::Fresh => self.peer_countdown.get().saturating_sub(1),
+        self.peer_active_countdown.set(match cache_state {
+            CacheState::Fresh => self.peer_active_countdown.get().saturating_sub(1),
             CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTIONS,
         });
-        self.invalidation.begin(self.peer_countdown.get() > 0);
+        self.invalidation_builder.begin_transaction(self.peer_active_countdown.get() > 0);
         let invalidations =
-            previous.filter(|_| is_reusable).and_then(|(point, _)| commits.invalidations_since(point));
+            previous.filter(|_| is_reusable).and_then(|(point, _)| commits.object_invalidations_since(point));
         {
             let mut cache = self.cache.borrow_mut();
             match invalidations {
@@ -263,12 +273,12 @@ impl PgTables {
 
     /// Fetches the part of a read set that is not cached, at the beginning of a transaction.
     pub(crate) fn prefetch(&self, read_set: ReadSet) -> Result<()> {
-        let (missing, _) = self.cache.borrow().split_cached(read_set);
+        let (missing, _) = self.cache.borrow().split_read_set(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
         if commands.is_empty() {
             return Ok(());
         }
-        let results = self.connection.send(&commands)?;
+        let results = self.connection.send_commands(&commands)?;
         self.cache.borrow_mut().insert_prefetched(missing, results.into_iter())
     }
 
@@ -280,14 +290,14 @@ impl PgTables {
         self.cached_version.set(None);
         match self.connection.is_pooled() {
             true => Ok(()),
-            false => self.connection.send(&[SqlCommand::Batch(SETTINGS)]).map(drop),
+            false => self.connection.send_commands(&[SqlCommand::Batch(WRITER_SESSION_SETTINGS)]).map(drop),
         }
     }
 
     /// Begins a transaction, takes the write lock and fetches the read set.
     fn begin_with_write_lock(&self, read_set: &ReadSet) -> Result<Vec<Vec<Row>>> {
         self.ensure_connected()?;
-        let begin = if self.connection.is_pooled() { BEGIN_POOLED } else { BEGIN };
+        let begin = if self.connection.is_pooled() { BEGIN_WRITE_POOLED } else { BEGIN_WRITE };
         let version = self.cached_version.get().map_or(i64::MAX, |(point, _)| point.number);
         let mut commands = vec![
             SqlCommand::Batch(begin),
@@ -295,7 +305,7 @@ impl PgTables {
             SqlCommand::Query(query!("write/commit_versions", INT8), params![version]),
         ];
         commands.extend(TransactionCache::prefetch_commands(read_set));
-        self.connection.send(&commands)
+        self.connection.send_commands(&commands)
     }
 
     /// Compares the in-memory state with the last commit and reads what it lacks.
@@ -305,7 +315,7 @@ impl PgTables {
             let cached = self.cached_version.get();
             let changes = match cached {
                 Some((point, registry)) if registry == commit_state.registry_version => {
-                    commits.changes_since(point)
+                    commits.row_invalidations_since(point)
                 }
                 Some(_) | None => None,
             };
@@ -314,12 +324,12 @@ impl PgTables {
         let before = self.cached_version.replace(Some((point, registry)));
         match changes {
             Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(CacheState::Fresh),
-            Some(changes) => self.read_changes(changes).map(CacheState::Stale),
+            Some(changes) => self.read_peer_changes(changes).map(CacheState::Stale),
             None => Ok(CacheState::Unknown),
         }
     }
 
-    fn read_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
+    fn read_peer_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let (mut queues, mut limiters, mut tasks, mut is_all) = (vec![], vec![], vec![], false);
         for change in changes {
             match change {
@@ -342,8 +352,8 @@ impl PgTables {
         if self.is_registry_changed.get() {
             self.commit_state.borrow_mut().registry_version += 1;
         }
-        let changes = self.changes.take();
-        let invalidation = self.invalidation.encode(&self.cache.borrow());
+        let changes = self.pending_invalidations.take();
+        let invalidation = self.invalidation_builder.encode_record(&self.cache.borrow());
         let mut commands = self.take_batch_commands()?;
         let committed = {
             let mut commit_state = self.commit_state.borrow_mut();
@@ -376,7 +386,7 @@ impl PgTables {
             self.commit_state.borrow().version_row_params(encode_invalidations(changes), invalidation),
         ));
         commands.push(SqlCommand::Batch("COMMIT"));
-        self.connection.send(&commands)?;
+        self.connection.send_commands(&commands)?;
         self.cached_version.set(Some(committed));
         self.is_cache_current.set(true);
         Ok(())
@@ -398,8 +408,8 @@ impl PgTables {
         self.write_batch.borrow_mut().add_command(command);
     }
 
-    fn record_change(&self, change: Invalidation) {
-        self.changes.borrow_mut().push(change);
+    fn record_invalidation(&self, change: Invalidation) {
+        self.pending_invalidations.borrow_mut().push(change);
     }
 
     fn mark_registry_changed(&self) {

@@ -5,7 +5,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::PgTables;
-use super::cache::read_object;
+use super::cache::decode_object;
 use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::params;
@@ -21,14 +21,15 @@ impl PgTables {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
-        let found = self.query_one(query!("write/object", TEXT, TEXT), params, |row| read_object(row, 0))?;
+        let found =
+            self.query_optional(query!("write/object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
         self.cache.borrow_mut().insert_object(name, found.clone());
         Ok(found)
     }
 
     pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) {
         self.write_batch.borrow_mut().write_object(tenant, key, object);
-        self.invalidation.add_object(object.number);
+        self.invalidation_builder.add_object(object.number);
         self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
     }
 
@@ -39,7 +40,7 @@ impl PgTables {
             Ok(IdleObject {
                 tenant,
                 key: read_column(row, 1)?,
-                row: read_object(row, 2)?,
+                row: decode_object(row, 2)?,
                 has_outbox_events: false,
             })
         })
@@ -81,7 +82,7 @@ impl PgTables {
         self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
         let mut cache = self.cache.borrow_mut();
         for idle in objects {
-            self.invalidation.add_object(idle.row.number);
+            self.invalidation_builder.add_object(idle.row.number);
             cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
         }
         Ok(())

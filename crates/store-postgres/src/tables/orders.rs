@@ -7,7 +7,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::PgTables;
-use crate::rows::{read_column, read_order, read_time};
+use crate::rows::{decode_order, read_column, read_time};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
@@ -42,14 +42,14 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_pending_chain(&self) -> Result<Option<(ChainPath, i64)>> {
-        let pending = self.query_one(query!("write/pending_chain"), vec![], |row| {
+    pub(super) fn find_chain_to_reevaluate(&self) -> Result<Option<(ChainPath, i64)>> {
+        let pending = self.query_optional(query!("write/pending_chain"), vec![], |row| {
             Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
         })?;
         Ok(pending)
     }
 
-    pub(super) fn write_pending_chain(&self, path: &ChainPath, after: Option<i64>) {
+    pub(super) fn write_chain_to_reevaluate(&self, path: &ChainPath, after: Option<i64>) {
         let params = params![path.to_string(), after];
         self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
     }
@@ -62,20 +62,20 @@ impl PgTables {
         if let Some(cached) = self.cache.borrow_mut().orders.remove(&n) {
             return Ok(Some(cached));
         }
-        self.query_one(query!("write/order", INT8), params![n], |row| read_order(row, 0))
+        self.query_optional(query!("write/order", INT8), params![n], |row| decode_order(row, 0))
     }
 
     pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
         let params = params![orders.to_vec()];
         let found =
-            self.query_all(query!("write/prefetch_orders", INT8_ARRAY), params, |row| read_order(row, 0))?;
+            self.query_all(query!("write/prefetch_orders", INT8_ARRAY), params, |row| decode_order(row, 0))?;
         self.cache.borrow_mut().orders.extend(found.into_iter().map(|order| (order.number, order)));
         Ok(())
     }
 
     pub(super) fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_one(query!("write/order_by_key", TEXT, TEXT), params, |row| read_order(row, 0))
+        self.query_optional(query!("write/order_by_key", TEXT, TEXT), params, |row| decode_order(row, 0))
     }
 
     pub(super) fn list_orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
@@ -103,7 +103,7 @@ impl PgTables {
             return Ok(written);
         }
         let params = params![key.to_string(), tenant.to_string()];
-        self.query_one(query!("write/ended_order", TEXT, TEXT), params, |row| {
+        self.query_optional(query!("write/ended_order", TEXT, TEXT), params, |row| {
             Ok(EndedOrder {
                 key: key.clone(),
                 tenant: tenant.clone(),

@@ -13,39 +13,40 @@ use tokio_postgres::Row;
 
 use super::PgTables;
 use super::columns::replace_nul_chars;
-use crate::documented_tables::{canvas_id, event_space};
-use crate::rows::{read_bucket, read_column, read_optional_task_seq};
+use crate::documented_tables::{canvas_id_of_tenant, event_space_of_rule};
+use crate::rows::{read_column, read_key_bucket, read_optional_task_seq};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 /// Texts in `pointsman.meta` that belong to the registry.
-const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
+const REGISTRY_NAMED_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {
     pub(super) fn find_task_id_namespace(&self) -> Result<TaskIdNamespace> {
         if let Some(task_id_namespace) = self.task_id_namespace.get() {
             return Ok(task_id_namespace);
         }
-        let task_id_namespace = TaskIdNamespace(self.read_number("task_id_namespace")? as u64);
+        let task_id_namespace = TaskIdNamespace(self.read_named_number("task_id_namespace")? as u64);
         self.task_id_namespace.set(Some(task_id_namespace));
         Ok(task_id_namespace)
     }
 
     pub(super) fn find_salt(&self) -> Result<u64> {
-        Ok(self.read_number("salt")? as u64)
+        Ok(self.read_named_number("salt")? as u64)
     }
 
-    fn read_number(&self, name: &str) -> Result<i64> {
-        let text = self.find_text(name)?.ok_or_else(|| Fault::damaged(format!("there is no {name}")))?;
+    fn read_named_number(&self, name: &str) -> Result<i64> {
+        let text =
+            self.find_named_text(name)?.ok_or_else(|| Fault::damaged(format!("there is no {name}")))?;
         text.parse().map_err(Fault::damaged)
     }
 
-    pub(super) fn find_text(&self, name: &str) -> Result<Option<String>> {
-        self.query_one(query!("write/text", TEXT), params![name.to_string()], |row| read_column(row, 0))
+    pub(super) fn find_named_text(&self, name: &str) -> Result<Option<String>> {
+        self.query_optional(query!("write/text", TEXT), params![name.to_string()], |row| read_column(row, 0))
     }
 
-    pub(super) fn write_text(&self, name: &str, text: &str) {
-        if REGISTRY_TEXTS.contains(&name) {
+    pub(super) fn upsert_named_text(&self, name: &str, text: &str) {
+        if REGISTRY_NAMED_TEXTS.contains(&name) {
             self.mark_registry_changed();
         }
         let params = params![name.to_string(), text.to_string()];
@@ -53,13 +54,13 @@ impl PgTables {
     }
 
     pub(super) fn list_queues(&self) -> Result<Vec<QueueRow>> {
-        self.query_all(query!("write/queues"), vec![], read_queue_row)
+        self.query_all(query!("write/queues"), vec![], decode_queue_row)
     }
 
     pub(super) fn list_queues_by_id(&self, ids: Vec<QueueId>) -> Result<Vec<QueueRow>> {
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.query_all(query!("write/queues_by_id", INT8_ARRAY), params![ids], read_queue_row),
+            false => self.query_all(query!("write/queues_by_id", INT8_ARRAY), params![ids], decode_queue_row),
         }
     }
 
@@ -69,11 +70,11 @@ impl PgTables {
         tenant: &Tenant,
         kind: &QueueSubject,
     ) -> Result<QueueId> {
-        let params = params![handler, tenant.to_string(), kind.to_text(), canvas_id(Some(tenant))];
+        let params = params![handler, tenant.to_string(), kind.to_text(), canvas_id_of_tenant(Some(tenant))];
         let query = query!("write/insert_queue", INT8, TEXT, TEXT, UUID);
-        let id = self.query_one(query, params, |row| read_column(row, 0))?;
+        let id = self.query_optional(query, params, |row| read_column(row, 0))?;
         let id = id.ok_or_else(|| Fault::damaged("a queue without a number"))?;
-        self.record_change(Invalidation::Queue(id));
+        self.record_invalidation(Invalidation::Queue(id));
         Ok(id)
     }
 
@@ -82,7 +83,7 @@ impl PgTables {
             counts.iter().map(|(_, c)| read_count(c)).collect::<Vec<i64>>()
         };
         let ids: Vec<i64> = counts.iter().map(|(id, _)| *id).collect();
-        ids.iter().for_each(|id| self.record_change(Invalidation::Queue(*id)));
+        ids.iter().for_each(|id| self.record_invalidation(Invalidation::Queue(*id)));
         let params = params![
             ids,
             column(|c| c.ready),
@@ -108,12 +109,12 @@ impl PgTables {
 
     pub(super) fn find_first_ready_task(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
         let head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
-        self.query_one(query!("write/first_ready_task", INT8), params![queue], head)
+        self.query_optional(query!("write/first_ready_task", INT8), params![queue], head)
     }
 
-    pub(super) fn list_ranks(&self, queue: QueueId) -> Result<Vec<RankRange>> {
+    pub(super) fn list_ranks_of_queue(&self, queue: QueueId) -> Result<Vec<RankRange>> {
         let ranks = |row: &Row| {
-            Ok((read_column(row, 0)?, read_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
+            Ok((read_column(row, 0)?, read_key_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
         };
         self.query_all(query!("write/ranks", INT8), params![queue], ranks)
     }
@@ -141,7 +142,7 @@ impl PgTables {
     }
 
     pub(super) fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
-        self.record_change(Invalidation::Limiter(handler));
+        self.record_invalidation(Invalidation::Limiter(handler));
         let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_limiter_state", INT8, TEXT),
@@ -160,8 +161,9 @@ impl PgTables {
     }
 
     pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
-        let gaps =
-            self.query_one(query!("write/handler_gaps", INT8), params![handler], |row| read_column(row, 0))?;
+        let gaps = self.query_optional(query!("write/handler_gaps", INT8), params![handler], |row| {
+            read_column(row, 0)
+        })?;
         gaps.ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
@@ -191,7 +193,7 @@ impl PgTables {
 
     pub(super) fn list_rules(&self) -> Result<Vec<Rule>> {
         let rows = self.query_rows(query!("write/rules"), vec![])?;
-        crate::documented_tables::read_rules(&rows)
+        crate::documented_tables::decode_rules(&rows)
     }
 
     pub(super) fn write_rule(&self, rule: &Rule) {
@@ -199,10 +201,10 @@ impl PgTables {
         let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
         let params = params![
             rule.kind.as_str(),
-            canvas_id(rule.tenant.as_ref()),
+            canvas_id_of_tenant(rule.tenant.as_ref()),
             rule.tenant.as_ref().map(Tenant::to_string),
             rule.scope.name(),
-            event_space(&rule.scope),
+            event_space_of_rule(&rule.scope),
             rule.since.micros(),
             replace_nul_chars(rule.set_by.clone()),
             replace_nul_chars(rule.reason.clone()),
@@ -212,14 +214,15 @@ impl PgTables {
 
     pub(super) fn delete_existing_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) {
         self.mark_registry_changed();
-        let params = params![kind.as_str(), canvas_id(tenant), scope.name(), event_space(scope)];
+        let params =
+            params![kind.as_str(), canvas_id_of_tenant(tenant), scope.name(), event_space_of_rule(scope)];
         self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
     }
 
     pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
         let commands = self.take_batch_commands()?;
-        self.connection.send(&commands)?;
-        self.connection.run(|session| Box::pin(crate::read::list_nodes(session)))
+        self.connection.send_commands(&commands)?;
+        self.connection.run_on_session(|session| Box::pin(crate::read::list_nodes(session)))
     }
 
     pub(super) fn list_live_nodes(&self) -> Result<Vec<NodeId>> {
@@ -228,10 +231,10 @@ impl PgTables {
 
     pub(super) fn insert_new_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.mark_registry_changed();
-        self.caller_time.report(now);
+        self.caller_time.record_time(now);
         let params = params![replace_nul_chars(name.into()), now.micros()];
         let id =
-            self.query_one(query!("write/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
+            self.query_optional(query!("write/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
@@ -249,9 +252,9 @@ impl PgTables {
     }
 
     pub(super) fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.caller_time.report(now);
+        self.caller_time.record_time(now);
         let params = params![node, now.micros()];
-        let found = self.query_one(query!("write/record_heartbeat", INT8, INT8), params, |row| {
+        let found = self.query_optional(query!("write/record_heartbeat", INT8, INT8), params, |row| {
             read_optional_task_seq(row, 0)
         })?;
         Ok(found.is_some())
@@ -284,12 +287,12 @@ impl PgTables {
     }
 }
 
-fn read_queue_row(row: &Row) -> Result<QueueRow> {
+fn decode_queue_row(row: &Row) -> Result<QueueRow> {
     Ok(QueueRow {
         id: read_column(row, 0)?,
         handler: read_column(row, 1)?,
         tenant: Tenant::new(read_column::<&str>(row, 2)?).map_err(Fault::damaged)?,
-        kind: QueueSubject::from_text(read_column(row, 3)?).map_err(Fault::damaged)?,
+        subject: QueueSubject::from_text(read_column(row, 3)?).map_err(Fault::damaged)?,
         counts: QueueCounts {
             ready: read_column(row, 4)?,
             waiting: read_column(row, 5)?,

@@ -19,7 +19,7 @@ impl PgTables {
     pub(super) fn expire_events(&self, expired_up_to: EventId) -> Result<u64> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
-            self.query_one(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
+            self.query_optional(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
         let before = self.commit_state.borrow().expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok(0) };
         self.commit_state.borrow_mut().expired_event_number = number;
@@ -87,7 +87,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_old_records(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_old_fires_nodes_and_audit(&self, before: Timestamp) -> Result<bool> {
         let mut more = false;
         for query in [
             query!("write/delete_old_fires", INT8, INT8),

@@ -17,7 +17,7 @@ impl PgTables {
         let rows = self.query_all(query!("write/schedules"), vec![], |row| {
             let schedule = ScheduleRow {
                 expression: read_column(row, 1)?,
-                resolved_up_to: read_time(row, 2)?,
+                processed_up_to: read_time(row, 2)?,
                 next_catch_up: read_optional_time(row, 3)?,
                 last_registered_at: read_time(row, 4)?,
             };
@@ -31,7 +31,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/upsert_schedule", TEXT, TEXT, INT8), params));
     }
 
-    pub(super) fn refresh_schedules(&self, names: &[String], now: Timestamp) {
+    pub(super) fn record_registered_schedules(&self, names: &[String], now: Timestamp) {
         let params = params![names.to_vec(), now.micros()];
         self.add_to_batch(SqlCommand::Query(query!("write/refresh_schedules", TEXT_ARRAY, INT8), params));
     }
@@ -45,7 +45,7 @@ impl PgTables {
 
     pub(super) fn find_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
         let params = params![schedule.to_string(), planned.micros()];
-        self.query_one(query!("write/fire", TEXT, INT8), params, crate::rows::read_fire)
+        self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
 
     pub(super) fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {

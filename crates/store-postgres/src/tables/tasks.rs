@@ -11,9 +11,9 @@ use pointsman_store::row::{
 };
 
 use super::PgTables;
-use super::cache::{read_optional_head, read_waiting_task};
-use super::lane_cache::MAX_HEADS;
-use crate::rows::{read_active_task, read_archived_task, read_column, read_phase, read_time};
+use super::cache::{decode_optional_head, decode_waiting_task};
+use super::lane_cache::MAX_CACHED_HEADS;
+use crate::rows::{decode_active_task, decode_archived_task, read_column, read_phase, read_time};
 use crate::session::query;
 use crate::writer_connection::params;
 
@@ -22,45 +22,44 @@ impl PgTables {
         let written = self.write_batch.borrow().find_task(seq);
         match written {
             Some(task) => Ok(task),
-            None => {
-                self.query_one(query!("write/task", INT8), params![seq.0], |row| read_active_task(row, 0))
-            }
+            None => self
+                .query_optional(query!("write/task", INT8), params![seq.0], |row| decode_active_task(row, 0)),
         }
     }
 
     /// Adds the lane of a task to the invalidation record.
-    fn invalidate_lane_of(&self, live: &ActiveTaskRow) {
+    fn invalidate_lane_of_task(&self, live: &ActiveTaskRow) {
         if let Some(lane) = live.lane {
-            self.invalidation.add_lane(lane);
+            self.invalidation_builder.add_lane(lane);
         }
     }
 
     /// The same for a task of which only its number is known. Returns its lane.
     fn invalidate_lane_by_seq(&self, seq: TaskSeq) -> Option<i64> {
-        let lane = self.cache.borrow().lanes.find_lane(seq);
+        let lane = self.cache.borrow().lanes.find_lane_of_task(seq);
         match lane {
-            Some(lane) => self.invalidation.add_lane(lane),
-            None => self.invalidation.set_unknown(),
+            Some(lane) => self.invalidation_builder.add_lane(lane),
+            None => self.invalidation_builder.mark_incomplete(),
         }
         lane
     }
 
     /// Invalidates the lane of a task and drops it from the cache, because cached columns have changed.
-    fn drop_cached_lane_of(&self, seq: TaskSeq) {
+    fn drop_cached_lane_of_task(&self, seq: TaskSeq) {
         if let Some(lane) = self.invalidate_lane_by_seq(seq) {
-            self.cache.borrow_mut().lanes.mark_unknown(lane);
+            self.cache.borrow_mut().lanes.mark_lane_unknown(lane);
         }
     }
 
     pub(super) fn insert_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().insert_task(live);
-        self.invalidate_lane_of(live);
+        self.invalidate_lane_of_task(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
     pub(super) fn delete_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().delete_task(live.seq);
-        self.invalidate_lane_of(live);
+        self.invalidate_lane_of_task(live);
         self.cache.borrow_mut().lanes.remove_task(live.seq);
     }
 
@@ -72,31 +71,31 @@ impl PgTables {
 
     pub(super) fn lock_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().lock_task(live);
-        self.invalidate_lane_of(live);
+        self.invalidate_lane_of_task(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
     pub(super) fn rewrite_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().rewrite_task(live);
-        self.invalidate_lane_of(live);
+        self.invalidate_lane_of_task(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
     pub(super) fn set_task_grouping(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().set_task_grouping(live);
         self.invalidate_lane_by_seq(live.seq);
-        self.invalidate_lane_of(live);
+        self.invalidate_lane_of_task(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
     pub(super) fn set_task_concurrency_group(&self, seq: TaskSeq, group: Option<i64>) {
         self.write_batch.borrow_mut().set_concurrency_group(seq, group);
-        self.drop_cached_lane_of(seq);
+        self.drop_cached_lane_of_task(seq);
     }
 
     pub(super) fn set_task_score(&self, seq: TaskSeq, score: i64) {
         self.write_batch.borrow_mut().set_score(seq, score);
-        self.drop_cached_lane_of(seq);
+        self.drop_cached_lane_of_task(seq);
     }
 
     pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
@@ -104,19 +103,20 @@ impl PgTables {
     }
 
     pub(super) fn record_task_change(&self, seq: TaskSeq) {
-        self.record_change(Invalidation::Task(seq));
+        self.record_invalidation(Invalidation::Task(seq));
     }
 
     pub(super) fn find_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
-        if let Some(cached) = self.cache.borrow_mut().lanes.head(lane) {
+        if let Some(cached) = self.cache.borrow_mut().lanes.cached_head(lane) {
             return Ok(cached);
         }
         let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
-        let heads =
-            self.query_all(query, params![vec![lane], MAX_HEADS as i64], |row| read_optional_head(row, 1))?;
+        let heads = self.query_all(query, params![vec![lane], MAX_CACHED_HEADS as i64], |row| {
+            decode_optional_head(row, 1)
+        })?;
         let heads: Vec<LaneHead> = heads.into_iter().flatten().collect();
         let first = heads.first().cloned();
-        self.cache.borrow_mut().lanes.insert_lane(lane, heads, MAX_HEADS);
+        self.cache.borrow_mut().lanes.insert_lane(lane, heads, MAX_CACHED_HEADS);
         Ok(first)
     }
 
@@ -125,7 +125,7 @@ impl PgTables {
         self.query_all(query!("write/lane_tasks", INT8), params![lane], pair)
     }
 
-    pub(super) fn list_active_in_group(&self, group: i64, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_active_tasks_in_group(&self, group: i64, most: usize) -> Result<Vec<TaskSeq>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.query_all(
             query!("write/active_in_concurrency_group", INT8, INT8),
@@ -134,38 +134,38 @@ impl PgTables {
         )
     }
 
-    pub(super) fn find_blocked_in_group(&self, group: i64) -> Result<Option<WaitingTask>> {
-        self.query_one(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
-            read_waiting_task(row, 0)
+    pub(super) fn find_blocked_task_in_group(&self, group: i64) -> Result<Option<WaitingTask>> {
+        self.query_optional(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
+            decode_waiting_task(row, 0)
         })
     }
 
-    pub(super) fn list_best_ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_best_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
         if shares.is_empty() {
             return Ok(vec![]);
         }
         let (queues, shares): (Vec<i64>, Vec<i64>) = shares.iter().copied().unzip();
         let query = query!("write/ready_tasks", INT8_ARRAY, INT8_ARRAY);
-        self.query_all(query, params![queues, shares], |row| read_active_task(row, 0))
+        self.query_all(query, params![queues, shares], |row| decode_active_task(row, 0))
     }
 
-    pub(super) fn list_scheduled(&self) -> Result<Vec<ActiveTaskRow>> {
-        self.query_all(query!("write/scheduled_tasks"), vec![], |row| read_active_task(row, 0))
+    pub(super) fn list_all_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
+        self.query_all(query!("write/scheduled_tasks"), vec![], |row| decode_active_task(row, 0))
     }
 
     pub(super) fn list_due(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
         let params = params![now.micros(), most as i64];
-        self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| read_waiting_task(row, 0))
+        self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| decode_waiting_task(row, 0))
     }
 
     pub(super) fn find_earliest_due(&self) -> Result<Option<Timestamp>> {
-        self.query_one(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
+        self.query_optional(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
     }
 
-    pub(super) fn list_gated(&self, event: EventId) -> Result<Vec<GatedTask>> {
+    pub(super) fn list_gated_tasks_of_event(&self, event: EventId) -> Result<Vec<GatedTask>> {
         self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
             Ok(GatedTask {
-                task: read_waiting_task(row, 0)?,
+                task: decode_waiting_task(row, 0)?,
                 lane: read_column(row, 6)?,
                 lane_position: read_column(row, 7)?,
                 stage: read_column(row, 8)?,
@@ -180,19 +180,19 @@ impl PgTables {
         fresh: bool,
     ) -> Result<Option<TaskSeq>> {
         let params = params![event.as_i64(), stage, fresh];
-        self.query_one(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
+        self.query_optional(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
     }
 
-    pub(super) fn list_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        self.query_all(query!("write/locked_by_node", INT8), params![node], |row| read_active_task(row, 0))
+    pub(super) fn list_tasks_locked_by_node(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+        self.query_all(query!("write/locked_by_node", INT8), params![node], |row| decode_active_task(row, 0))
     }
 
     pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
-        self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| read_active_task(row, 0))
+        self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| decode_active_task(row, 0))
     }
 
-    pub(super) fn list_in_phases(
+    pub(super) fn list_queue_tasks_in_phases(
         &self,
         queue: QueueId,
         phases: &[TaskPhase],
@@ -221,7 +221,11 @@ impl PgTables {
         self.query_all(query!("write/tasks_in_phases", INT8, INT2_ARRAY, INT8), params, read_task_seq)
     }
 
-    pub(super) fn list_running(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_running_tasks_of_handler(
+        &self,
+        handler: HandlerId,
+        most: usize,
+    ) -> Result<Vec<TaskSeq>> {
         self.query_all(
             query!("write/running_tasks", INT8, INT8),
             params![handler, most as i64],
@@ -229,13 +233,16 @@ impl PgTables {
         )
     }
 
-    pub(super) fn list_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+    pub(super) fn list_queue_tasks_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
         let row = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?, read_time(row, 2)?));
         self.query_all(query!("write/tasks_to_score", INT8), params![queue], row)
     }
 
-    pub(super) fn list_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
-        let row = |row: &_| Ok((read_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
+    pub(super) fn list_queue_tasks_to_regroup(
+        &self,
+        queue: QueueId,
+    ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+        let row = |row: &_| Ok((decode_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
         self.query_all(query!("write/tasks_to_regroup", INT8), params![queue], row)
     }
 
@@ -243,7 +250,7 @@ impl PgTables {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![live.queue, live.score, live.rank, live.seq.0, most];
         let query = query!("write/count_ready_before", INT8, INT8, INT8, INT8, INT8);
-        let counted = self.query_one(query, params, |row| read_column::<i64>(row, 0))?;
+        let counted = self.query_optional(query, params, |row| read_column::<i64>(row, 0))?;
         Ok(counted.unwrap_or(0).max(0) as u64)
     }
 
@@ -252,8 +259,8 @@ impl PgTables {
             return Ok(Some(archived.clone()));
         }
         let hidden = self.commit_state.borrow().expired_archive_number;
-        self.query_one(query!("write/archived_task", INT8, INT8), params![seq.0, hidden], |row| {
-            read_archived_task(row, 0)
+        self.query_optional(query!("write/archived_task", INT8, INT8), params![seq.0, hidden], |row| {
+            decode_archived_task(row, 0)
         })
     }
 
@@ -284,8 +291,8 @@ impl PgTables {
     /// Reads a task with its attempts, after flushing the write batch.
     pub(super) fn find_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
         let commands = self.take_batch_commands()?;
-        self.connection.send(&commands)?;
-        self.connection.run(|session| Box::pin(crate::read::find_task(session, seq)))
+        self.connection.send_commands(&commands)?;
+        self.connection.run_on_session(|session| Box::pin(crate::read::find_task(session, seq)))
     }
 }
 

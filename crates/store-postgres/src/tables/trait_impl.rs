@@ -43,7 +43,7 @@ impl Tables for PgTables {
     }
 
     fn read_named_text(&self, name: &str) -> Result<Option<String>> {
-        self.find_text(name)
+        self.find_named_text(name)
     }
 
     fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> Result<Option<IdempotencyRecord>> {
@@ -58,8 +58,8 @@ impl Tables for PgTables {
         self.list_events_between(from, to, most)
     }
 
-    fn find_event_by_number(&self, number: i64) -> Result<Option<EventId>> {
-        self.event_id_at_number(number)
+    fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
+        self.find_event_id_at_number(number)
     }
 
     fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
@@ -72,7 +72,7 @@ impl Tables for PgTables {
 
     delegate! {
         write_counters(counters: &Counters) -> set_counters;
-        write_named_text(name: &str, text: &str) -> write_text;
+        write_named_text(name: &str, text: &str) -> upsert_named_text;
         write_idempotency_record(idempotency: &IdempotencyKey, answer: &str, now: Timestamp) -> write_idempotency_record;
         insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> append_event;
         write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> write_object;
@@ -94,13 +94,13 @@ impl Tables for PgTables {
         delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> delete_existing_rule;
         mark_node_gone(node: NodeId) -> mark_node_gone;
         insert_audit_entry(entry: &AuditEntry) -> insert_audit_entry;
-        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_pending_chain;
+        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_chain_to_reevaluate;
         insert_order(n: i64, order: &Order) -> insert_new_order;
         update_order(order: &OrderRow) -> update_order;
         delete_order(n: i64) -> delete_existing_order;
         write_ended_order(ended: &EndedOrder) -> write_ended_order;
         start_schedule(name: &ScheduleName, expression: &str, now: Timestamp) -> upsert_schedule;
-        record_schedules_registered(names: &[String], now: Timestamp) -> refresh_schedules;
+        record_schedules_registered(names: &[String], now: Timestamp) -> record_registered_schedules;
         delete_schedule(name: &str) -> delete_schedule;
     }
 
@@ -125,22 +125,22 @@ impl Tables for PgTables {
     }
 
     fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        self.list_active_in_group(concurrency_group, most)
+        self.list_active_tasks_in_group(concurrency_group, most)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
         &self,
         concurrency_group: i64,
     ) -> Result<Option<WaitingTask>> {
-        self.find_blocked_in_group(concurrency_group)
+        self.find_blocked_task_in_group(concurrency_group)
     }
 
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
-        self.list_best_ready(shares)
+        self.list_best_ready_tasks(shares)
     }
 
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
-        self.list_scheduled()
+        self.list_all_scheduled_tasks()
     }
 
     fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
@@ -152,7 +152,7 @@ impl Tables for PgTables {
     }
 
     fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
-        self.list_gated(event)
+        self.list_gated_tasks_of_event(event)
     }
 
     fn find_unfinished_sync_task_before(
@@ -165,7 +165,7 @@ impl Tables for PgTables {
     }
 
     fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        self.list_locked_by(node)
+        self.list_tasks_locked_by_node(node)
     }
 
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
@@ -178,19 +178,19 @@ impl Tables for PgTables {
         phases: &[TaskPhase],
         most: usize,
     ) -> Result<Vec<TaskSeq>> {
-        self.list_in_phases(queue, phases, most)
+        self.list_queue_tasks_in_phases(queue, phases, most)
     }
 
-    fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        self.list_running(handler, most)
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+        self.list_running_tasks_of_handler(handler, most)
     }
 
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        self.list_to_score(queue)
+        self.list_queue_tasks_to_score(queue)
     }
 
     fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
-        self.list_to_regroup(queue)
+        self.list_queue_tasks_to_regroup(queue)
     }
 
     fn count_ready_tasks_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
@@ -226,14 +226,14 @@ impl Tables for PgTables {
     }
 
     fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
-        self.list_ranks(queue)
+        self.list_ranks_of_queue(queue)
     }
 
     fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
         self.list_handlers()
     }
 
-    fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
         self.define_handlers(handlers)
     }
 
@@ -281,7 +281,7 @@ impl Tables for PgTables {
         self.list_chains()
     }
 
-    fn write_chains(&self, chains: &[Chain]) -> Result<()> {
+    fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
         self.define_chains(chains)
     }
 
@@ -290,14 +290,14 @@ impl Tables for PgTables {
     }
 
     fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
-        self.find_pending_chain()
+        self.find_chain_to_reevaluate()
     }
 
     fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
         self.find_order(n)
     }
 
-    fn find_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         self.find_order_by_key(tenant, key)
     }
 
@@ -349,19 +349,19 @@ impl Tables for PgTables {
         self.delete_old_idempotency_records(before)
     }
 
-    fn delete_expired_records(&self, before: Timestamp) -> Result<bool> {
-        self.delete_old_records(before)
+    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
+        self.delete_old_fires_nodes_and_audit(before)
     }
 
     fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
         self.find_idle_objects(up_to, most)
     }
 
-    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
         self.mark_objects_checked(objects)
     }
 
-    fn set_event_objects_checked(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
+    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
         self.mark_objects_of_events_checked(events, up_to, checked)
     }
 
@@ -378,7 +378,7 @@ impl Tables for PgTables {
         self.find_events_in_use(after, up_to, most)
     }
 
-    fn prefetch_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {
+    fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {
         if !events.is_empty() {
             self.prefetch_events(events)?;
         }

@@ -19,7 +19,7 @@ use crate::writer_connection::{SqlCommand, params};
 /// A pending update of the row of an existing task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskUpdate {
-    Phase(TaskPhase, i64),
+    PhaseAndRank(TaskPhase, i64),
     /// The task is locked; nothing else changes.
     Lock(Box<ActiveTaskRow>),
     AllFields(Box<ActiveTaskRow>),
@@ -31,7 +31,7 @@ type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     events: Vec<EventInsert>,
-    sparse_index: Vec<(i64, i64)>,
+    sparse_index_entries: Vec<(i64, i64)>,
     objects: HashMap<(Tenant, String), ObjectRow>,
     idempotency_records: Vec<(Tenant, String, [u8; 32], String, i64)>,
     new_tasks: BTreeMap<TaskSeq, ActiveTaskRow>,
@@ -39,8 +39,8 @@ pub(crate) struct WriteBatch {
     deleted_tasks: HashSet<TaskSeq>,
     /// For existing tasks: lanes, concurrency groups and buckets; concurrency groups alone; and scores.
     task_groupings: BTreeMap<TaskSeq, TaskGrouping>,
-    concurrency_groups: BTreeMap<TaskSeq, Option<i64>>,
-    scores: BTreeMap<TaskSeq, i64>,
+    concurrency_group_updates: BTreeMap<TaskSeq, Option<i64>>,
+    score_updates: BTreeMap<TaskSeq, i64>,
     archived_tasks: BTreeMap<TaskSeq, (i64, ArchivedTaskRow)>,
     attempts: AttemptColumns,
     log_lines: LogLineColumns,
@@ -53,7 +53,7 @@ pub(crate) struct WriteBatch {
 }
 
 /// Every event whose number is a multiple of this gets an entry in the sparse index `pointsman.journal_sparse_index`.
-const SPARSE_INDEX_STEP: i64 = 1000;
+const SPARSE_INDEX_INTERVAL: i64 = 1000;
 
 impl WriteBatch {
     /// Discards everything, because the transaction is rolled back.
@@ -62,8 +62,8 @@ impl WriteBatch {
     }
 
     pub(crate) fn insert_event(&mut self, insert: EventInsert) {
-        if insert.number % SPARSE_INDEX_STEP == 0 {
-            self.sparse_index.push((insert.number, insert.event.id.as_i64()));
+        if insert.number % SPARSE_INDEX_INTERVAL == 0 {
+            self.sparse_index_entries.push((insert.number, insert.event.id.as_i64()));
         }
         self.events.push(insert);
     }
@@ -98,15 +98,15 @@ impl WriteBatch {
         }
         let [is_regrouped, has_new_group, has_new_score] = [
             self.task_groupings.contains_key(&seq),
-            self.concurrency_groups.contains_key(&seq),
-            self.scores.contains_key(&seq),
+            self.concurrency_group_updates.contains_key(&seq),
+            self.score_updates.contains_key(&seq),
         ];
         if is_regrouped || has_new_group || has_new_score {
             return None;
         }
         match self.task_updates.get(&seq) {
             Some(TaskUpdate::Lock(live) | TaskUpdate::AllFields(live)) => Some(Some((**live).clone())),
-            Some(TaskUpdate::Phase(..)) | None => None,
+            Some(TaskUpdate::PhaseAndRank(..)) | None => None,
         }
     }
 
@@ -131,7 +131,7 @@ impl WriteBatch {
                 (live.phase, live.rank) = (phase, rank);
                 TaskUpdate::AllFields(live)
             }
-            Some(TaskUpdate::Phase(..)) | None => TaskUpdate::Phase(phase, rank),
+            Some(TaskUpdate::PhaseAndRank(..)) | None => TaskUpdate::PhaseAndRank(phase, rank),
         };
         self.task_updates.insert(seq, update);
     }
@@ -164,7 +164,7 @@ impl WriteBatch {
         match self.new_tasks.get_mut(&seq) {
             Some(task) => task.concurrency_group = group,
             None => {
-                self.concurrency_groups.insert(seq, group);
+                self.concurrency_group_updates.insert(seq, group);
             }
         }
     }
@@ -173,7 +173,7 @@ impl WriteBatch {
         match self.new_tasks.get_mut(&seq) {
             Some(task) => task.score = score,
             None => {
-                self.scores.insert(seq, score);
+                self.score_updates.insert(seq, score);
             }
         }
     }
@@ -244,7 +244,7 @@ impl WriteBatch {
     }
 
     /// True if archived tasks, attempts or log lines are buffered.
-    pub(crate) fn has_history(&self) -> bool {
+    pub(crate) fn has_history_writes(&self) -> bool {
         !self.archived_tasks.is_empty() || !self.attempts.is_empty() || !self.log_lines.is_empty()
     }
 
@@ -316,9 +316,9 @@ impl WriteBatch {
                 EventColumns::from_events(std::mem::take(&mut self.events)).into_params(),
             ));
         }
-        if !self.sparse_index.is_empty() {
+        if !self.sparse_index_entries.is_empty() {
             let (numbers, ids): (Vec<i64>, Vec<i64>) =
-                std::mem::take(&mut self.sparse_index).into_iter().unzip();
+                std::mem::take(&mut self.sparse_index_entries).into_iter().unzip();
             commands.push(SqlCommand::Query(
                 query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY),
                 params![numbers, ids],
@@ -454,7 +454,7 @@ impl WriteBatch {
             match update {
                 TaskUpdate::Lock(live) => locked.push(*live),
                 TaskUpdate::AllFields(live) => rewritten.push(*live),
-                TaskUpdate::Phase(phase, rank) => {
+                TaskUpdate::PhaseAndRank(phase, rank) => {
                     seqs.push(seq.0);
                     phases.push(phase.code() as i16);
                     ranks.push(rank);
@@ -521,16 +521,18 @@ impl WriteBatch {
                 params![seqs, lanes, groups, buckets],
             ));
         }
-        if !self.concurrency_groups.is_empty() {
-            let groups =
-                std::mem::take(&mut self.concurrency_groups).into_iter().map(|(seq, group)| (seq.0, group));
+        if !self.concurrency_group_updates.is_empty() {
+            let groups = std::mem::take(&mut self.concurrency_group_updates)
+                .into_iter()
+                .map(|(seq, group)| (seq.0, group));
             let (seqs, groups): (Vec<i64>, Vec<Option<i64>>) = groups.unzip();
             self.rows_written += seqs.len() as u64;
             let query = query!("write/set_concurrency_groups", INT8_ARRAY, INT8_ARRAY);
             commands.push(SqlCommand::Query(query, params![seqs, groups]));
         }
-        if !self.scores.is_empty() {
-            let scores = std::mem::take(&mut self.scores).into_iter().map(|(seq, score)| (seq.0, score));
+        if !self.score_updates.is_empty() {
+            let scores =
+                std::mem::take(&mut self.score_updates).into_iter().map(|(seq, score)| (seq.0, score));
             let (seqs, scores): (Vec<i64>, Vec<i64>) = scores.unzip();
             self.rows_written += seqs.len() as u64;
             let query = query!("write/set_scores", INT8_ARRAY, INT8_ARRAY);

@@ -33,10 +33,10 @@ pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> R
 }
 
 async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uuid>, Error> {
-    fn column<'e, T>(events: &'e [NewEvent], read_field: impl Fn(&'e NewEvent) -> T) -> Vec<T> {
+    fn collect_column<'e, T>(events: &'e [NewEvent], read_field: impl Fn(&'e NewEvent) -> T) -> Vec<T> {
         events.iter().map(read_field).collect()
     }
-    let contexts: Vec<Option<String>> = column(events, encode_context);
+    let contexts: Vec<Option<String>> = collect_column(events, encode_context);
     let statement = query!(
         "unit_of_work/insert_events",
         TEXT_ARRAY,
@@ -51,16 +51,17 @@ async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uui
         INT8_ARRAY,
         INT4_ARRAY
     );
-    let types = column(events, |event| event.kind.as_str());
-    let keys = column(events, |event| event.key.as_ref().map(|key| key.as_str()));
-    let subs = column(events, |event| event.sub.as_ref().map(|sub| sub.as_str()));
-    let tenants = column(events, |event| event.tenant.as_str());
-    let values = column(events, |event| event.value.as_str());
-    let dues = column(events, |event| event.due.map(Timestamp::micros));
-    let priorities = column(events, |event| i32::from(event.priority.get()));
-    let causes = column(events, |event| event.cause.and_then(|cause| cause.event).map(|id| id.as_i64()));
-    let tasks = column(events, |event| event.cause.map(|cause| cause.task.0));
-    let depths = column(events, |event| event.cause.map(|cause| i32::from(cause.depth)));
+    let types = collect_column(events, |event| event.kind.as_str());
+    let keys = collect_column(events, |event| event.key.as_ref().map(|key| key.as_str()));
+    let subs = collect_column(events, |event| event.sub_object.as_ref().map(|sub| sub.as_str()));
+    let tenants = collect_column(events, |event| event.tenant.as_str());
+    let values = collect_column(events, |event| event.value.as_str());
+    let dues = collect_column(events, |event| event.due.map(Timestamp::micros));
+    let priorities = collect_column(events, |event| i32::from(event.priority.get()));
+    let causes =
+        collect_column(events, |event| event.cause.and_then(|cause| cause.event).map(|id| id.as_i64()));
+    let tasks = collect_column(events, |event| event.cause.map(|cause| cause.task.0));
+    let depths = collect_column(events, |event| event.cause.map(|cause| i32::from(cause.depth)));
     let columns: [&(dyn ToSql + Sync); 11] =
         [&types, &keys, &subs, &tenants, &values, &contexts, &dues, &priorities, &causes, &tasks, &depths];
     let rows = session.query(statement, &columns).await?;

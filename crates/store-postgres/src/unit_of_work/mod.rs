@@ -13,40 +13,40 @@ use std::time::Duration;
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_core::{EventId, NewEvent};
-use pointsman_store::sql::{BoxError, SqlError, SqlTransaction, TransactError, panic_error};
+use pointsman_store::sql::{BoxError, SqlError, SqlTransaction, TransactError, error_from_panic};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::Postgres;
 use crate::connect::Endpoint;
-use crate::error::{error_text, to_store_error};
+use crate::error::{format_driver_error, to_store_error};
 use crate::rows::read_column;
 use crate::session::{Session, query};
 use events::EmittedEvents;
 use transaction::BlockingTransaction;
 
 /// Limit of concurrent units of work.
-const MAX_CONCURRENT: usize = 8;
+const MAX_CONCURRENT_UNITS: usize = 8;
 /// How long the outcome of a commit is checked whose reply was lost.
 const COMMIT_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Resets a session as `DISCARD ALL` does, but keeps its prepared statements.
-const RESET_SESSION: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+const RESET_SESSION_SQL: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
      SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP";
 
 /// Makes the commit durable whatever the server's default is, as the writer's commits are.
-const BEGIN: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
+const BEGIN_DURABLE: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
-type WorkResult = std::result::Result<Vec<NewEvent>, BoxError>;
+type UnitOfWorkResult = std::result::Result<Vec<NewEvent>, BoxError>;
 
 /// Connections for units of work.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitOfWorkPool {
     endpoint: Arc<Endpoint>,
-    idle: Arc<Mutex<Vec<Session>>>,
+    idle_sessions: Arc<Mutex<Vec<Session>>>,
     permits: Arc<Semaphore>,
 }
 
@@ -55,14 +55,14 @@ impl Postgres {
     /// `work` fails or panics, nothing is stored.
     pub async fn transact<F>(&self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
     where
-        F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult + Send + 'static,
     {
-        self.units_of_work.clone().transact(work).await
+        self.unit_of_work_pool.clone().transact(work).await
     }
 
     /// Returns the id of the event of a receipt; none until the outbox is drained.
-    pub async fn event_of(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
-        let read = self.pool.read_statement(receipt, |session, receipt| {
+    pub async fn find_event_of_receipt(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
+        let read = self.session_pool.run_statement(receipt, |session, receipt| {
             Box::pin(async move {
                 let rows = session.query(query!("read/event_of_receipt", UUID), &[receipt]).await?;
                 let id: Option<i64> = rows.first().map_or(Ok(None), |row| read_column(row, 0))?;
@@ -75,20 +75,24 @@ impl Postgres {
 
 impl UnitOfWorkPool {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT)) }
+        Self {
+            endpoint,
+            idle_sessions: Arc::default(),
+            permits: Arc::new(Semaphore::new(MAX_CONCURRENT_UNITS)),
+        }
     }
 
     pub(crate) fn close(&self) {
         self.permits.close();
-        self.lock_idle().clear();
+        self.lock_idle_sessions().clear();
     }
 
     async fn transact<F>(self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
     where
-        F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult + Send + 'static,
     {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        let session = self.take_session().await?;
+        let session = self.take_session_and_begin().await?;
         let units = self.clone();
         // Operations block on their statements, which an async task must not do.
         let (runtime, inner) = (Handle::current(), Handle::current());
@@ -130,11 +134,12 @@ impl UnitOfWorkPool {
             }
             // A deferred check has failed, such as a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
-                Err(TransactError::WorkFailed(SqlError::Refused(error_text(&error)).into()))
+                Err(TransactError::WorkFailed(SqlError::Refused(format_driver_error(&error)).into()))
             }
-            Err(error) => {
-                self.resolve_lost_commit(transaction_id, &error_text(&error)).await.map(|()| receipts)
-            }
+            Err(error) => self
+                .resolve_lost_commit(transaction_id, &format_driver_error(&error))
+                .await
+                .map(|()| receipts),
         }
     }
 
@@ -165,11 +170,11 @@ impl UnitOfWorkPool {
         rows.first().and_then(|row| row.get(0))
     }
 
-    async fn take_session(&self) -> std::result::Result<Session, StoreError> {
+    async fn take_session_and_begin(&self) -> std::result::Result<Session, StoreError> {
         let unavailable = |reason: String| StoreError::Unavailable(reason);
         loop {
             let idle = {
-                let mut idle = self.lock_idle();
+                let mut idle = self.lock_idle_sessions();
                 idle.retain(|session| !session.is_closed());
                 idle.pop()
             };
@@ -180,9 +185,9 @@ impl UnitOfWorkPool {
                     (connected.map_err(|error| unavailable(error.to_string()))?, true)
                 }
             };
-            match session.execute_batch(BEGIN).await {
+            match session.execute_batch(BEGIN_DURABLE).await {
                 Ok(()) => return Ok(session),
-                Err(error) if is_new => return Err(unavailable(error_text(&error))),
+                Err(error) if is_new => return Err(unavailable(format_driver_error(&error))),
                 // The idle connection was closed; try another.
                 Err(_) => {}
             }
@@ -191,19 +196,19 @@ impl UnitOfWorkPool {
 
     /// Ends the transaction and resets what the program changed in the session.
     async fn return_session(&self, session: Session, sql: &'static str) {
-        let reset = if session.is_pooled() { "" } else { RESET_SESSION };
+        let reset = if session.is_pooled() { "" } else { RESET_SESSION_SQL };
         for sql in [sql, reset] {
             if !sql.is_empty() && session.execute_batch(sql).await.is_err() {
                 return;
             }
         }
         if !self.permits.is_closed() {
-            self.lock_idle().push(session);
+            self.lock_idle_sessions().push(session);
         }
     }
 
-    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_idle_sessions(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+        self.idle_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,12 +219,12 @@ fn run_work<F>(
     work: F,
 ) -> std::result::Result<Vec<NewEvent>, TransactError>
 where
-    F: FnOnce(&mut dyn SqlTransaction) -> WorkResult,
+    F: FnOnce(&mut dyn SqlTransaction) -> UnitOfWorkResult,
 {
     let mut tx = BlockingTransaction::new(session, runtime);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
-    let is_failed = tx.is_failed();
-    let result = result.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
+    let is_failed = tx.has_failed();
+    let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
     if session.is_closed() {
         return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
     }

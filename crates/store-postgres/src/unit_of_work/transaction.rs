@@ -1,12 +1,12 @@
 //! The statements of a unit of work.
 
-use pointsman_store::sql::{CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, first_keyword};
+use pointsman_store::sql::{CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, parse_first_keyword};
 use tokio::runtime::Handle;
 use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::value::{BoundValue, read_value, unspecified_type};
-use crate::error::error_text;
+use super::value::{BoundValue, read_sql_value, unspecified_type};
+use crate::error::format_driver_error;
 use crate::session::Session;
 
 /// The allowed first words of a statement: those that neither end the transaction nor change the session.
@@ -21,35 +21,35 @@ const READ_ONLY_STATEMENTS: [&str; 3] = ["SELECT", "TABLE", "VALUES"];
 pub(super) struct BlockingTransaction<'a> {
     session: &'a Session,
     runtime: &'a Handle,
-    failed: bool,
+    has_failed: bool,
 }
 
 impl<'a> BlockingTransaction<'a> {
     pub(super) fn new(session: &'a Session, runtime: &'a Handle) -> Self {
-        Self { session, runtime, failed: false }
+        Self { session, runtime, has_failed: false }
     }
 
     /// True after a failed statement: the database rejects all further statements of this transaction.
-    pub(super) fn is_failed(&self) -> bool {
-        self.failed
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     fn block_on<T>(&mut self, response: impl Future<Output = Result<T, Error>>) -> Result<T, SqlError> {
         self.runtime.block_on(response).map_err(|error| {
-            self.failed = true;
-            SqlError::Refused(error_text(&error))
+            self.has_failed = true;
+            SqlError::Refused(format_driver_error(&error))
         })
     }
 
     fn check_statement(&self, sql: &str) -> Result<(), SqlError> {
-        if self.failed {
+        if self.has_failed {
             return Err(SqlError::RolledBack);
         }
-        let word = first_keyword(sql, CommentNesting::Nested);
+        let word = parse_first_keyword(sql, CommentNesting::Nested);
         if !ALLOWED_STATEMENTS.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(if word.is_empty() { "this".into() } else { word }));
         }
-        if !READ_ONLY_STATEMENTS.contains(&word.as_str()) && mentions_own_schema(sql) {
+        if !READ_ONLY_STATEMENTS.contains(&word.as_str()) && mentions_store_schema(sql) {
             return Err(SqlError::StoreTablesReadOnly);
         }
         Ok(())
@@ -70,7 +70,7 @@ impl SqlTransaction for BlockingTransaction<'_> {
         let rows = self.block_on(session.query_unprepared(sql, &with_unspecified_types(&bound)))?;
         let to_sql_row = |row: &tokio_postgres::Row| {
             let values =
-                row.columns().iter().enumerate().map(|(index, column)| read_value(row, index, column));
+                row.columns().iter().enumerate().map(|(index, column)| read_sql_value(row, index, column));
             values.collect::<Result<_, _>>().map(SqlRow::new)
         };
         rows.iter().map(to_sql_row).collect()
@@ -86,7 +86,7 @@ fn with_unspecified_types<'a>(bound: &'a [BoundValue<'a>]) -> Vec<(&'a (dyn ToSq
 }
 
 /// True if the statement names the schema `pointsman`: the word, quoted or not, followed by a dot.
-fn mentions_own_schema(sql: &str) -> bool {
+fn mentions_store_schema(sql: &str) -> bool {
     const NAME: &str = "pointsman";
     let sql = sql.to_ascii_lowercase();
     let is_named = |(at, _): (usize, &str)| {
@@ -104,19 +104,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_schema_is_recognized_by_its_name() {
+    fn the_store_schema_is_recognized_by_its_name() {
         for sql in [
             "DELETE FROM pointsman.task",
             "DELETE FROM \"pointsman\".\"task\"",
             "UPDATE Pointsman . task SET phase = 3",
             "DROP SCHEMA pointsman CASCADE",
         ] {
-            assert!(mentions_own_schema(sql), "{sql}");
+            assert!(mentions_store_schema(sql), "{sql}");
         }
         for sql in
             ["INSERT INTO t VALUES ('pointsman')", "DELETE FROM my_pointsman.task", "DROP SCHEMA other"]
         {
-            assert!(!mentions_own_schema(sql), "{sql}");
+            assert!(!mentions_store_schema(sql), "{sql}");
         }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> FromSql<'a> for RawBytes {
 }
 
 /// Reads a column of a row.
-pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
+pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
     let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
     let kind = column.type_();
     let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
@@ -83,11 +83,11 @@ pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Sql
         Type::BYTEA => Some(SqlValue::Blob(bytes)),
         Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| SqlValue::Text(uuid.to_string())).ok(),
         // A version byte precedes the text.
-        Type::JSONB => bytes.get(1..).and_then(text_value),
+        Type::JSONB => bytes.get(1..).and_then(decode_text_value),
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
-            text_value(&bytes)
+            decode_text_value(&bytes)
         }
-        _ if matches!(kind.kind(), Kind::Enum(_)) => text_value(&bytes),
+        _ if matches!(kind.kind(), Kind::Enum(_)) => decode_text_value(&bytes),
         _ => None,
     };
     value.ok_or_else(|| {
@@ -98,6 +98,6 @@ pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Sql
     })
 }
 
-fn text_value(bytes: &[u8]) -> Option<SqlValue> {
+fn decode_text_value(bytes: &[u8]) -> Option<SqlValue> {
     std::str::from_utf8(bytes).ok().map(|text| SqlValue::Text(text.into()))
 }

@@ -3,20 +3,20 @@
 use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
 use pointsman_store_conformance::fixture::*;
 
-use crate::common::test_cluster::TestCluster;
+use crate::common::test_cluster::PgTestCluster;
 
 /// The number of scans of the lane index.
-async fn lane_index_scans(cluster: &TestCluster) -> i64 {
+async fn count_lane_index_scans(cluster: &PgTestCluster) -> i64 {
     let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
-    cluster.client().await.query_one(sql, &[]).await.unwrap().get(0)
+    cluster.connect_client().await.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn peers_reuse_published_objects_without_lane_lookups() {
     const OBJECTS: usize = 10;
     const ROUNDS: usize = 40;
-    let cluster = TestCluster::new().await;
-    let before = lane_index_scans(&cluster).await;
+    let cluster = PgTestCluster::new().await;
+    let before = count_lane_index_scans(&cluster).await;
     let nodes: [_; 2] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     let mut last = [None; OBJECTS];
     for round in 0..ROUNDS {
@@ -34,20 +34,20 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
     cluster.assert_consistent().await;
     // A connection reports its statistics when it ends.
     cluster.close();
-    let scans = lane_index_scans(&cluster).await - before;
+    let scans = count_lane_index_scans(&cluster).await - before;
     assert!((1..4 * OBJECTS as i64).contains(&scans), "{scans} in {ROUNDS} rounds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_diverged_commit_history_drops_the_cache() {
-    let cluster = TestCluster::new().await;
+    let cluster = PgTestCluster::new().await;
     let [node] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     let [first, _lost] = [
         node.emit(new_event("record").with_key("a")).await,
         node.emit(new_event("record").with_key("a")).await,
     ];
     // As many commits, but other ones: the server lost the last commit, and a peer continued without it.
-    let observer = cluster.client().await;
+    let observer = cluster.connect_client().await;
     observer.execute("UPDATE pointsman.object SET last_event = $1", &[&first.id.as_i64()]).await.unwrap();
     let marked =
         observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
@@ -59,13 +59,13 @@ async fn a_diverged_commit_history_drops_the_cache() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_without_a_number_gets_one_for_all_nodes() {
     const OBJECTS: usize = 5;
-    let cluster = TestCluster::new().await;
+    let cluster = PgTestCluster::new().await;
     let nodes: [_; 2] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     let events =
         || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
     let mut last = nodes[0].emit_together(events()).await.events;
     nodes[0].run_all_ready().await;
-    let observer = cluster.client().await;
+    let observer = cluster.connect_client().await;
     observer.execute("UPDATE pointsman.object SET number = 0", &[]).await.unwrap();
     observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
     for node in [&nodes[1], &nodes[0], &nodes[1]] {

@@ -3,8 +3,8 @@
 use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
 use pointsman_store_conformance::fixture::*;
 
-use crate::common::invariants::{INVARIANTS, find_violations};
-use crate::common::test_cluster::TestCluster;
+use crate::common::invariants::{INVARIANT_QUERIES, find_violations};
+use crate::common::test_cluster::PgTestCluster;
 
 /// Changes that violate an invariant, with the name of the invariant.
 const VIOLATIONS: [(&str, &str); 21] = [
@@ -35,8 +35,8 @@ const VIOLATIONS: [(&str, &str); 21] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_violation_is_found() {
-    let cluster = TestCluster::new().await;
+async fn every_invariant_violation_is_found() {
+    let cluster = PgTestCluster::new().await;
     let plan = RegistrationBuilder::single_handler()
         .route("note", &["check!", "notify"])
         .chain("/c", "a=first>done done");
@@ -50,7 +50,7 @@ async fn every_violation_is_found() {
     node.claim_one().await;
     cluster.assert_consistent().await;
 
-    let mut client = cluster.client().await;
+    let mut client = cluster.connect_client().await;
     for (name, violation) in VIOLATIONS {
         let transaction = client.transaction().await.unwrap();
         let changed = transaction.execute(violation, &[]).await.unwrap();
@@ -58,5 +58,5 @@ async fn every_violation_is_found() {
         assert!(changed > 0 && found.iter().any(|one| one.starts_with(name)), "{violation}: {found:#?}");
         transaction.rollback().await.unwrap();
     }
-    assert!(INVARIANTS.iter().all(|(name, _)| VIOLATIONS.iter().any(|(tried, _)| tried == name)));
+    assert!(INVARIANT_QUERIES.iter().all(|(name, _)| VIOLATIONS.iter().any(|(tried, _)| tried == name)));
 }

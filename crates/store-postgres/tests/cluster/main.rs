@@ -6,18 +6,18 @@ mod common;
 mod invalidation;
 mod invariants;
 
-use common::test_cluster::TestCluster;
+use common::test_cluster::PgTestCluster;
 use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
 use pointsman_store_conformance::fixture::*;
 
-pointsman_store_conformance::cluster_suite!(TestCluster::new());
+pointsman_store_conformance::cluster_suite!(PgTestCluster::new());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_claim_leaves_the_task_to_peers() {
-    let cluster = TestCluster::new().await;
+    let cluster = PgTestCluster::new().await;
     let [one, other] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     one.emit(new_event("record").with_key("a")).await;
-    let observer = cluster.client().await;
+    let observer = cluster.connect_client().await;
     observer.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
     let terminate_writer = async {
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -3,7 +3,7 @@
 use tokio_postgres::{GenericClient, IsolationLevel, NoTls};
 
 /// Name and query of each invariant; a query returns a description of each violating row.
-pub(crate) const INVARIANTS: [(&str, &str); 16] = [
+pub(crate) const INVARIANT_QUERIES: [(&str, &str); 16] = [
     (
         "the counters of queues",
         "SELECT format('queue %s has %s and tells %s', q.id, counted, told)
@@ -123,7 +123,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
 /// Lists the violations of all invariants.
 pub(crate) async fn find_violations(client: &impl GenericClient) -> Vec<String> {
     let mut violations = Vec::new();
-    for (name, check) in INVARIANTS {
+    for (name, check) in INVARIANT_QUERIES {
         let found = client.query(check, &[]).await;
         let found = found.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         violations.extend(found.iter().map(|row| format!("{name}: {}", row.get::<_, String>(0))));
@@ -132,7 +132,7 @@ pub(crate) async fn find_violations(client: &impl GenericClient) -> Vec<String> 
 }
 
 /// Panics if an invariant is violated. All queries see one snapshot, so that nodes may continue to write.
-pub(crate) async fn check_invariants(url: &str) {
+pub(crate) async fn assert_invariants(url: &str) {
     let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);

@@ -10,17 +10,17 @@ use futures::future::join_all;
 use pointsman_core::store::{
     ClaimRequest, Claimant, ClaimedTask, FinishReceipt, Journal, NodeId, Queue, Registry, Store, StoreError,
 };
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, emission, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, emit_batch, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::invariants::check_invariants;
+use super::invariants::assert_invariants;
 
 /// A generous timeout; only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -39,9 +39,9 @@ type EmitId = (u64, u64);
 struct EmitLedger {
     acknowledged: BTreeMap<EmitId, EventId>,
     /// Emits whose outcome is unknown.
-    unknown: BTreeSet<EmitId>,
+    unknown_outcome: BTreeSet<EmitId>,
     /// Tasks whose end was acknowledged.
-    ended: BTreeSet<TaskSeq>,
+    ended_tasks: BTreeSet<TaskSeq>,
 }
 
 struct LoadState {
@@ -49,17 +49,17 @@ struct LoadState {
     node: NodeId,
     emitters: Range<u64>,
     ledger: Mutex<EmitLedger>,
-    stop: AtomicBool,
+    stop_requested: AtomicBool,
     /// The numbers of acknowledged and of refused emits.
-    counts: watch::Sender<(usize, usize)>,
+    emit_counts: watch::Sender<(usize, usize)>,
 }
 
-pub(crate) struct Load {
+pub(crate) struct TestLoad {
     state: Arc<LoadState>,
     jobs: Vec<JoinHandle<()>>,
 }
 
-impl Load {
+impl TestLoad {
     /// Starts a node with this many emitters, and two workers that run their tasks.
     pub(crate) async fn start(url: &str, emitters: u64) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
@@ -72,7 +72,14 @@ impl Load {
         let first = EMITTERS.fetch_add(emitters, Ordering::Relaxed);
         let emitters = first..first + emitters;
         let (ledger, stop, (counts, _)) = (Mutex::default(), AtomicBool::new(false), watch::channel((0, 0)));
-        let state = Arc::new(LoadState { store, node, emitters: emitters.clone(), ledger, stop, counts });
+        let state = Arc::new(LoadState {
+            store,
+            node,
+            emitters: emitters.clone(),
+            ledger,
+            stop_requested: stop,
+            emit_counts: counts,
+        });
         let mut jobs: Vec<_> = emitters.map(|n| tokio::spawn(state.clone().emit_until_stopped(n))).collect();
         jobs.extend((0..2).map(|_| tokio::spawn(state.clone().run_tasks_until_stopped())));
         Self { state, jobs }
@@ -83,31 +90,31 @@ impl Load {
     }
 
     /// The number of refused emits.
-    pub(crate) fn refused_count(&self) -> usize {
-        self.state.counts.borrow().1
+    pub(crate) fn failed_emit_count(&self) -> usize {
+        self.state.emit_counts.borrow().1
     }
 
     /// Waits for this many more acknowledged emits.
-    pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
-        let target = self.state.counts.borrow().0 + more;
-        self.wait_for_count("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
+    pub(crate) async fn wait_for_acknowledged_emits(&self, more: usize) {
+        let target = self.state.emit_counts.borrow().0 + more;
+        self.wait_for_emit_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
     /// Waits for this many more refused emits.
-    pub(crate) async fn wait_for_refused(&self, more: usize) {
-        let target = self.state.counts.borrow().1 + more;
-        self.wait_for_count("refused", |(_, refused)| refused >= target).await;
+    pub(crate) async fn wait_for_failed_emits(&self, more: usize) {
+        let target = self.state.emit_counts.borrow().1 + more;
+        self.wait_for_emit_counts("refused", |(_, refused)| refused >= target).await;
     }
 
-    async fn wait_for_count(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
-        let mut counts = self.state.counts.subscribe();
+    async fn wait_for_emit_counts(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
+        let mut counts = self.state.emit_counts.subscribe();
         let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| until(*counts))).await;
-        assert!(done.is_ok(), "not enough emits are {what}: {:?}", self.state.counts.borrow());
+        assert!(done.is_ok(), "not enough emits are {what}: {:?}", self.state.emit_counts.borrow());
     }
 
     /// Stops emitters and workers.
     pub(crate) async fn stop(mut self) -> Self {
-        self.state.stop.store(true, Ordering::Relaxed);
+        self.state.stop_requested.store(true, Ordering::Relaxed);
         for job in self.jobs.drain(..) {
             timeout(TEST_TIMEOUT, job).await.unwrap().unwrap();
         }
@@ -115,21 +122,21 @@ impl Load {
     }
 
     /// Stops the loads, runs all tasks, and compares the journal with the acknowledged emits.
-    pub(crate) async fn finish_all<const N: usize>(loads: [Self; N], url: &str) {
+    pub(crate) async fn stop_and_check_all<const N: usize>(loads: [Self; N], url: &str) {
         let loads = join_all(loads.map(Self::stop)).await;
-        check_invariants(url).await;
+        assert_invariants(url).await;
         for Self { state, .. } in loads {
-            state.compare_with_journal(url);
-            timeout(TEST_TIMEOUT, state.run_all(url)).await.expect("all tasks can be run");
+            state.assert_journal_matches(url);
+            timeout(TEST_TIMEOUT, state.run_all_tasks(url)).await.expect("all tasks can be run");
             tokio::task::spawn_blocking(move || state.store.close()).await.unwrap();
         }
-        check_invariants(url).await;
+        assert_invariants(url).await;
     }
 }
 
 impl LoadState {
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop_requested.load(Ordering::Relaxed)
     }
 
     async fn emit_until_stopped(self: Arc<Self>, emitter: u64) {
@@ -142,17 +149,17 @@ impl LoadState {
             let new = new_event("load")
                 .with_key(&format!("emitter:{emitter}"))
                 .with_value(&format!("[{emitter},{n}]"));
-            match self.store.append(vec![emission([new])], None, now()).await {
+            match self.store.append(vec![emit_batch([new])], None, now()).await {
                 Ok((mut receipts, _)) => {
                     let id = receipts.remove(0).unwrap().events[0].id;
                     assert!(id > last, "ids ascend");
                     last = id;
                     self.ledger.lock().unwrap().acknowledged.insert(emit_id, id);
-                    self.counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
+                    self.emit_counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
                 }
                 Err(StoreError::Unavailable(_)) => {
-                    self.ledger.lock().unwrap().unknown.insert(emit_id);
-                    self.counts.send_modify(|(_, refused)| *refused += 1);
+                    self.ledger.lock().unwrap().unknown_outcome.insert(emit_id);
+                    self.emit_counts.send_modify(|(_, refused)| *refused += 1);
                     sleep(RETRY_DELAY).await;
                 }
                 Err(other) => panic!("{other}"),
@@ -188,9 +195,9 @@ impl LoadState {
     async fn report_success(&self, tasks: &[ClaimedTask]) {
         let mut first = true;
         loop {
-            let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+            let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
             match self.store.finish_attempts(endings, None, now()).await {
-                Ok((ends, _)) => return self.record_ends(tasks, &ends, first),
+                Ok((ends, _)) => return self.record_task_ends(tasks, &ends, first),
                 Err(StoreError::Unavailable(_)) => sleep(RETRY_DELAY).await,
                 Err(other) => panic!("{other}"),
             }
@@ -198,17 +205,22 @@ impl LoadState {
         }
     }
 
-    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<FinishReceipt, TaskRejection>], first: bool) {
+    fn record_task_ends(
+        &self,
+        tasks: &[ClaimedTask],
+        ends: &[Result<FinishReceipt, TaskCommandError>],
+        first: bool,
+    ) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // Only if a reply was lost, the task may have ended before.
             assert!(ended.is_ok() || !first, "{}: {ended:?}", task.id);
-            assert!(ended.is_err() || ledger.ended.insert(task.seq), "{} has ended twice", task.id);
+            assert!(ended.is_err() || ledger.ended_tasks.insert(task.seq), "{} has ended twice", task.id);
         }
     }
 
     /// Checks that every acknowledged event exists once with its id, and no other one twice.
-    fn compare_with_journal(&self, url: &str) {
+    fn assert_journal_matches(&self, url: &str) {
         let ledger = self.ledger.lock().unwrap();
         let mut found: BTreeMap<EmitId, Vec<i64>> = BTreeMap::new();
         for row in query_rows(url, "SELECT id, value FROM pointsman.journal WHERE type = 'load' ORDER BY id")
@@ -222,14 +234,17 @@ impl LoadState {
             assert_eq!(found.remove(emit_id), Some(vec![id.as_i64()]), "{emit_id:?} was acknowledged");
         }
         for (emit_id, ids) in found {
-            assert!(ledger.unknown.contains(&emit_id) && ids.len() == 1, "{emit_id:?} is there as {ids:?}");
+            assert!(
+                ledger.unknown_outcome.contains(&emit_id) && ids.len() == 1,
+                "{emit_id:?} is there as {ids:?}"
+            );
         }
-        let answered = (ledger.acknowledged.len(), ledger.unknown.len());
-        assert_eq!(answered, *self.counts.borrow());
+        let answered = (ledger.acknowledged.len(), ledger.unknown_outcome.len());
+        assert_eq!(answered, *self.emit_counts.borrow());
     }
 
     /// Runs all remaining tasks.
-    async fn run_all(&self, url: &str) {
+    async fn run_all_tasks(&self, url: &str) {
         let left = "SELECT count(*) FROM pointsman.task";
         while query_rows(url, left)[0][0].as_deref() != Some("0") {
             if !self.run_claimed_tasks().await {

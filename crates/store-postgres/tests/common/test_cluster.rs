@@ -9,18 +9,18 @@ use pointsman_store_conformance::{Harness, cluster};
 use pointsman_store_postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
-use super::invariants::check_invariants;
+use super::invariants::assert_invariants;
 use super::test_database::TestDatabase;
 
 /// A database on which every store is opened.
-pub(crate) struct TestCluster {
+pub(crate) struct PgTestCluster {
     database: TestDatabase,
-    opened: Mutex<Vec<Arc<dyn Store>>>,
+    open_stores: Mutex<Vec<Arc<dyn Store>>>,
 }
 
-impl TestCluster {
+impl PgTestCluster {
     pub(crate) async fn new() -> Self {
-        Self { database: TestDatabase::acquire().await, opened: Mutex::default() }
+        Self { database: TestDatabase::acquire().await, open_stores: Mutex::default() }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -28,7 +28,7 @@ impl TestCluster {
     }
 
     /// Connects to the database outside of the nodes.
-    pub(crate) async fn client(&self) -> Client {
+    pub(crate) async fn connect_client(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(self.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         client
@@ -36,22 +36,22 @@ impl TestCluster {
 
     /// Closes all nodes.
     pub(crate) fn close(&self) {
-        self.opened.lock().unwrap().drain(..).for_each(|store| store.close());
+        self.open_stores.lock().unwrap().drain(..).for_each(|store| store.close());
     }
 }
 
 /// Closes the nodes before the database is returned to the pool.
-impl Drop for TestCluster {
+impl Drop for PgTestCluster {
     fn drop(&mut self) {
         self.close();
     }
 }
 
 #[async_trait]
-impl Harness for TestCluster {
+impl Harness for PgTestCluster {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = Arc::new(Postgres::open(self.url(), now).await.unwrap());
-        self.opened.lock().unwrap().push(store.clone());
+        self.open_stores.lock().unwrap().push(store.clone());
         store
     }
 
@@ -62,8 +62,8 @@ impl Harness for TestCluster {
 }
 
 #[async_trait]
-impl cluster::TestCluster for TestCluster {
+impl cluster::TestCluster for PgTestCluster {
     async fn assert_consistent(&self) {
-        check_invariants(self.url()).await;
+        assert_invariants(self.url()).await;
     }
 }

@@ -8,13 +8,13 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 /// Resets a database to the state after the migrations.
-const CLEAR_SQL: &str = include_str!("clear.sql");
+const CLEAR_DATABASE_SQL: &str = include_str!("clear.sql");
 
 /// Databases that this process has locked and no test uses.
 static FREE_DATABASES: Mutex<Vec<LockedDatabase>> = Mutex::new(Vec::new());
 
 /// Drives the lock connections, which outlive tests.
-static RUNTIME: LazyLock<Runtime> =
+static LOCK_RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
 
 /// A database that this process has locked.
@@ -36,7 +36,7 @@ impl TestDatabase {
             Some(database) => database,
             None => LockedDatabase::acquire().await,
         };
-        database.lock_connection.batch_execute(CLEAR_SQL).await.unwrap();
+        database.lock_connection.batch_execute(CLEAR_DATABASE_SQL).await.unwrap();
         Self(Some(database))
     }
 
@@ -62,7 +62,7 @@ impl LockedDatabase {
             match try_connect(&url).await {
                 // Another process may have created it.
                 None => drop(server.query("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"))),
-                Some(lock_connection) if try_lock(&lock_connection).await => {
+                Some(lock_connection) if try_lock_database(&lock_connection).await => {
                     // It may be new, or of another build of these tests with another schema.
                     if Postgres::migrate(&url, MIGRATIONS).await.is_ok() {
                         return Self { url, lock_connection };
@@ -81,13 +81,13 @@ impl LockedDatabase {
 /// Clears any database that has the schema.
 pub(crate) async fn clear_database(url: &str) {
     let client = try_connect(url).await.expect("it is there");
-    client.batch_execute(CLEAR_SQL).await.unwrap();
+    client.batch_execute(CLEAR_DATABASE_SQL).await.unwrap();
 }
 
 /// Connects; none if there is no such database.
 async fn try_connect(url: &str) -> Option<Client> {
     let url = url.to_string();
-    let connected = RUNTIME.spawn(async move {
+    let connected = LOCK_RUNTIME.spawn(async move {
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
         tokio::spawn(connection);
         Ok::<_, tokio_postgres::Error>(client)
@@ -99,6 +99,6 @@ async fn try_connect(url: &str) -> Option<Client> {
     }
 }
 
-async fn try_lock(lock_connection: &Client) -> bool {
+async fn try_lock_database(lock_connection: &Client) -> bool {
     lock_connection.query_one("SELECT pg_try_advisory_lock(1)", &[]).await.unwrap().get(0)
 }

@@ -5,7 +5,7 @@ use pointsman_core::{HandlingKey, ObjectKey, Priority, Tenant};
 use tokio_postgres::Client;
 use tokio_postgres::error::DbError;
 
-use crate::test_store::{TestStore, emit};
+use crate::test_store::{TestStore, emit_in_sql};
 
 /// Returns the error of a call, which must fail.
 async fn call_error(client: &Client, call: &str) -> DbError {
@@ -29,7 +29,7 @@ async fn assert_nothing_stored(client: &Client) {
 #[tokio::test]
 async fn invalid_names_get_the_error_texts_of_the_core() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let long = "é".repeat(300);
     for bad in ["", ".", "a.", ".a", "a..b", "a b", "a/b", "é", "a\n", "a'b", "a\"\\b", "a\u{1}", &long] {
         let why = HandlingKey::new(bad).unwrap_err();
@@ -59,7 +59,7 @@ async fn invalid_names_get_the_error_texts_of_the_core() {
 #[tokio::test]
 async fn other_invalid_arguments_name_what_is_allowed() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let context = "emit('a', context => jsonb_build_object";
     for (call, message) in [
         ("emit(NULL)", "type: an event has a type"),
@@ -118,7 +118,7 @@ async fn other_invalid_arguments_name_what_is_allowed() {
 #[tokio::test]
 async fn values_at_the_limits_are_accepted() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     for call in [
         "emit(repeat('x', 255), repeat('é', 256), sub => '../x ключ')",
         "emit('a', value => (repeat('[', 100) || repeat(']', 100))::jsonb)",
@@ -132,7 +132,7 @@ async fn values_at_the_limits_are_accepted() {
         "emit('task.done')",
         "emit('Torn.page')",
     ] {
-        emit(&client, call).await;
+        emit_in_sql(&client, call).await;
     }
     store_node.wait_for_events(10).await;
     let aside = client.query_one("SELECT count(*) FROM pointsman.outbox_refused", &[]).await.unwrap();
@@ -142,7 +142,7 @@ async fn values_at_the_limits_are_accepted() {
 #[tokio::test]
 async fn reserved_types_are_those_of_the_core() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let known = client.query_one("SELECT pointsman.reserved_types()", &[]).await.unwrap();
     assert_eq!(known.get::<_, Vec<String>>(0), ENGINE_EVENT_TYPES);
     for kind in ENGINE_EVENT_TYPES {
@@ -165,7 +165,7 @@ async fn reserved_types_are_those_of_the_core() {
 #[tokio::test]
 async fn session_settings_do_not_affect_emit() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     client
         .batch_execute(
             "SET standard_conforming_strings = off; SET escape_string_warning = off; SET bytea_output = escape;
@@ -180,9 +180,9 @@ async fn session_settings_do_not_affect_emit() {
         "key: a key holds no control characters, this one has '\\u{7}'",
     )
     .await;
-    let first = emit(&client, "emit('a', delay => '1 day', idempotency_key => 'once')").await;
+    let first = emit_in_sql(&client, "emit('a', delay => '1 day', idempotency_key => 'once')").await;
     client.batch_execute("RESET ALL").await.unwrap();
-    let second = emit(&client, "emit('a', delay => '1 day', idempotency_key => 'once')").await;
+    let second = emit_in_sql(&client, "emit('a', delay => '1 day', idempotency_key => 'once')").await;
     assert_eq!(first, second);
     store_node.wait_for_events(1).await;
 }

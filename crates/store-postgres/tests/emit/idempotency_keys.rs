@@ -9,28 +9,28 @@ use pointsman_core::store::{
     Registry, Store,
 };
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
-use pointsman_store_conformance::fixture::{RegistrationBuilder, new_order, pair};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, new_order, source_collection};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::test_store::{TEST_TIMEOUT, TestStore, emit, event_of_receipt, now};
+use crate::test_store::{TEST_TIMEOUT, TestStore, emit_in_sql, find_event_of_receipt, now};
 
-const EMIT_ONCE: &str = "emit('paid', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')";
+const EMIT_WITH_KEY: &str = "emit('paid', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')";
 
 #[tokio::test]
 async fn a_repeat_returns_the_first_receipt_and_emits_nothing() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    let first = emit(&client, EMIT_ONCE).await;
+    let client = store_node.connect_client().await;
+    let first = emit_in_sql(&client, EMIT_WITH_KEY).await;
     store_node.wait_for_events(1).await;
     // Before and after it is sequenced, and within one transaction.
-    assert_eq!(emit(&client, EMIT_ONCE).await, first);
+    assert_eq!(emit_in_sql(&client, EMIT_WITH_KEY).await, first);
     client.batch_execute("BEGIN").await.unwrap();
-    let other = emit(&client, "emit('paid', idempotency_key => 'another')").await;
-    assert_eq!(emit(&client, "emit('paid', idempotency_key => 'another')").await, other);
+    let other = emit_in_sql(&client, "emit('paid', idempotency_key => 'another')").await;
+    assert_eq!(emit_in_sql(&client, "emit('paid', idempotency_key => 'another')").await, other);
     client.batch_execute("COMMIT").await.unwrap();
     // The same key of another tenant is another key.
-    let third = emit(&client, "emit('paid', tenant => 'shop', idempotency_key => 'once')").await;
+    let third = emit_in_sql(&client, "emit('paid', tenant => 'shop', idempotency_key => 'once')").await;
     assert!(third != first && other != first);
     store_node.wait_for_events(3).await;
 }
@@ -38,8 +38,8 @@ async fn a_repeat_returns_the_first_receipt_and_emits_nothing() {
 #[tokio::test]
 async fn reuse_with_other_content_is_rejected() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    emit(&client, EMIT_ONCE).await;
+    let client = store_node.connect_client().await;
+    emit_in_sql(&client, EMIT_WITH_KEY).await;
     for call in [
         "emit('sent', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')",
         "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
@@ -61,8 +61,8 @@ async fn reuse_with_other_content_is_rejected() {
 #[tokio::test]
 async fn only_one_of_many_concurrent_emits_creates_an_event() {
     let store_node = TestStore::new().await;
-    let clients = join_all((0..16).map(|_| store_node.client())).await;
-    let receipts = join_all(clients.iter().map(|client| emit(client, EMIT_ONCE))).await;
+    let clients = join_all((0..16).map(|_| store_node.connect_client())).await;
+    let receipts = join_all(clients.iter().map(|client| emit_in_sql(client, EMIT_WITH_KEY))).await;
     assert!(receipts.iter().all(|receipt| *receipt == receipts[0]));
     store_node.wait_for_events(1).await;
 }
@@ -82,10 +82,13 @@ async fn emit_after_first_ends(
     end: &str,
     call: &str,
 ) -> (Uuid, Result<Uuid, String>) {
-    let (first, second, watcher) =
-        (store_node.client().await, store_node.client().await, store_node.client().await);
+    let (first, second, watcher) = (
+        store_node.connect_client().await,
+        store_node.connect_client().await,
+        store_node.connect_client().await,
+    );
     first.batch_execute("BEGIN").await.unwrap();
-    let receipt = emit(&first, EMIT_ONCE).await;
+    let receipt = emit_in_sql(&first, EMIT_WITH_KEY).await;
     let pid = second.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let call = format!("SELECT pointsman.{call}");
     let waiting = tokio::spawn(async move { second.query_one(&call, &[]).await.map(|row| row.get(0)) });
@@ -98,16 +101,16 @@ async fn emit_after_first_ends(
 #[tokio::test]
 async fn a_second_emit_waits_for_the_first() {
     let store_node = TestStore::new().await;
-    let (first, second) = emit_after_first_ends(&store_node, "COMMIT", EMIT_ONCE).await;
+    let (first, second) = emit_after_first_ends(&store_node, "COMMIT", EMIT_WITH_KEY).await;
     assert_eq!(second, Ok(first));
     let event = store_node.wait_for_events(1).await.remove(0);
-    assert_eq!(event_of_receipt(&store_node.client().await, first).await, Some(event.id));
+    assert_eq!(find_event_of_receipt(&store_node.connect_client().await, first).await, Some(event.id));
 }
 
 #[tokio::test]
 async fn a_second_emit_succeeds_if_the_first_is_rolled_back() {
     let store_node = TestStore::new().await;
-    let (first, second) = emit_after_first_ends(&store_node, "ROLLBACK", EMIT_ONCE).await;
+    let (first, second) = emit_after_first_ends(&store_node, "ROLLBACK", EMIT_WITH_KEY).await;
     assert!(second.is_ok_and(|second| second != first));
     store_node.wait_for_events(1).await;
 }
@@ -121,7 +124,7 @@ async fn a_second_emit_with_other_content_is_rejected() {
     store_node.wait_for_events(1).await;
 }
 
-fn http_emission() -> EmitBatch {
+fn http_emit_batch() -> EmitBatch {
     let idempotency =
         IdempotencyKey { tenant: Tenant::default(), key: "once".into(), request_digest: [1; 32] };
     let event = NewEvent {
@@ -142,7 +145,7 @@ async fn receipt_error(client: &Client, receipt: Uuid) -> String {
 #[tokio::test]
 async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     for (n, call) in [
         "emit('paid', 'order:1', '{\"sum\": 8}', idempotency_key => 'once')",
         "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
@@ -154,13 +157,13 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
     {
         let key = format!("once-{n}");
         client.batch_execute("BEGIN").await.unwrap();
-        let receipt = emit(&client, &call.replace("once", &key)).await;
-        let mut http = http_emission();
+        let receipt = emit_in_sql(&client, &call.replace("once", &key)).await;
+        let mut http = http_emit_batch();
         http.idempotency.as_mut().unwrap().key = key.clone();
         let (mut answers, _) = store_node.store.append(vec![http], None, now()).await.unwrap();
         let made = answers.remove(0).unwrap().events.remove(0).id;
         client.batch_execute("COMMIT").await.unwrap();
-        emit(&client, "emit('after')").await;
+        emit_in_sql(&client, "emit('after')").await;
         store_node.wait_for_events(n * 2 + 2).await;
         let reason = format!(
             "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {made}"
@@ -184,24 +187,24 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
 }
 
 #[tokio::test]
-async fn a_key_used_http_emission_for_the_same_content_returns_that_event() {
+async fn a_key_used_over_http_for_the_same_content_returns_that_event() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    let client = store_node.connect_client().await;
+    let (mut answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
     let made = answers.remove(0).unwrap().events.remove(0);
-    let receipt = emit(&client, EMIT_ONCE).await;
+    let receipt = emit_in_sql(&client, EMIT_WITH_KEY).await;
     // A later emit is journaled later.
-    emit(&client, "emit('after')").await;
+    emit_in_sql(&client, "emit('after')").await;
     store_node.wait_for_events(2).await;
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(made.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(made.id));
 }
 
 #[tokio::test]
-async fn a_key_used_in_sql_conflicts_http_emission() {
+async fn a_key_used_in_sql_conflicts_with_an_emit_over_http() {
     let store_node = TestStore::new().await;
-    emit(&store_node.client().await, EMIT_ONCE).await;
+    emit_in_sql(&store_node.connect_client().await, EMIT_WITH_KEY).await;
     store_node.wait_for_events(1).await;
-    let (answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    let (answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
     assert_eq!(answers, [Err(IdempotencyError::Conflict("once".into()))]);
     store_node.wait_for_events(1).await;
 }
@@ -217,16 +220,16 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
         |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), request_digest: [1; 32] };
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
     store_node.store.add_orders(batch, now()).await.unwrap().unwrap();
-    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+    let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
     store_node.store.run_collection(run, Some(key("run")), now()).await.unwrap().unwrap();
     store_node.store.insert_idempotency_record(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
     let before = store_node.store.read_journal_range().await.unwrap().head;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     for name in ["order", "run", "redrive"] {
-        let receipt = emit(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
-        let after = emit(&client, "emit('after')").await;
+        let receipt = emit_in_sql(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
+        let after = emit_in_sql(&client, "emit('after')").await;
         let drained = async {
-            while event_of_receipt(&client, after).await.is_none() {
+            while find_event_of_receipt(&client, after).await.is_none() {
                 tokio::task::yield_now().await;
             }
         };
@@ -241,7 +244,7 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
         // The store accepts emits as well.
         store_node
             .store
-            .append(vec![EmitBatch { idempotency: None, ..http_emission() }], None, now())
+            .append(vec![EmitBatch { idempotency: None, ..http_emit_batch() }], None, now())
             .await
             .unwrap()
             .0
@@ -249,27 +252,27 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
             .unwrap();
     }
     let kinds: Vec<_> =
-        store_node.events_after(before).await.iter().map(|event| event.kind.to_string()).collect();
+        store_node.read_events_after(before).await.iter().map(|event| event.kind.to_string()).collect();
     assert_eq!(kinds, ["after", "paid"].repeat(3));
 }
 
 #[tokio::test]
 async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    let client = store_node.connect_client().await;
+    let (mut answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
     let made = answers.remove(0).unwrap().events.remove(0);
     let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let later = now().plus(Duration::from_secs(60));
     while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().has_more {}
-    assert!(store_node.events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
-    let receipt = emit(&client, EMIT_ONCE).await;
-    let after = emit(&client, "emit('after')").await;
+    assert!(store_node.read_events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
+    let receipt = emit_in_sql(&client, EMIT_WITH_KEY).await;
+    let after = emit_in_sql(&client, "emit('after')").await;
     let drained = async {
-        while event_of_receipt(&client, after).await.is_none() {
+        while find_event_of_receipt(&client, after).await.is_none() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(TEST_TIMEOUT, drained).await.expect("the outbox is drained");
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(made.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(made.id));
 }

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use pointsman_testing::{node_with_pg, python_with_psycopg};
+use pointsman_testing::{find_nodejs_with_pg, find_python_with_psycopg};
 
-use crate::test_store::{TestStore, event_of_receipt};
+use crate::test_store::{TestStore, find_event_of_receipt};
 
 /// Runs a program given on its input, and returns its output.
 fn run_program(mut command: Command, program: &str) -> String {
@@ -19,7 +19,7 @@ fn run_program(mut command: Command, program: &str) -> String {
 
 /// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, gets an
 /// error after a savepoint, commits, and prints the first receipt.
-async fn assert_two_events(store_node: &TestStore, receipt: &str) {
+async fn assert_events_of_program(store_node: &TestStore, receipt: &str) {
     let events = store_node.wait_for_events(2).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["record.published", "record.closed"]);
@@ -27,7 +27,7 @@ async fn assert_two_events(store_node: &TestStore, receipt: &str) {
     assert_eq!(events[0].value.as_str(), r#"{"title": "Hällo"}"#);
     assert_eq!(events[0].context["ip"], "::1");
     assert_eq!((events[0].tenant.as_str(), events[1].prev), ("shop", Some(events[0].id)));
-    let found = event_of_receipt(&store_node.client().await, receipt.parse().unwrap()).await;
+    let found = find_event_of_receipt(&store_node.connect_client().await, receipt.parse().unwrap()).await;
     assert_eq!(found, Some(events[0].id));
 }
 
@@ -50,13 +50,13 @@ async fn psql_emits_in_its_own_transaction() {
         COMMIT;
         "#,
     );
-    assert_two_events(&store_node, &receipt).await;
+    assert_events_of_program(&store_node, &receipt).await;
 }
 
 #[tokio::test]
 async fn python_emits_in_its_own_transaction() {
     let store_node = TestStore::new().await;
-    let mut python = python_with_psycopg().unwrap();
+    let mut python = find_python_with_psycopg().unwrap();
     python.args(["-", &store_node.url]);
     let receipt = run_program(
         python,
@@ -85,13 +85,13 @@ with psycopg.connect(sys.argv[1]) as db:
 print(receipt)
 "#,
     );
-    assert_two_events(&store_node, &receipt).await;
+    assert_events_of_program(&store_node, &receipt).await;
 }
 
 #[tokio::test]
 async fn nodejs_emits_in_its_own_transaction() {
     let store_node = TestStore::new().await;
-    let mut node = node_with_pg().unwrap();
+    let mut node = find_nodejs_with_pg().unwrap();
     node.args(["-", &store_node.url]);
     let receipt = run_program(
         node,
@@ -125,5 +125,5 @@ async function main() {
 main().catch((error) => { console.error(error); process.exit(1) })
 "#,
     );
-    assert_two_events(&store_node, &receipt).await;
+    assert_events_of_program(&store_node, &receipt).await;
 }

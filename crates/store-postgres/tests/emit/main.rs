@@ -1,6 +1,7 @@
 //! Emitting in SQL: committed emits become events, rolled back ones leave nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod drainer_wakeup;
 mod errors;
 mod idempotency_keys;
 mod languages;
@@ -8,7 +9,6 @@ mod manual_rows;
 mod privileges;
 #[path = "../test_store/mod.rs"]
 mod test_store;
-mod wake;
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::TaskState;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, TaskStatus};
 use pointsman_testing::{PostgresServer, PostgresSettings};
-use test_store::{TestStore, connect, emit, event_of_receipt, now};
+use test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt, now};
 
 #[tokio::test]
 async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     let store_node = TestStore::new().await;
     let mut routes = Routes::new();
     let index = HandlerName::new("index").unwrap();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
     store_node.store.register(registration, now()).await.unwrap();
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let begun = now();
 
-    let receipt = emit(
+    let receipt = emit_in_sql(
         &client,
         r#"emit('record.published', 'record:"1"', '{"title": "Hällo", "n": 1.50}', '{"ip": "::1"}', 'shop',
                 delay => '1 hour', priority => 9000, sub => 'part')"#,
@@ -41,11 +41,11 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     let event = store_node.wait_for_events(1).await.remove(0);
     assert_eq!(event.kind.as_str(), "record.published");
     assert_eq!(event.key.as_ref().unwrap().as_str(), "record:\"1\"");
-    assert_eq!(event.sub.as_ref().unwrap().as_str(), "part");
+    assert_eq!(event.sub_object.as_ref().unwrap().as_str(), "part");
     assert_eq!(event.value.as_str(), r#"{"n": 1.50, "title": "Hällo"}"#);
     assert_eq!(event.context["ip"], "::1");
     assert_eq!((event.tenant.as_str(), event.prev), ("shop", None));
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(event.id));
 
     let task = store_node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
     assert_eq!(
@@ -60,11 +60,11 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
 #[tokio::test]
 async fn an_emit_needs_only_a_type() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    emit(&client, "emit('a')").await;
-    emit(&client, "emit('a', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)").await;
+    let client = store_node.connect_client().await;
+    emit_in_sql(&client, "emit('a')").await;
+    emit_in_sql(&client, "emit('a', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)").await;
     for event in store_node.wait_for_events(2).await {
-        assert_eq!((event.key.as_ref(), event.sub.as_ref(), event.prev), (None, None, None));
+        assert_eq!((event.key.as_ref(), event.sub_object.as_ref(), event.prev), (None, None, None));
         assert_eq!((event.value.as_str(), event.tenant.as_str()), ("null", "default"));
         assert!(event.context.is_empty());
     }
@@ -73,7 +73,7 @@ async fn an_emit_needs_only_a_type() {
 #[tokio::test]
 async fn a_rolled_back_emit_leaves_nothing() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     client.batch_execute("BEGIN; SELECT pointsman.emit('gone', 'k'); ROLLBACK").await.unwrap();
     client
         .batch_execute(
@@ -91,7 +91,7 @@ async fn a_rolled_back_emit_leaves_nothing() {
 #[tokio::test]
 async fn the_events_of_a_transaction_keep_their_order() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     // More than one batch.
     let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
     client.query_one(all, &[]).await.unwrap();
@@ -106,7 +106,7 @@ async fn the_events_of_a_transaction_keep_their_order() {
 #[tokio::test]
 async fn a_receipt_has_no_event_before_the_commit() {
     let store_node = TestStore::new().await;
-    let mut client = store_node.client().await;
+    let mut client = store_node.connect_client().await;
     let transaction = client.transaction().await.unwrap();
     let row = transaction.query_one("SELECT pointsman.emit('a')", &[]).await.unwrap();
     let receipt: uuid::Uuid = row.get(0);
@@ -114,7 +114,7 @@ async fn a_receipt_has_no_event_before_the_commit() {
     assert_eq!(row.get::<_, Option<i64>>(0), None);
     transaction.commit().await.unwrap();
     let event = store_node.wait_for_events(1).await.remove(0);
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(event.id));
     let unknown = client.query_one("SELECT pointsman.event_of(gen_random_uuid())", &[]).await.unwrap_err();
     assert_eq!(unknown.code().unwrap().code(), "P0002");
 }
@@ -122,19 +122,19 @@ async fn a_receipt_has_no_event_before_the_commit() {
 #[tokio::test]
 async fn emits_wait_while_no_node_runs() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let url = store_node.close().await;
-    let receipt = emit(&client, "emit('a')").await;
-    assert_eq!(event_of_receipt(&client, receipt).await, None);
+    let receipt = emit_in_sql(&client, "emit('a')").await;
+    assert_eq!(find_event_of_receipt(&client, receipt).await, None);
     let store_node = TestStore::open(&url).await;
     let event = store_node.wait_for_events(1).await.remove(0);
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(event.id));
 }
 
 #[tokio::test]
 async fn large_values_are_drained_in_several_transactions() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let all = "SELECT count(pointsman.emit('a', value => to_jsonb(repeat('x', 1000000)))) FROM generate_series(1, 20)";
     client.query_one(all, &[]).await.unwrap();
     let events = store_node.wait_for_events(20).await;
@@ -144,7 +144,7 @@ async fn large_values_are_drained_in_several_transactions() {
 #[tokio::test]
 async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     client
         .batch_execute(
             "BEGIN;
@@ -178,7 +178,9 @@ async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
 #[tokio::test]
 async fn a_prepared_transaction_emits_when_it_is_committed() {
     let extra = vec![("max_prepared_transactions".into(), "4".into())];
-    let server = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
+    let server =
+        PostgresServer::start(PostgresSettings { extra_settings: extra, ..PostgresSettings::default() })
+            .unwrap();
     let store_node = TestStore::open(&server.create_database().unwrap()).await;
     let client = connect(&store_node.url).await;
     client
@@ -188,7 +190,7 @@ async fn a_prepared_transaction_emits_when_it_is_committed() {
         )
         .await
         .unwrap();
-    emit(&client, "emit('meanwhile', 'k')").await;
+    emit_in_sql(&client, "emit('meanwhile', 'k')").await;
     store_node.wait_for_events(1).await;
     client.batch_execute("COMMIT PREPARED 'later'").await.unwrap();
     let events = store_node.wait_for_events(2).await;

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use crate::test_store::{TEST_TIMEOUT, TestStore, emit};
+use crate::test_store::{TEST_TIMEOUT, TestStore, emit_in_sql};
 
 /// Lists the rows that were set aside: type and reason.
 async fn list_refused_rows(client: &Client) -> Vec<(String, String)> {
@@ -11,7 +11,7 @@ async fn list_refused_rows(client: &Client) -> Vec<(String, String)> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn wait_until_empty(client: &Client) {
+async fn wait_until_outbox_empty(client: &Client) {
     let polling = async {
         while client.query_one("SELECT count(*) FROM pointsman.outbox", &[]).await.unwrap().get::<_, i64>(0)
             > 0
@@ -25,14 +25,14 @@ async fn wait_until_empty(client: &Client) {
 #[tokio::test]
 async fn a_row_with_an_invalid_idempotency_key_is_set_aside() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     // An incompressible text.
     let key = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 9000) i)";
     for key in [key, "repeat('k', 300000)", "''", "'é'"] {
         let row = "INSERT INTO pointsman.outbox (type, idempotency_key, digest)";
         client.batch_execute(&format!("{row} VALUES ('x', {key}, sha256('a'))")).await.unwrap();
     }
-    emit(&client, "emit('after')").await;
+    emit_in_sql(&client, "emit('after')").await;
     assert_eq!(store_node.wait_for_events(1).await[0].kind.as_str(), "after");
     let reason = "/idempotency_key: an idempotency key has 1 to 255 printable ASCII characters";
     assert_eq!(list_refused_rows(&client).await, vec![("x".to_owned(), reason.to_owned()); 4]);
@@ -41,7 +41,7 @@ async fn a_row_with_an_invalid_idempotency_key_is_set_aside() {
 #[tokio::test]
 async fn a_row_that_the_database_rejects_is_set_aside_alone() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     client
         .batch_execute(
             "CREATE FUNCTION check_event() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -69,7 +69,7 @@ async fn a_row_that_the_database_rejects_is_set_aside_alone() {
 #[tokio::test]
 async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
+    let client = store_node.connect_client().await;
     let url = store_node.close().await;
     client
         .batch_execute(
@@ -84,6 +84,6 @@ async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
         store_node.wait_for_events(4).await.iter().map(|event| event.kind.as_str().to_owned()).collect();
     kinds.sort();
     assert_eq!(kinds, ["least", "most", "none", "settled"]);
-    wait_until_empty(&client).await;
+    wait_until_outbox_empty(&client).await;
     assert_eq!(list_refused_rows(&client).await.len(), 1);
 }

@@ -4,10 +4,10 @@ use pointsman_testing::shared_postgres;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::test_store::{TestStore, connect, emit, event_of_receipt};
+use crate::test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt};
 
 /// Creates a role as the owner of the database, and connects as that role.
-async fn create_producer(store_node: &TestStore, owner: &Client) -> (String, Client) {
+async fn create_producer_role(store_node: &TestStore, owner: &Client) -> (String, Client) {
     let role = format!("producer_{}", Uuid::new_v4().simple());
     owner.batch_execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'")).await.unwrap();
     let database = store_node.url.rsplit('/').next().unwrap();
@@ -18,7 +18,7 @@ async fn create_producer(store_node: &TestStore, owner: &Client) -> (String, Cli
     (role, client)
 }
 
-async fn error_code(client: &Client, sql: &str) -> String {
+async fn sql_error_code(client: &Client, sql: &str) -> String {
     let error = client.batch_execute(sql).await.expect_err(sql);
     error.code().unwrap().code().to_string()
 }
@@ -26,20 +26,21 @@ async fn error_code(client: &Client, sql: &str) -> String {
 #[tokio::test]
 async fn two_grants_allow_emit_and_nothing_else() {
     let store_node = TestStore::new().await;
-    let owner = store_node.client().await;
-    let (role, client) = create_producer(&store_node, &owner).await;
+    let owner = store_node.connect_client().await;
+    let (role, client) = create_producer_role(&store_node, &owner).await;
     let denied = "42501";
-    assert_eq!(error_code(&client, "SELECT pointsman.emit('a')").await, denied);
+    assert_eq!(sql_error_code(&client, "SELECT pointsman.emit('a')").await, denied);
     owner.batch_execute(&format!("GRANT USAGE ON SCHEMA pointsman TO {role}")).await.unwrap();
-    assert_eq!(error_code(&client, "SELECT pointsman.emit('a')").await, denied);
-    assert_eq!(error_code(&client, "SELECT pointsman.event_of(gen_random_uuid())").await, denied);
+    assert_eq!(sql_error_code(&client, "SELECT pointsman.emit('a')").await, denied);
+    assert_eq!(sql_error_code(&client, "SELECT pointsman.event_of(gen_random_uuid())").await, denied);
     let grant = format!("GRANT EXECUTE ON FUNCTION pointsman.emit, pointsman.event_of TO {role}");
     owner.batch_execute(&grant).await.unwrap();
 
-    let receipt = emit(&client, "emit('a', 'k', '[1]', '{\"b\": \"c\"}', idempotency_key => 'once')").await;
+    let receipt =
+        emit_in_sql(&client, "emit('a', 'k', '[1]', '{\"b\": \"c\"}', idempotency_key => 'once')").await;
     let event = store_node.wait_for_events(1).await.remove(0);
-    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
-    assert_eq!(error_code(&client, "SELECT pointsman.emit('a b')").await, "22023");
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(event.id));
+    assert_eq!(sql_error_code(&client, "SELECT pointsman.emit('a b')").await, "22023");
 
     let tables =
         "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'pointsman'";
@@ -47,7 +48,7 @@ async fn two_grants_allow_emit_and_nothing_else() {
         let table: String = row.get(0);
         for sql in ["TABLE ", "DELETE FROM ", "TRUNCATE ", "INSERT INTO "] {
             let rest = if sql.starts_with("INSERT") { " DEFAULT VALUES" } else { "" };
-            assert_eq!(error_code(&client, &format!("{sql}{table}{rest}")).await, denied, "{sql}{table}");
+            assert_eq!(sql_error_code(&client, &format!("{sql}{table}{rest}")).await, denied, "{sql}{table}");
         }
     }
     for sql in [
@@ -61,15 +62,15 @@ async fn two_grants_allow_emit_and_nothing_else() {
         "SELECT pointsman.claim_idempotency_key('default', 'k', '', gen_random_uuid(), 0)",
         "CREATE TABLE pointsman.mine ()",
     ] {
-        assert_eq!(error_code(&client, sql).await, denied, "{sql}");
+        assert_eq!(sql_error_code(&client, sql).await, denied, "{sql}");
     }
 }
 
 #[tokio::test]
 async fn objects_of_a_producer_do_not_shadow_the_schema() {
     let store_node = TestStore::new().await;
-    let owner = store_node.client().await;
-    let (role, client) = create_producer(&store_node, &owner).await;
+    let owner = store_node.connect_client().await;
+    let (role, client) = create_producer_role(&store_node, &owner).await;
     let grants = format!(
         "GRANT USAGE ON SCHEMA pointsman TO {role}; GRANT CREATE ON DATABASE {} TO {role};
          GRANT EXECUTE ON FUNCTION pointsman.emit, pointsman.event_of TO {role}",
@@ -86,6 +87,6 @@ async fn objects_of_a_producer_do_not_shadow_the_schema() {
         )
         .await
         .unwrap();
-    emit(&client, "emit('a', 'k', idempotency_key => 'once')").await;
+    emit_in_sql(&client, "emit('a', 'k', idempotency_key => 'once')").await;
     store_node.wait_for_events(1).await;
 }

@@ -12,14 +12,14 @@ use pointsman_store_postgres::{Postgres as Opened, PostgresStore};
 use pointsman_testing::shared_postgres;
 use tokio::time::sleep;
 
-use crate::common::invariants::check_invariants;
+use crate::common::invariants::assert_invariants;
 use crate::common::load::now;
-use crate::common::test_cluster::TestCluster;
+use crate::common::test_cluster::PgTestCluster;
 use crate::common::test_database::TestDatabase;
 use crate::{connect, query_number};
 
 async fn emit(store: &PostgresStore) -> Result<(), StoreError> {
-    store.append(vec![emission([new_event("record")])], None, now()).await.map(drop)
+    store.append(vec![emit_batch([new_event("record")])], None, now()).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,7 +43,7 @@ async fn unreadable_data_does_not_block_other_writers() {
                 DROP TABLE public.kept";
     observer.batch_execute(repair).await.unwrap();
     emit(&store).await.unwrap();
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     store.close();
 }
 
@@ -60,7 +60,7 @@ async fn closed_idle_connections_are_replaced_without_errors() {
         store.read_journal_range().await.unwrap();
         emit(&store).await.unwrap();
     }
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     store.close();
 }
 
@@ -76,13 +76,13 @@ async fn idle_session_timeouts_cause_no_errors() {
         emit(&store).await.unwrap();
         store.read_journal_range().await.unwrap();
     }
-    check_invariants(&url).await;
+    assert_invariants(&url).await;
     store.close();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_with_nul_characters_are_stored() {
-    let cluster = TestCluster::new().await;
+    let cluster = PgTestCluster::new().await;
     let [mut node] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     const TEXT_WITH_NUL: &str = "a\0b";
     for name in ["tried again", "for good"] {
@@ -95,8 +95,8 @@ async fn texts_with_nul_characters_are_stored() {
             permanent: name == "for good",
         };
         node.finish_attempt(FinishedAttempt {
-            log_lines: vec![info_line(node.now, TEXT_WITH_NUL)],
-            ..attempt_ending(&task, failed)
+            log_lines: vec![info_log_line(node.now, TEXT_WITH_NUL)],
+            ..finished_attempt(&task, failed)
         })
         .await
         .unwrap();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Journal, Queue, Registry, RescueSweep, Store};
-use pointsman_store_conformance::fixture::{RegistrationBuilder, emission, handler_name, new_event};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, emit_batch, handler_name, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::remove_stale_faketime_files;
 
-use crate::common::invariants::check_invariants;
+use crate::common::invariants::assert_invariants;
 use crate::common::load::now;
 use crate::common::test_database::TestDatabase;
 
@@ -56,7 +56,7 @@ async fn differing_clocks_do_not_expire_a_node() {
     let store = Opened::open(database.url(), now()).await.unwrap();
     store.register(RegistrationBuilder::single_handler().unordered("index").build(), now()).await.unwrap();
     let node = store.join_node("here", now()).await.unwrap();
-    store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
+    store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
     let handlers = Arc::new([handler_name("index")].into());
     let claim = ClaimRequest { claimant: Claimant::Node(node), handlers, max_tasks: 1 };
     assert_eq!(store.claim_tasks(claim, now()).await.unwrap().tasks.len(), 1);
@@ -69,6 +69,6 @@ async fn differing_clocks_do_not_expire_a_node() {
     assert_eq!(rescued.freed_tasks, []);
     let silent: Vec<_> = store.list_nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
     assert!(silent.is_empty(), "{silent:?}");
-    check_invariants(database.url()).await;
+    assert_invariants(database.url()).await;
     store.close();
 }

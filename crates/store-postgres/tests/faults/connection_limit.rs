@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use pointsman_core::store::{Journal, Store, StoreError};
-use pointsman_store_conformance::fixture::{emission, new_event};
+use pointsman_store_conformance::fixture::{emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::{PostgresServer, PostgresSettings};
 use tokio::time::sleep;
 use tokio_postgres::{Client, NoTls};
 
-use crate::common::load::{Load, now};
-use crate::{connect, durable_server, query_number, wait_until_equal};
+use crate::common::load::{TestLoad, now};
+use crate::{connect, query_number, start_durable_server, wait_until_query_returns};
 
 /// Opens all remaining connections.
 async fn take_all_connections(url: &str) -> Vec<Client> {
@@ -23,17 +23,17 @@ async fn take_all_connections(url: &str) -> Vec<Client> {
 }
 
 /// Finds the writer's backend: the one that waits for a lock on the journal.
-async fn writer_pid(observer: &Client, other: &Client, load: &Load) -> i64 {
+async fn find_writer_pid(observer: &Client, other: &Client, load: &TestLoad) -> i64 {
     other.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
     let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     let find = async {
-        wait_until_equal(observer, &format!("SELECT count(*) {waits}"), 1).await;
+        wait_until_query_returns(observer, &format!("SELECT count(*) {waits}"), 1).await;
         let pid = query_number(observer, &format!("SELECT pid::bigint {waits}")).await;
         other.batch_execute("COMMIT").await.unwrap();
         pid
     };
     let (emitted, pid) =
-        tokio::join!(load.store().append(vec![emission([new_event("other")])], None, now()), find);
+        tokio::join!(load.store().append(vec![emit_batch([new_event("other")])], None, now()), find);
     emitted.unwrap();
     pid
 }
@@ -48,11 +48,11 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
     .unwrap();
     let url = server.create_database().unwrap();
     let (observer, other) = (connect(&url).await, connect(&url).await);
-    let load = Load::start(&url, 4).await;
-    load.wait_for_acknowledged(20).await;
-    let writer = writer_pid(&observer, &other, &load).await;
+    let load = TestLoad::start(&url, 4).await;
+    load.wait_for_acknowledged_emits(20).await;
+    let writer = find_writer_pid(&observer, &other, &load).await;
     let mut taken = take_all_connections(&url).await;
-    load.wait_for_acknowledged(50).await;
+    load.wait_for_acknowledged_emits(50).await;
     // The store's idle readers could still be used, so they are terminated, and other clients take their slots.
     let ours = format!("FROM pg_stat_activity WHERE application_name = 'pointsman' AND pid <> {writer}");
     let mut quiet = 0;
@@ -63,18 +63,18 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
         taken.extend(more);
         sleep(Duration::from_millis(20)).await;
     }
-    let (read, ()) = tokio::join!(load.store().read_journal_range(), load.wait_for_acknowledged(200));
+    let (read, ()) = tokio::join!(load.store().read_journal_range(), load.wait_for_acknowledged_emits(200));
     assert!(matches!(&read, Err(StoreError::Unavailable(_))), "{read:?}");
     drop(taken);
-    wait_until_equal(&observer, "SELECT (count(*) < 20)::int::bigint FROM pg_stat_activity", 1).await;
+    wait_until_query_returns(&observer, "SELECT (count(*) < 20)::int::bigint FROM pg_stat_activity", 1).await;
     load.store().read_journal_range().await.unwrap();
     drop((observer, other));
-    Load::finish_all([load], &url).await;
+    TestLoad::stop_and_check_all([load], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_writer_replaces_idle_readers() {
-    let (server, url) = durable_server();
+    let (server, url) = start_durable_server();
     let (observer, name) = (connect(&url).await, url.rsplit('/').next().unwrap());
     let role = format!("CREATE ROLE limited LOGIN; ALTER DATABASE {name} OWNER TO limited");
     server.query("postgres", &role).unwrap();
@@ -84,9 +84,10 @@ async fn the_writer_replaces_idle_readers() {
                SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
     server.query("postgres", end).unwrap();
     store.read_journal_range().await.unwrap();
-    wait_until_equal(&observer, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'limited'", 2).await;
+    wait_until_query_returns(&observer, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'limited'", 2)
+        .await;
     for _ in 0..3 {
-        store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
+        store.append(vec![emit_batch([new_event("record")])], None, now()).await.unwrap();
     }
     store.close();
 }

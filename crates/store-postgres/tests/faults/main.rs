@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
 /// Starts a durable server; returns the URL of a database on it.
-fn durable_server() -> (PostgresServer, String) {
+fn start_durable_server() -> (PostgresServer, String) {
     let server =
         PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
     let url = server.create_database().unwrap();
@@ -39,7 +39,7 @@ async fn query_number(client: &Client, sql: &str) -> i64 {
 }
 
 /// Waits until a query returns this value.
-async fn wait_until_equal(client: &Client, sql: &str, expected: i64) {
+async fn wait_until_query_returns(client: &Client, sql: &str, expected: i64) {
     let poll = async {
         while query_number(client, sql).await != expected {
             sleep(Duration::from_millis(5)).await;

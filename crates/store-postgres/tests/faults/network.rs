@@ -4,58 +4,58 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use pointsman_core::store::{Journal, Registry, Store, StoreError};
-use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, emission, new_event};
+use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::{PostgresServer, Proxy, Rng};
 use tokio::time::timeout;
 
-use crate::common::invariants::check_invariants;
-use crate::common::load::{Load, TEST_TIMEOUT, now};
-use crate::{connect, durable_server, wait_until_equal};
+use crate::common::invariants::assert_invariants;
+use crate::common::load::{TEST_TIMEOUT, TestLoad, now};
+use crate::{connect, start_durable_server, wait_until_query_returns};
 
-const EMITTERS: u64 = 8;
+const EMITTER_COUNT: u64 = 8;
 
 /// Starts a durable server behind a proxy; returns the URL of a database, direct and through the proxy.
-fn start_with_proxy() -> (PostgresServer, Proxy, String, String) {
-    let (server, url) = durable_server();
+fn start_server_with_proxy() -> (PostgresServer, Proxy, String, String) {
+    let (server, url) = start_durable_server();
     let proxy = Proxy::start(server.address()).unwrap();
-    let wired = server.url_through(&proxy, url.rsplit('/').next().unwrap()).unwrap();
+    let wired = server.url_through_proxy(&proxy, url.rsplit('/').next().unwrap()).unwrap();
     (server, proxy, url, wired)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_connections_are_cut_at_any_moment() {
-    let (_server, proxy, url, wired) = start_with_proxy();
-    let (load, neighbour) = (Load::start(&wired, EMITTERS).await, Load::start(&url, 2).await);
+    let (_server, proxy, url, wired) = start_server_with_proxy();
+    let (load, neighbour) = (TestLoad::start(&wired, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
     let mut rng = Rng::new(1);
     for _ in 0..25 {
-        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
+        load.wait_for_acknowledged_emits(1 + rng.next_below(60)).await;
         proxy.close_connections();
     }
-    load.wait_for_acknowledged(100).await;
-    assert_eq!(neighbour.refused_count(), 0, "another node's trouble is not its own");
-    Load::finish_all([load, neighbour], &url).await;
+    load.wait_for_acknowledged_emits(100).await;
+    assert_eq!(neighbour.failed_emit_count(), 0, "another node's trouble is not its own");
+    TestLoad::stop_and_check_all([load, neighbour], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_without_a_reply_exist_at_most_once() {
-    let (_server, proxy, url, wired) = start_with_proxy();
-    let (load, neighbour) = (Load::start(&wired, EMITTERS).await, Load::start(&url, 2).await);
+    let (_server, proxy, url, wired) = start_server_with_proxy();
+    let (load, neighbour) = (TestLoad::start(&wired, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
     let mut rng = Rng::new(2);
     for _ in 0..15 {
-        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
+        load.wait_for_acknowledged_emits(1 + rng.next_below(60)).await;
         proxy.set_drop_replies(true);
-        load.wait_for_refused(1).await;
+        load.wait_for_failed_emits(1).await;
         proxy.set_drop_replies(false);
     }
-    load.wait_for_acknowledged(100).await;
-    assert_eq!(neighbour.refused_count(), 0, "another node's trouble is not its own");
-    Load::finish_all([load, neighbour], &url).await;
+    load.wait_for_acknowledged_emits(100).await;
+    assert_eq!(neighbour.failed_emit_count(), 0, "another node's trouble is not its own");
+    TestLoad::stop_and_check_all([load, neighbour], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
-    let (_server, proxy, url, wired) = start_with_proxy();
+    let (_server, proxy, url, wired) = start_server_with_proxy();
     let store = Opened::open(&wired, now()).await.unwrap();
     store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let (one, observer) = (connect(&url).await, connect(&url).await);
@@ -63,7 +63,7 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
     for round in 1..=5 {
         let emit = |n: i64| {
             let new = new_event("record").with_key("a").with_value(&n.to_string());
-            store.append(vec![emission([new])], None, now())
+            store.append(vec![emit_batch([new])], None, now())
         };
         let (receipts, _) = emit(2 * round).await.unwrap();
         let before = receipts[0].as_ref().unwrap().events[0].id;
@@ -72,7 +72,7 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
         one.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
         let unlock = async {
             let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-            wait_until_equal(&observer, waiting, 1).await;
+            wait_until_query_returns(&observer, waiting, 1).await;
             proxy.set_drop_replies(true);
             one.batch_execute("COMMIT").await.unwrap();
         };
@@ -80,40 +80,40 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
         assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
         proxy.set_drop_replies(false);
         let made = format!("SELECT count(*) FROM pointsman.journal WHERE value = '{}'", 2 * round + 1);
-        wait_until_equal(&observer, &made, 1).await;
+        wait_until_query_returns(&observer, &made, 1).await;
         let (receipts, _) = emit(0).await.unwrap();
         let next = &receipts[0].as_ref().unwrap().events[0];
         let between = next.prev.unwrap();
         assert!(before < between && between < next.id, "the one before it is the one that was not answered");
         assert!(ids.insert(between.as_i64()) && ids.insert(next.id.as_i64()));
-        check_invariants(&url).await;
+        assert_invariants(&url).await;
     }
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_frozen_connection_fails_within_the_timeout() {
-    let (_server, proxy, url, wired) = start_with_proxy();
-    let load = Load::start(&wired, EMITTERS).await;
+    let (_server, proxy, url, wired) = start_server_with_proxy();
+    let load = TestLoad::start(&wired, EMITTER_COUNT).await;
     let neighbour = Opened::open(&url, now()).await.unwrap();
-    load.wait_for_acknowledged(50).await;
+    load.wait_for_acknowledged_emits(50).await;
     proxy.set_frozen(true);
     // Emits, and reads on existing and on new connections.
     let reads = join_all((0..20).map(|_| load.store().read_journal_range()));
     let emits = async {
         for _ in 0..20 {
             // It may have to wait until the server ends the other's transaction.
-            neighbour.append(vec![emission([new_event("other")])], None, now()).await.unwrap();
+            neighbour.append(vec![emit_batch([new_event("other")])], None, now()).await.unwrap();
         }
     };
     let (reads, (), ()) =
-        tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_refused(EMITTERS as usize));
+        tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_failed_emits(EMITTER_COUNT as usize));
     for read in reads.unwrap() {
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     }
     proxy.set_frozen(false);
-    load.wait_for_acknowledged(100).await;
+    load.wait_for_acknowledged_emits(100).await;
     timeout(TEST_TIMEOUT, load.store().read_journal_range()).await.unwrap().unwrap();
-    Load::finish_all([load], &url).await;
+    TestLoad::stop_and_check_all([load], &url).await;
     neighbour.close();
 }

@@ -3,27 +3,31 @@
 use pointsman_testing::PostgresServer;
 use tokio::task::block_in_place;
 
-use crate::common::load::Load;
-use crate::durable_server;
+use crate::common::load::TestLoad;
+use crate::start_durable_server;
 
 const ROUNDS: usize = 4;
 /// Emitters per node.
-const EMITTERS: u64 = 4;
+const EMITTERS_PER_NODE: u64 = 4;
 
 /// Checks two nodes on a server that is stopped repeatedly.
 async fn assert_emits_survive(go: fn(&PostgresServer) -> anyhow::Result<()>) {
-    let (server, url) = durable_server();
-    let (one, other) = (Load::start(&url, EMITTERS).await, Load::start(&url, EMITTERS).await);
+    let (server, url) = start_durable_server();
+    let (one, other) =
+        (TestLoad::start(&url, EMITTERS_PER_NODE).await, TestLoad::start(&url, EMITTERS_PER_NODE).await);
     for _ in 0..ROUNDS {
-        one.wait_for_acknowledged(60).await;
-        other.wait_for_acknowledged(60).await;
+        one.wait_for_acknowledged_emits(60).await;
+        other.wait_for_acknowledged_emits(60).await;
         block_in_place(|| go(&server)).unwrap();
-        tokio::join!(one.wait_for_refused(EMITTERS as usize), other.wait_for_refused(EMITTERS as usize));
+        tokio::join!(
+            one.wait_for_failed_emits(EMITTERS_PER_NODE as usize),
+            other.wait_for_failed_emits(EMITTERS_PER_NODE as usize)
+        );
         block_in_place(|| server.start_again()).unwrap();
     }
-    one.wait_for_acknowledged(60).await;
-    other.wait_for_acknowledged(60).await;
-    Load::finish_all([one, other], &url).await;
+    one.wait_for_acknowledged_emits(60).await;
+    other.wait_for_acknowledged_emits(60).await;
+    TestLoad::stop_and_check_all([one, other], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -8,12 +8,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use pointsman_core::store::{Journal, Store};
-use pointsman_store_conformance::fixture::{NewEventExt, emission, new_event};
+use pointsman_store_conformance::fixture::{NewEventExt, emit_batch, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 
-use crate::common::invariants::check_invariants;
+use crate::common::invariants::assert_invariants;
 use crate::common::load::{TEST_TIMEOUT, now, query_rows};
-use crate::{connect, durable_server, wait_until_equal};
+use crate::{connect, start_durable_server, wait_until_query_returns};
 
 /// Environment variable with the database URL of the node process.
 const URL_VARIABLE: &str = "POINTSMAN_STOPPED_NODE";
@@ -24,7 +24,7 @@ async fn run_as_node(url: &str) {
     println!("\nopened");
     for line in std::io::stdin().lines() {
         let new = new_event("stopped").with_key("k").with_value(&line.unwrap());
-        match store.append(vec![emission([new])], None, now()).await {
+        match store.append(vec![emit_batch([new])], None, now()).await {
             Ok(_) => println!("\nemitted"),
             Err(fault) => println!("\nrefused {fault}"),
         }
@@ -35,7 +35,7 @@ async fn run_as_node(url: &str) {
 /// The node process.
 struct NodeProcess {
     child: Child,
-    lines: Receiver<String>,
+    output_lines: Receiver<String>,
 }
 
 impl NodeProcess {
@@ -54,7 +54,7 @@ impl NodeProcess {
         let (said, lines) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
-        let node = Self { child, lines };
+        let node = Self { child, output_lines: lines };
         assert_eq!(node.next_line(), "opened");
         node
     }
@@ -63,7 +63,7 @@ impl NodeProcess {
     fn next_line(&self) -> String {
         let ours = ["opened", "emitted", "refused"];
         loop {
-            let line = self.lines.recv_timeout(TEST_TIMEOUT).expect("the node says something");
+            let line = self.output_lines.recv_timeout(TEST_TIMEOUT).expect("the node says something");
             if ours.iter().any(|word| line.starts_with(word)) {
                 return line;
             }
@@ -80,7 +80,7 @@ impl NodeProcess {
     }
 
     /// Stops it, and waits until all its threads have stopped: on a busy machine that is later than the signal.
-    fn stop(&self) {
+    fn suspend(&self) {
         kill(self.pid(), Signal::SIGSTOP).unwrap();
         let stopped = waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
         assert_eq!(stopped, WaitStatus::Stopped(self.pid(), Signal::SIGSTOP));
@@ -103,7 +103,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     if let Ok(url) = std::env::var(URL_VARIABLE) {
         return run_as_node(&url).await;
     }
-    let (_server, url) = durable_server();
+    let (_server, url) = start_durable_server();
     let store = Opened::open(&url, now()).await.unwrap();
     let (observer, other) = (connect(&url).await, connect(&url).await);
     let mut node = NodeProcess::start(&url);
@@ -113,20 +113,31 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     other.batch_execute("BEGIN; SELECT FROM pointsman.write_lock FOR UPDATE").await.unwrap();
     node.emit(2);
     let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
-    wait_until_equal(&observer, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1).await;
-    node.stop();
+    wait_until_query_returns(&observer, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1)
+        .await;
+    node.suspend();
     other.batch_execute("COMMIT").await.unwrap();
-    wait_until_equal(&observer, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 1).await;
+    wait_until_query_returns(
+        &observer,
+        &format!("SELECT count(*) {its} AND state = 'idle in transaction'"),
+        1,
+    )
+    .await;
 
-    let waited = store.append(vec![emission([new_event("other").with_key("k")])], None, now()).await;
+    let waited = store.append(vec![emit_batch([new_event("other").with_key("k")])], None, now()).await;
     assert!(waited.is_ok(), "{waited:?}");
-    wait_until_equal(&observer, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 0).await;
+    wait_until_query_returns(
+        &observer,
+        &format!("SELECT count(*) {its} AND state = 'idle in transaction'"),
+        0,
+    )
+    .await;
     node.resume();
     let reply = node.next_line();
     assert!(reply.starts_with("refused"), "{reply}");
     node.emit(3);
     assert_eq!(node.next_line(), "emitted", "it goes on by itself");
-    check_invariants(&url).await;
+    assert_invariants(&url).await;
     let emitted = query_rows(
         &url,
         "SELECT string_agg(value, ' ' ORDER BY id) FROM pointsman.journal WHERE type = 'stopped'",

@@ -3,18 +3,18 @@
 use pointsman_store::store_copy::TableKind;
 use pointsman_store_conformance::copy::StoreLocation as _;
 
-use crate::store_location::{LocationKind, StoreLocation};
+use crate::store_location::{LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
 #[tokio::test]
 async fn every_changed_row_is_reported_in_its_table() {
     let (file, database) = (
-        StoreLocation::create_filled(LocationKind::File).await,
-        StoreLocation::create_empty(LocationKind::Database).await,
+        TestStoreLocation::create_with_sample_data(LocationKind::File).await,
+        TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     file.copy_to(&database).await.unwrap();
-    assert_eq!(file.differing_tables(&database).await, []);
-    let client = connect(database.url()).await;
+    assert_eq!(file.find_differing_tables(&database).await, []);
+    let client = connect(database.database_url()).await;
     for (section, change, undo) in [
         (
             TableKind::Logs,
@@ -48,10 +48,10 @@ async fn every_changed_row_is_reported_in_its_table() {
         ),
     ] {
         assert!(client.execute(change, &[]).await.unwrap() > 0, "{section}");
-        assert_eq!(file.differing_tables(&database).await, [section]);
+        assert_eq!(file.find_differing_tables(&database).await, [section]);
         client.execute(undo, &[]).await.unwrap();
     }
     client.execute("DELETE FROM pointsman.fire", &[]).await.unwrap();
     client.execute("UPDATE pointsman.task SET rank = rank + 1", &[]).await.unwrap();
-    assert_eq!(file.differing_tables(&database).await, [TableKind::Tasks, TableKind::Fires]);
+    assert_eq!(file.find_differing_tables(&database).await, [TableKind::Tasks, TableKind::Fires]);
 }

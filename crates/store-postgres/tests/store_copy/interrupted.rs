@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use pointsman_store_conformance::copy::StoreLocation as _;
-use pointsman_store_conformance::copy::concurrent_access::copy_disturbed_at_first_page;
+use pointsman_store_conformance::copy::concurrent_access::copy_into_concurrently_written_target;
 use pointsman_store_conformance::copy::interrupted::a_copy_continues_after_a_broken_connection;
 use pointsman_store_postgres::PgStoreCopy;
 use pointsman_testing::Proxy;
 
-use crate::store_location::{LocationKind, StoreLocation};
+use crate::store_location::{LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
 #[tokio::test]
 async fn a_broken_connection_loses_nothing() {
-    let database = StoreLocation::create_empty(LocationKind::Database).await;
-    let (login, place) = database.url().split_once('@').unwrap();
+    let database = TestStoreLocation::create_empty(LocationKind::Database).await;
+    let (login, place) = database.database_url().split_once('@').unwrap();
     let (address, name) = place.split_once('/').unwrap();
     let proxy = Arc::new(Proxy::start(address.parse().unwrap()).unwrap());
     let (wire, url) = (proxy.clone(), format!("{login}@{}/{name}", proxy.address()));
-    let over_the_wire = move || Box::new(PgStoreCopy::target(&url).unwrap()) as _;
+    let over_the_wire = move || Box::new(PgStoreCopy::open_target(&url).unwrap()) as _;
     a_copy_continues_after_a_broken_connection(database, over_the_wire, move || wire.close_connections())
         .await;
 }
 
 #[tokio::test]
 async fn a_rejected_second_copy_leaves_nothing_even_in_a_sequence() {
-    let database: StoreLocation = copy_disturbed_at_first_page().await;
-    let client = connect(database.url()).await;
+    let database: TestStoreLocation = copy_into_concurrently_written_target().await;
+    let client = connect(database.database_url()).await;
     let nodes = client.query_one("SELECT is_called FROM pointsman.node_id_seq", &[]).await;
     assert!(!nodes.unwrap().get::<_, bool>(0));
 }

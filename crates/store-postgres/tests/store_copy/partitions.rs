@@ -5,27 +5,27 @@ use pointsman_store_conformance::copy::StoreLocation as _;
 use pointsman_store_conformance::copy::large_store::LargeStore;
 use pointsman_store_postgres::Postgres;
 
-use crate::store_location::{CopyHarness, LocationKind, StoreLocation};
+use crate::store_location::{CopyHarness, LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
 const PARTITION_ROWS: i64 = 1000;
 
-async fn count_partitions(location: &StoreLocation, table: &str) -> i64 {
+async fn count_partitions(location: &TestStoreLocation, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM pg_inherits WHERE inhparent = 'pointsman.{table}'::regclass");
-    connect(location.url()).await.query_one(&sql, &[]).await.unwrap().get(0)
+    connect(location.database_url()).await.query_one(&sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test]
 async fn copied_rows_fill_as_many_partitions_as_they_need() {
-    let harness = CopyHarness::with_kinds(&[LocationKind::File, LocationKind::Database]);
+    let harness = CopyHarness::with_location_kinds(&[LocationKind::File, LocationKind::Database]);
     let many = LargeStore::new(&harness).await;
     // Other tests cannot use its partitions.
-    let database = StoreLocation::own_database();
+    let database = TestStoreLocation::new_database();
     database.open(many.fixture.now).await.close();
     let set =
         format!("INSERT INTO pointsman.meta (name, text) VALUES ('partition_rows', '{PARTITION_ROWS}')");
-    connect(database.url()).await.batch_execute(&set).await.unwrap();
-    harness.set_next_location(&database);
+    connect(database.database_url()).await.batch_execute(&set).await.unwrap();
+    harness.override_next_location(&database);
     let many = many.assert_survives_copy().await;
     let (journal, history) =
         (count_partitions(&database, "journal").await, count_partitions(&database, "history").await);
@@ -33,7 +33,7 @@ async fn copied_rows_fill_as_many_partitions_as_they_need() {
     assert!((8..=10).contains(&journal) && (8..=10).contains(&history), "{journal} {history}");
 
     many.assert_prunes_oldest().await;
-    let store = Postgres::open(database.url(), many.fixture.now).await.unwrap();
+    let store = Postgres::open(database.database_url(), many.fixture.now).await.unwrap();
     store.drop_expired_partitions().await.unwrap();
     store.close();
     assert!(count_partitions(&database, "journal").await <= journal - 4);

@@ -5,28 +5,28 @@ use pointsman_store::store_copy::TableKind;
 use pointsman_store_conformance::copy::StoreLocation as _;
 use pointsman_store_conformance::fixture::*;
 
-use crate::store_location::{CopyHarness, LocationKind, StoreLocation};
+use crate::store_location::{CopyHarness, LocationKind, TestStoreLocation};
 use crate::test_store::connect;
 
 /// Deletes the tenant and keeps its rule.
-const FORGET_TENANT: &str = "
+const DELETE_TENANT_SQL: &str = "
     DELETE FROM pointsman.rule_author;
     UPDATE pointsman.scheduling_rules SET created_at = 'infinity';
     DELETE FROM pointsman.tenant WHERE name = 'shop'";
 
 #[tokio::test]
 async fn a_rule_of_an_unknown_tenant_is_copied_and_applies_once_the_tenant_exists() {
-    let harness = CopyHarness::with_kinds(&[LocationKind::File]);
+    let harness = CopyHarness::with_location_kinds(&[LocationKind::File]);
     let (from, to) = (
-        StoreLocation::create_empty(LocationKind::Database).await,
-        StoreLocation::create_empty(LocationKind::Database).await,
+        TestStoreLocation::create_empty(LocationKind::Database).await,
+        TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     let world = StoreFixture::new(&harness, RegistrationBuilder::single_handler()).await;
     expect_ok(world.store.set_rule(world.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
-    harness.set_next_location(&from);
+    harness.override_next_location(&from);
     let world = world.reopen().await;
-    connect(from.url()).await.batch_execute(FORGET_TENANT).await.unwrap();
-    harness.set_next_location(&to);
+    connect(from.database_url()).await.batch_execute(DELETE_TENANT_SQL).await.unwrap();
+    harness.override_next_location(&to);
     let world = world.reopen().await;
     assert!(expect_ok(world.store.list_rules().await).is_empty(), "nobody has heard of the tenant");
     world.emit(new_event("record").for_tenant("shop")).await;
@@ -34,9 +34,9 @@ async fn a_rule_of_an_unknown_tenant_is_copied_and_applies_once_the_tenant_exist
     assert_eq!(rules.len(), 1);
     assert_eq!((rules[0].kind, rules[0].tenant.as_ref()), (RuleKind::Pause, Some(&tenant("shop"))));
 
-    let report = from.copy_to(&StoreLocation::create_empty(LocationKind::File).await).await.unwrap();
+    let report = from.copy_to(&TestStoreLocation::create_empty(LocationKind::File).await).await.unwrap();
     assert_eq!(
-        (report.differing_tables(), report.uncopied_rows()),
+        (report.differing_tables(), report.uncopied_tables()),
         (vec![], vec![(TableKind::UnknownTenantRules, 1)])
     );
 }

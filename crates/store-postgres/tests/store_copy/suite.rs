@@ -1,5 +1,5 @@
 //! Runs the conformance suite of store copies.
 
-use crate::store_location::StoreLocation;
+use crate::store_location::TestStoreLocation;
 
-pointsman_store_conformance::copy_suite!(StoreLocation);
+pointsman_store_conformance::copy_suite!(TestStoreLocation);

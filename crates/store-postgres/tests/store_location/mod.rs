@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::common::test_database::TestDatabase;
 
-pub(crate) type CopyHarness = copy::CopyingHarness<StoreLocation>;
+pub(crate) type CopyHarness = copy::CopyingHarness<TestStoreLocation>;
 
 /// The kind of a location.
 #[derive(Clone, Copy, Debug)]
@@ -26,20 +26,20 @@ pub(crate) enum LocationKind {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum StoreLocation {
+pub(crate) enum TestStoreLocation {
     /// The path, and the temporary folder.
     File(PathBuf, Arc<TempDir>),
     /// The URL, and the reused test database.
     Database(String, Option<Arc<TestDatabase>>),
 }
 
-impl StoreLocation {
+impl TestStoreLocation {
     /// A new database, for state that other tests must not find.
-    pub(crate) fn own_database() -> Self {
+    pub(crate) fn new_database() -> Self {
         Self::Database(pointsman_testing::shared_postgres().unwrap().create_database().unwrap(), None)
     }
 
-    pub(crate) fn url(&self) -> &str {
+    pub(crate) fn database_url(&self) -> &str {
         match self {
             Self::Database(url, _) => url,
             Self::File(..) => panic!("{self:?} is no database"),
@@ -48,7 +48,7 @@ impl StoreLocation {
 }
 
 #[async_trait]
-impl copy::StoreLocation for StoreLocation {
+impl copy::StoreLocation for TestStoreLocation {
     type Kind = LocationKind;
     const TESTED_KIND: LocationKind = LocationKind::Database;
     const OTHER_KIND: LocationKind = LocationKind::File;
@@ -76,14 +76,14 @@ impl copy::StoreLocation for StoreLocation {
     fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
             Self::File(path, _) => Box::new(SqliteCopy::open_source(path)?),
-            Self::Database(url, _) => Box::new(PgStoreCopy::source(url)?),
+            Self::Database(url, _) => Box::new(PgStoreCopy::open_source(url)?),
         })
     }
 
     fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
             Self::File(path, _) => Box::new(SqliteCopy::open_target(path)?),
-            Self::Database(url, _) => Box::new(PgStoreCopy::target(url)?),
+            Self::Database(url, _) => Box::new(PgStoreCopy::open_target(url)?),
         })
     }
 }

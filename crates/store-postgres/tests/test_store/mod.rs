@@ -63,12 +63,12 @@ impl TestStore {
         url
     }
 
-    pub(crate) async fn client(&self) -> Client {
+    pub(crate) async fn connect_client(&self) -> Client {
         connect(&self.url).await
     }
 
     /// The events after an id.
-    pub(crate) async fn events_after(&self, after: EventId) -> Vec<Arc<Event>> {
+    pub(crate) async fn read_events_after(&self, after: EventId) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (after, vec![]);
         loop {
             let read = JournalQuery {
@@ -93,7 +93,7 @@ impl TestStore {
         let wait = async {
             loop {
                 last_event.borrow_and_update();
-                let events = self.events_after(EventId::ZERO).await;
+                let events = self.read_events_after(EventId::ZERO).await;
                 if events.len() >= count {
                     return events;
                 }
@@ -114,12 +114,12 @@ pub(crate) async fn connect(url: &str) -> Client {
 }
 
 /// Calls `emit` in SQL, and returns the receipt.
-pub(crate) async fn emit(client: &Client, call: &str) -> Uuid {
+pub(crate) async fn emit_in_sql(client: &Client, call: &str) -> Uuid {
     client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap().get(0)
 }
 
 /// The event of a receipt.
-pub(crate) async fn event_of_receipt(client: &Client, receipt: Uuid) -> Option<EventId> {
+pub(crate) async fn find_event_of_receipt(client: &Client, receipt: Uuid) -> Option<EventId> {
     let row = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
     row.get::<_, Option<i64>>(0).map(EventId::from_i64)
 }

@@ -60,7 +60,7 @@ impl TransactionOverlay {
         }
         // Other applications write this key, too. An invalid id is ignored.
         let last = std::str::from_utf8(&last).ok().and_then(|last| last.parse().ok());
-        Ok(last.map(|last| ObjectRow { number: 0, last_event: last, last_sent: vec![] }))
+        Ok(last.map(|last| ObjectRow { number: 0, last_event: last, last_sent_events: vec![] }))
     }
 }
 

@@ -116,7 +116,7 @@ impl TransactionOverlay {
         for (id, row) in rows {
             let node = rows::decode_node(id, &row, 0)?;
             let running = if running && !node.gone { self.count_locked_tasks(id)? } else { 0 };
-            nodes.push(NodeView { running, ..node });
+            nodes.push(NodeView { running_tasks: running, ..node });
         }
         Ok(nodes)
     }

@@ -8,7 +8,8 @@ use pointsman_core::{TaskId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 use pointsman_store::views::{
-    ActiveTaskNames, add_success_attempt, is_halted_or_missing, task_from_active_row, task_from_archived_row,
+    ActiveTaskDetails, append_successful_attempt, is_halted_or_missing, task_from_active_row,
+    task_from_archived_row,
 };
 
 use crate::codec::{MemberBuilder, decode_member_i64};
@@ -103,7 +104,7 @@ impl TransactionOverlay {
         let Some(mut task) = found else { return Ok(None) };
         let mut attempts = self.read_attempts(seq)?;
         attempts.drain(..attempts.len().saturating_sub(MAX_LISTED_ATTEMPTS));
-        task.attempts = add_success_attempt(&task, attempts);
+        task.attempts = append_successful_attempt(&task, attempts);
         Ok(Some(task))
     }
 
@@ -129,11 +130,11 @@ impl TransactionOverlay {
             }
             None => None,
         };
-        let order = match active.order {
+        let order = match active.order_number {
             Some(n) => self.read_order(n)?.map(|found| found.order.key.to_string()),
             None => None,
         };
-        let mut names = ActiveTaskNames::new((handler, queue.tenant), &queue.kind, event, order);
+        let mut names = ActiveTaskDetails::new((handler, queue.tenant), &queue.subject, event, order);
         if is_halted_or_missing(&active) {
             names.finished_at = self.read_attempts(active.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }

@@ -62,7 +62,7 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
     }
     let body = EntryBody {
         kind: event.kind.as_str(),
-        sub: event.sub.as_ref().map(|sub| sub.as_str()),
+        sub: event.sub_object.as_ref().map(|sub| sub.as_str()),
         value: RawValue::from_string(event.value.as_str().into())?,
         context: &event.context,
         tenant: event.tenant.as_str(),

@@ -19,7 +19,7 @@ pub(crate) mod orphaned;
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
 use pointsman_store::tables::ReadSet;
-use pointsman_store::{ClaimSlots, SetAsideLog, Txn, add_emissions_to_read_set};
+use pointsman_store::{ClaimSlots, SetAsideEntryLog, Txn, add_emit_batches_to_read_set};
 
 use crate::tables::RedisTables;
 use crate::tables::outbox::{OutboxContents, OutboxRemainder};
@@ -45,7 +45,7 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
         if all {
             break;
         }
-        txn.state.flush(txn.tables)?;
+        txn.state.flush_changes(txn.tables)?;
         txn.tables.commit_and_continue()?;
         all = journal_contents(txn)?;
     }
@@ -55,7 +55,7 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
 
 /// Logs entries that were set aside, if the last such line is long enough ago.
 fn log_set_aside(tables: &RedisTables) {
-    let due = tables.set_aside_log.borrow_mut().take_due_line(std::time::Instant::now());
+    let due = tables.set_aside_log.borrow_mut().take_due_summary(std::time::Instant::now());
     if let Some((entries, example)) = due {
         tracing::warn!(
             entries,
@@ -68,7 +68,7 @@ fn log_set_aside(tables: &RedisTables) {
 /// Journals the read entries; returns whether these were all. In-flight events go first, by their assigned ids.
 fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     let (found, assigned_id) = txn.tables.take_outbox_contents();
-    txn.state.reserve_ids(assigned_id);
+    txn.state.reserve_event_ids(assigned_id);
     let all = txn.tables.record_outbox_backlog(&found);
     if found.is_empty() {
         return Ok(all);
@@ -113,7 +113,7 @@ fn prefetch_for_events(
     let events = parsed.iter().flat_map(|(_, events)| events).filter_map(|parsed| parsed.event.as_ref().ok());
     let emission = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency: None };
     let mut read_set = ReadSet::default();
-    add_emissions_to_read_set(&(vec![emission], None), txn.state, &mut read_set);
+    add_emit_batches_to_read_set(&(vec![emission], None), txn.state, &mut read_set);
     txn.tables.prefetch(&read_set)
 }
 
@@ -131,7 +131,7 @@ fn set_aside_headers(
     found: &OutboxContents,
     events: &[ParsedEntry],
     now: Timestamp,
-    log: &mut SetAsideLog,
+    log: &mut SetAsideEntryLog,
 ) -> Vec<String> {
     let header = |parsed: &ParsedEntry| match &parsed.event {
         Ok(_) => String::new(),

@@ -45,7 +45,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
     let mut replies = overlay.connection.execute_all(&first)?.into_iter();
     let store_state = decode_store_state(replies.next().unwrap_or(Value::Nil))?;
     let mut page = JournalPageBuilder::new(read, store_state.extent());
-    let (low, high) = page.id_range();
+    let (low, high) = page.id_range_to_scan();
     loop {
         let found = decode_journal_entries(replies.next().unwrap_or(Value::Nil))?;
         if decode_store_state(replies.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
@@ -53,7 +53,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
         }
         for (id, row) in &found {
             (after, until) = if read.backwards { (after, preceding_id(*id)) } else { (*id, until) };
-            if *id > low && *id <= high && !page.push_event(rows::decode_event(*id, row)?.event) {
+            if *id > low && *id <= high && !page.scan_event(rows::decode_event(*id, row)?.event) {
                 return Ok(Some(page.into_page()));
             }
         }

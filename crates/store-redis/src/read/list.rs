@@ -7,8 +7,8 @@ use pointsman_core::task::{QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_store::error::Result;
 use pointsman_store::row::ActiveTaskRow;
 use pointsman_store::views::{
-    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, TaskPageBuilder, choose_row_filters, page_of_tasks,
-    task_from_active_row, task_from_archived_row, task_matches,
+    ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, TaskPageBuilder, build_task_page,
+    choose_row_filters, task_from_active_row, task_from_archived_row, task_matches_filter,
 };
 
 use super::journal::list_tasks_of_event;
@@ -32,12 +32,12 @@ pub(crate) fn list_tasks(
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
         let tasks = read_tasks_without_attempts(overlay, &list_tasks_of_event(overlay, event)?)?;
-        return Ok(page_of_tasks(tasks, filter, before, limit, store_state.extent()));
+        return Ok(build_task_page(tasks, filter, before, limit, store_state.extent()));
     }
     let mut list = TaskListing::new(overlay, store_state, filter, before, limit)?;
     let mut page = TaskPageBuilder::new(filter, limit, store_state.extent());
     while let Some(task) = list.next_task()? {
-        if !page.push_task(task) {
+        if !page.scan_task(task) {
             return Ok(page.into_page(list.has_more()?));
         }
     }
@@ -163,9 +163,9 @@ fn list_active(
     names.resolve(overlay, piece.iter().map(|active| active.queue))?;
     let found = piece.into_iter().map(|active| {
         let QueueName { handler, tenant, of } = names.get(active.queue)?;
-        let bare = ActiveTaskNames::new((handler.clone(), tenant.clone()), of, None, None);
+        let bare = ActiveTaskDetails::new((handler.clone(), tenant.clone()), of, None, None);
         let task = task_from_active_row(active.clone(), bare, task_id_namespace)?;
-        let row_without_names = task_matches(name_independent_filter, &task).then_some(active);
+        let row_without_names = task_matches_filter(name_independent_filter, &task).then_some(active);
         Ok(ListedTask { task, row_without_names })
     });
     found.collect()
@@ -202,7 +202,7 @@ fn archived_number_source(rows: ArchivedRowFilter) -> TaskNumberSource {
     match rows {
         ArchivedRowFilter::All => TaskNumberSource::AllBuckets,
         ArchivedRowFilter::None => TaskNumberSource::Indexes(vec![]),
-        ArchivedRowFilter::SourceRuns => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
+        ArchivedRowFilter::CollectionRuns => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
         ArchivedRowFilter::Failed => TaskNumberSource::Indexes(vec![Index::FailedTasks]),
     }
 }
@@ -218,5 +218,5 @@ fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> Resul
         QueueSubject::Collection(_) => true,
         QueueSubject::Events | QueueSubject::ChainNode { .. } => false,
     };
-    Ok(!queues.is_empty() && queues.iter().all(|queue| of_source(&queue.kind)))
+    Ok(!queues.is_empty() && queues.iter().all(|queue| of_source(&queue.subject)))
 }

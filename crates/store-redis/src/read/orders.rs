@@ -11,7 +11,8 @@ use pointsman_store::ChainRegistry;
 use pointsman_store::error::Result;
 use pointsman_store::row::{ActiveTaskRow, TaskPhase};
 use pointsman_store::views::{
-    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view, count_order,
+    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
+    statistics_of_order,
 };
 
 use super::order_scan::{OrderNodeScan, OrderScan};
@@ -104,7 +105,7 @@ impl<'s> OrderViewBuilder<'s> {
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed = order.suspended_by_task.and_then(|seq| failed.get(&seq).cloned());
             let step = StepTaskColumns { failed_task: failed, ..self.step_columns(task)? };
-            Ok(self.environment.order_view(order, step))
+            Ok(self.environment.build_order_view(order, step))
         });
         views.collect()
     }
@@ -114,7 +115,7 @@ impl<'s> OrderViewBuilder<'s> {
         Ok(StepTaskColumns {
             phase: Some(active.phase),
             due: Some(active.due_time()),
-            retries: active.life.retries.into(),
+            retries: active.lifecycle.retries.into(),
             handler: Some(self.names.get(active.queue)?.handler.clone()),
             failed_task: None,
         })
@@ -148,7 +149,7 @@ pub(crate) fn read_statistics(
     while let Some(piece) = walk.next_chunk()? {
         for order in piece {
             let task = read_step_task(overlay, &order)?;
-            sum.add(&count_order(statistics_columns(&order, task.as_ref()), now));
+            sum.add(&statistics_of_order(statistics_columns(&order, task.as_ref()), now));
         }
     }
     Ok((sum, store_state.extent()))
@@ -163,7 +164,7 @@ fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStati
         is_suspended: order.suspended,
         has_task: order.task.is_some(),
         is_running: task.is_some_and(|active| active.phase == TaskPhase::Locked),
-        is_retrying: task.is_some_and(|active| active.life.retries > 0 && waits(active)),
+        is_retrying: task.is_some_and(|active| active.lifecycle.retries > 0 && waits(active)),
     }
 }
 

@@ -35,7 +35,7 @@ impl QueueNameCache {
         prefetch_queues_and_handlers(overlay, &unknown)?;
         for id in unknown {
             let (handler, queue) = overlay.read_queue_with_handler(id)?;
-            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.kind });
+            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.subject });
         }
         Ok(())
     }

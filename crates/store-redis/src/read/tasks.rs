@@ -117,7 +117,7 @@ pub(super) fn prefetch_names<'t>(
     questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes())));
     for active in unfinished {
         questions.extend(active.event.map(CacheFetch::Event));
-        questions.extend(active.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+        questions.extend(active.order_number.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
         questions
             .extend(is_halted_or_missing(active).then_some(CacheFetch::Table(Table::Attempts(active.seq))));
     }
@@ -201,7 +201,7 @@ pub(crate) fn list_queues(
         found.extend(name.map(|name| (name.clone(), queue)));
     }
     found.sort_by_cached_key(|(name, queue)| {
-        (name.to_string(), queue.tenant.as_str().to_string(), queue.kind.to_text())
+        (name.to_string(), queue.tenant.as_str().to_string(), queue.subject.to_text())
     });
     let heads = read_head_creation_times(
         overlay,
@@ -209,7 +209,7 @@ pub(crate) fn list_queues(
     )?;
     let view = |(name, queue): (HandlerName, QueueRow)| {
         let since = heads.get(&queue.id).copied();
-        around.queue_view(name, queue.tenant, queue.kind, queue.counts, since)
+        around.build_queue_view(name, queue.tenant, queue.subject, queue.counts, since)
     };
     Ok(found.into_iter().map(view).collect())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pointsman_core::TaskSeq;
 use pointsman_core::task::LogLine;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::encode_attempt_end;
+use pointsman_store::row::encode_attempt_outcome;
 use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 use redis::Value;
 
@@ -174,7 +174,7 @@ impl RedisStoreCopy {
             let mut around = Vec::new();
             for active in overlay.read_active_tasks(tasks.iter().copied())? {
                 around.extend(active.event.map(CacheFetch::Event));
-                around.extend(active.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+                around.extend(active.order_number.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
             }
             overlay.fetch(around)?;
             for task in tasks {
@@ -262,6 +262,7 @@ fn decode_task_data(
 fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, CopyRow)> {
     let number = parse_number(number)?;
     let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
-    let (started, ended, how) = (attempt.started_at, attempt.ended_at, encode_attempt_end(attempt.outcome));
+    let (started, ended, how) =
+        (attempt.started_at, attempt.ended_at, encode_attempt_outcome(attempt.outcome));
     Ok((number, copy_row![task, number, started, ended, how, attempt.error]))
 }

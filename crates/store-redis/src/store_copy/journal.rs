@@ -43,12 +43,12 @@ impl RedisStoreCopy {
             self.overlay().read_number(SALT_TEXT)?.cast_signed(),
             newest.max(counters.expired_up_to),
             counters.expired_up_to,
-            counters.journaled_events - later_events,
-            counters.journaled_events,
+            counters.journaled_event_count - later_events,
+            counters.journaled_event_count,
             counters.last_task,
             counters.last_fence,
             counters.last_object,
-            counters.archived_tasks,
+            counters.archived_task_count,
             store_state.last_node,
         ])
     }

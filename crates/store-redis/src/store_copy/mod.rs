@@ -27,7 +27,7 @@ use pointsman_core::store::{self, StoreError};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::invalidation::CommitVersion;
 use pointsman_store::store_copy::{
-    COPY_PROGRESS_TEXT, CopyCursor, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+    COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
 use redis::Value;
 
@@ -76,16 +76,16 @@ enum CopyRole {
 
 impl RedisStoreCopy {
     /// Opens a store as the source; no node may use it.
-    pub fn source(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a store as the target, and creates it if there is none; no node may use it.
-    pub fn target(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (at, location) = (endpoint.to_string(), endpoint.display_location());
         let failed = |fault: Fault| error::open_error_from_fault(&location, fault);
@@ -97,7 +97,7 @@ impl RedisStoreCopy {
         if store.is_store_missing().map_err(failed)? {
             check_layout_if_stored(&store.tables, &location)?;
             if role == CopyRole::Source {
-                return Err(CopyNotReady::NoStore(at));
+                return Err(CopyEndpointError::NoStore(at));
             }
             if let Some(key) = store.find_foreign_key().map_err(failed)? {
                 return Err(OpenError::ForeignKey { address: location, key }.into());
@@ -107,7 +107,7 @@ impl RedisStoreCopy {
         check_layout(&store.tables, &location)?;
         let nodes = store.list_live_nodes().map_err(failed)?;
         if !nodes.is_empty() {
-            return Err(CopyNotReady::InUse { at, nodes: nodes.join(", ") });
+            return Err(CopyEndpointError::InUse { at, nodes: nodes.join(", ") });
         }
         store.last_commit = store.read_store_state().map_err(failed)?.commit_version;
         let events =
@@ -116,14 +116,14 @@ impl RedisStoreCopy {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
             let orphaned_objects = store.find_orphaned_objects().map_err(failed)?;
             if orphaned_objects.is_empty() {
-                return Err(CopyNotReady::OutboxNotEmpty { at, events });
+                return Err(CopyEndpointError::OutboxNotEmpty { at, events });
             }
             let command = orphaned::enqueue_objects_command(
                 &endpoint.redis_cli_blocking(),
                 store.keys(),
                 &orphaned_objects,
             );
-            return Err(CopyNotReady::OrphanedOutbox {
+            return Err(CopyEndpointError::OrphanedOutbox {
                 at,
                 events,
                 objects: list_object_names(&orphaned_objects),
@@ -169,7 +169,7 @@ impl RedisStoreCopy {
     fn read_copy_note(&mut self) -> Result<Option<String>> {
         self.other_prefixes = OnceCell::new();
         self.overlay().clear();
-        self.overlay().read_text(COPY_PROGRESS_TEXT)
+        self.overlay().read_text(COPY_PROGRESS_TEXT_NAME)
     }
 
     fn is_still_unchanged(&self) -> Result<bool> {
@@ -210,15 +210,20 @@ impl CopyEndpoint for RedisStoreCopy {
         self.count_set_aside().map_err(to_store_error)
     }
 
-    fn is_unchanged(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
         self.is_still_unchanged().map_err(to_store_error)
     }
 
-    fn read_progress(&mut self) -> store::Result<Option<String>> {
+    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
         self.read_copy_note().map_err(to_store_error)
     }
 
-    fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
+    fn write_rows_and_progress(
+        &mut self,
+        table_kind: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> store::Result<bool> {
         self.write_page(table_kind, rows, note).map_err(to_store_error)
     }
 

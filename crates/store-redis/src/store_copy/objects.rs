@@ -199,7 +199,7 @@ impl RedisStoreCopy {
                 // An invalid id is no object.
                 let Some(last) = id.filter(|_| !has_row) else { continue };
                 let packed = rows::encode_object(
-                    &ObjectRow { number: 0, last_event: last, last_sent: vec![] },
+                    &ObjectRow { number: 0, last_event: last, last_sent_events: vec![] },
                     EventId::ZERO,
                 );
                 fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;

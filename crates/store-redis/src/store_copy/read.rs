@@ -4,7 +4,9 @@ use std::ops::Bound;
 
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::QueueCounts;
-use pointsman_store::store_copy::{COPY_PROGRESS_TEXT, CopyCursor, CopyPage, CopyRow, CopyValue, TableKind};
+use pointsman_store::store_copy::{
+    COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyPage, CopyRow, CopyValue, TableKind,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -25,7 +27,7 @@ use crate::{FIRST_TOKEN_TEXT, LAYOUT_TEXT, SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 /// Texts that are not copied.
 const EXCLUDED_TEXTS: [&str; 5] =
-    [LAYOUT_TEXT, TASK_ID_NAMESPACE_TEXT, SALT_TEXT, FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
+    [LAYOUT_TEXT, TASK_ID_NAMESPACE_TEXT, SALT_TEXT, FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT_NAME];
 
 /// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]
@@ -167,7 +169,7 @@ impl RedisStoreCopy {
     fn read_queues(&self) -> Result<Vec<CopyRow>> {
         let row = |queue: pointsman_store::row::QueueRow| {
             let QueueCounts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
-            let (tenant, of) = (queue.tenant.as_str(), queue.kind.to_text());
+            let (tenant, of) = (queue.tenant.as_str(), queue.subject.to_text());
             copy_row![
                 queue.id,
                 queue.handler,
@@ -225,7 +227,7 @@ impl RedisStoreCopy {
             rows.push(copy_row![
                 name,
                 row.expression,
-                row.resolved_up_to,
+                row.processed_up_to,
                 row.next_catch_up,
                 last_event,
                 row.last_registered_at

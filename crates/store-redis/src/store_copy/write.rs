@@ -8,8 +8,8 @@ use pointsman_core::store::{AuditEntry, IdempotencyKey};
 use pointsman_core::task::{LogLine, QueueSubject};
 use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_end};
-use pointsman_store::store_copy::{COPY_PROGRESS_TEXT, CopyRow, TableKind};
+use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_outcome};
+use pointsman_store::store_copy::{COPY_PROGRESS_TEXT_NAME, CopyRow, TableKind};
 use pointsman_store::tables::{Counters, Tables};
 use serde_json::value::RawValue;
 
@@ -45,7 +45,7 @@ impl RedisStoreCopy {
         self.check_memory()?;
         self.run_in_transaction(|store| {
             store.write_rows(table_kind, rows)?;
-            store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT, note.into());
+            store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT_NAME, note.into());
             Ok(())
         })
     }
@@ -55,7 +55,7 @@ impl RedisStoreCopy {
         self.run_in_transaction(|store| {
             let next_due = store.tables.read_earliest_due()?;
             store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
-            store.overlay().delete_row(Table::Texts, COPY_PROGRESS_TEXT);
+            store.overlay().delete_row(Table::Texts, COPY_PROGRESS_TEXT_NAME);
             Ok(())
         })
     }
@@ -136,8 +136,8 @@ impl RedisStoreCopy {
             last_fence: row.number()?,
             last_object: row.number()?,
             last_order: 0,
-            journaled_events: expired_events,
-            archived_tasks: row.number()?,
+            journaled_event_count: expired_events,
+            archived_task_count: row.number()?,
             next_due: None,
         };
         let nodes = row.number()?;
@@ -249,7 +249,7 @@ impl RedisStoreCopy {
         let entry = StoredSchedule {
             row: ScheduleRow {
                 expression,
-                resolved_up_to: settled,
+                processed_up_to: settled,
                 next_catch_up: unmet,
                 last_registered_at: named,
             },
@@ -264,8 +264,8 @@ impl RedisStoreCopy {
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             if event.id > counters.expired_up_to {
-                counters.journaled_events += 1;
-                number = counters.journaled_events;
+                counters.journaled_event_count += 1;
+                number = counters.journaled_event_count;
             }
         });
         let tasks = usize::try_from(tasks).map_err(Fault::damaged)?;
@@ -279,7 +279,7 @@ impl RedisStoreCopy {
         self.tables.insert_object(
             &tenant,
             &key,
-            &ObjectRow { number, last_event: last, last_sent: sent },
+            &ObjectRow { number, last_event: last, last_sent_events: sent },
             checked,
         );
         Ok(())
@@ -310,14 +310,14 @@ impl RedisStoreCopy {
 
     fn write_attempt(&self, mut row: RowCells) -> Result<()> {
         let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
-        let (started, ended, end) = (row.time()?, row.time()?, decode_attempt_end(row.number()?)?);
+        let (started, ended, end) = (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
         let error = row.optional_text()?;
         self.tables.write_attempt(&AttemptRow {
             task,
             number,
             started_at: started,
             ended_at: ended,
-            end,
+            outcome: end,
             error: error.as_deref(),
         })
     }

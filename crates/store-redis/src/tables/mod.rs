@@ -19,7 +19,7 @@ mod transaction;
 
 use std::cell::{Cell, RefCell};
 
-use pointsman_store::SetAsideLog;
+use pointsman_store::SetAsideEntryLog;
 use pointsman_store::caller_time::CallerTime;
 use pointsman_store::invalidation::{CommitVersion, Invalidation};
 use pointsman_store::tables::Counters;
@@ -54,7 +54,7 @@ pub struct RedisTables {
     peer_active_transactions: Cell<u32>,
     /// Outbox entries that this transaction journals first.
     outbox: OutboxState,
-    pub(crate) set_aside_log: RefCell<SetAsideLog>,
+    pub(crate) set_aside_log: RefCell<SetAsideEntryLog>,
     /// Audit entries before this number are deleted.
     first_audit_entry: Cell<Option<i64>>,
     /// Where to continue the scan for objects that are not in their index.

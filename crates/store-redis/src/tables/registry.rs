@@ -193,7 +193,7 @@ impl RedisTables {
 
     pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let id = self.next_number(|store_state| &mut store_state.last_node);
-        self.caller_time.report(now);
+        self.caller_time.record_time(now);
         let capabilities = NodeCapabilities::default();
         let node = NodeView {
             id,
@@ -202,7 +202,7 @@ impl RedisTables {
             last_heartbeat_at: now,
             gone: false,
             capabilities,
-            running: 0,
+            running_tasks: 0,
         };
         self.write_node(&node)?;
         self.mark_registry_changed();
@@ -232,7 +232,7 @@ impl RedisTables {
     }
 
     pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.caller_time.report(now);
+        self.caller_time.record_time(now);
         self.update_node(node, |node| {
             if !node.gone {
                 node.last_heartbeat_at = now;

@@ -24,7 +24,7 @@ impl StoredSchedule {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let ScheduleRow {
             expression,
-            resolved_up_to: settled,
+            processed_up_to: settled,
             next_catch_up: unmet,
             last_registered_at: named,
         } = &self.row;
@@ -41,7 +41,7 @@ impl StoredSchedule {
         let mut row = RowDecoder::new(bytes);
         let schedule = ScheduleRow {
             expression: row.text()?.into(),
-            resolved_up_to: Timestamp::from_micros(row.varint()?),
+            processed_up_to: Timestamp::from_micros(row.varint()?),
             next_catch_up: row.optional_varint()?.map(Timestamp::from_micros),
             last_registered_at: Timestamp::from_micros(row.varint()?),
         };
@@ -61,7 +61,7 @@ impl RedisTables {
         let last_event = self.read_schedule(name.as_str())?.and_then(|entry| entry.last_event);
         let row = ScheduleRow {
             expression: expression.into(),
-            resolved_up_to: now,
+            processed_up_to: now,
             next_catch_up: None,
             last_registered_at: now,
         };
@@ -103,7 +103,7 @@ impl RedisTables {
         }
         self.write_fire_row(&name, fire)?;
         self.update_schedule(&name, |StoredSchedule { row, last_event }| {
-            row.resolved_up_to = row.resolved_up_to.max(fire.planned_at);
+            row.processed_up_to = row.processed_up_to.max(fire.planned_at);
             row.next_catch_up = row.next_catch_up.or(unmet.then_some(fire.planned_at));
             *last_event = fire.event.or(*last_event);
         })

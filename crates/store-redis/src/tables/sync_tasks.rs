@@ -40,10 +40,10 @@ impl RedisTables {
             created: active.created_at,
             started: active.started_at,
             finished: None,
-            state: &active.life.state,
+            state: &active.lifecycle.state,
         };
         self.write_sync_task(&task);
-        let waits = matches!(active.life.state, TaskState::New { .. } | TaskState::Scheduled);
+        let waits = matches!(active.lifecycle.state, TaskState::New { .. } | TaskState::Scheduled);
         if waits {
             let score = active.priority * 1_000_000_000_000 - unix_seconds(active.created_at);
             self.overlay.add_command(args![
@@ -84,7 +84,7 @@ impl RedisTables {
             created: archived.created_at,
             started: archived.started_at,
             finished: Some(archived.finished_at),
-            state: &archived.life.state,
+            state: &archived.lifecycle.state,
         });
         Ok(())
     }
@@ -109,7 +109,7 @@ impl RedisTables {
             return Ok(None);
         }
         let (handler, row) = self.overlay.read_queue_with_handler(queue)?;
-        let Some(collection) = row.kind.collection() else { return Ok(None) };
+        let Some(collection) = row.subject.collection() else { return Ok(None) };
         let id = TaskId::new(
             handler.as_str(),
             collection.as_str(),

@@ -73,13 +73,13 @@ impl RedisTables {
         self.update_task(seq, |active| {
             let due = active.due_time();
             (active.phase, active.rank) = (phase, rank);
-            active.life.state = match phase {
+            active.lifecycle.state = match phase {
                 TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
                     TaskState::New { due }
                 }
                 TaskPhase::Scheduled => TaskState::Scheduled,
                 TaskPhase::Missing => TaskState::Missing { due },
-                TaskPhase::Locked | TaskPhase::Halted => active.life.state,
+                TaskPhase::Locked | TaskPhase::Halted => active.lifecycle.state,
             };
         })
     }
@@ -88,8 +88,8 @@ impl RedisTables {
         self.update_task(locked.seq, |active| {
             active.phase = locked.phase;
             active.started_at = locked.started_at;
-            active.life.state = locked.life.state;
-            active.life.attempt = locked.life.attempt;
+            active.lifecycle.state = locked.lifecycle.state;
+            active.lifecycle.attempt = locked.lifecycle.attempt;
         })
     }
 
@@ -100,7 +100,7 @@ impl RedisTables {
             active.rank = changed.rank;
             active.started_at = changed.started_at;
             active.error = changed.error.clone();
-            active.life = changed.life;
+            active.lifecycle = changed.lifecycle;
         })
     }
 
@@ -121,7 +121,7 @@ impl RedisTables {
 
     pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
         self.update_task(seq, |active| {
-            if let TaskState::Locked(lease) = &mut active.life.state
+            if let TaskState::Locked(lease) = &mut active.lifecycle.state
                 && lease.until.is_some()
             {
                 lease.until = Some(until);
@@ -307,7 +307,7 @@ impl RedisTables {
         for active in self.overlay.read_active_tasks(journaled.task_seqs())? {
             let before =
                 active.is_sync && active.stage < stage && active.phase.code() <= TaskPhase::Locked.code();
-            if before && (!fresh || (!active.life.late && self.has_no_finished_attempt(active.seq)?)) {
+            if before && (!fresh || (!active.lifecycle.late && self.has_no_finished_attempt(active.seq)?)) {
                 return Ok(Some(active.seq));
             }
         }

@@ -39,7 +39,7 @@ impl Tables for RedisTables {
         insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()> = append_event;
         read_event(id: EventId) -> Result<Option<Event>> = read_event;
         list_events_between(from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> = read_events_between;
-        find_event_by_number(number: i64) -> Result<Option<EventId>> = read_event_id_by_number;
+        find_event_near_number(number: i64) -> Result<Option<EventId>> = read_event_id_by_number;
         find_last_event_up_to(id: EventId) -> Result<EventId> = read_last_event_up_to;
         read_object(tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> = read_object;
         write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> = write_object_keeping_check;
@@ -67,7 +67,7 @@ impl Tables for RedisTables {
         list_tasks_locked_by(node: NodeId) -> Result<Vec<ActiveTaskRow>> = list_tasks_locked_by;
         list_expired_worker_leases(since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> = list_expired_leases;
         list_tasks_in_phases(queue: QueueId, phases: &[TaskPhase], most: usize) -> Result<Vec<TaskSeq>> = list_tasks_in_phases;
-        list_running_tasks(handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> = list_running_tasks;
+        list_running_tasks_of_handler(handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> = list_running_tasks;
         list_tasks_to_rescore(queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> = list_tasks_to_score;
         list_tasks_to_regroup(queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> = list_tasks_to_regroup;
         count_ready_tasks_before(active: &ActiveTaskRow, most: u64) -> Result<u64> = count_ready_before;
@@ -82,7 +82,7 @@ impl Tables for RedisTables {
         read_queue_head(queue: QueueId) -> Result<Option<(i64, TaskSeq)>> = read_queue_head;
         list_rank_ranges(queue: QueueId) -> Result<Vec<RankRange>> = read_rank_ranges;
         list_handlers() -> Result<Vec<HandlerRow>> = list_handlers;
-        write_handlers(handlers: &[HandlerDef]) -> Result<()> = replace_handlers;
+        set_defined_handlers(handlers: &[HandlerDef]) -> Result<()> = replace_handlers;
         write_limiter_state(handler: HandlerId, pace: &LimiterState) -> Result<()> = write_rate_limiter;
         read_handler_gaps(handler: HandlerId) -> Result<String> = read_handler_gaps;
         write_handler_gaps(handler: HandlerId, gaps: &str) -> Result<()> = write_handler_gaps;
@@ -101,12 +101,12 @@ impl Tables for RedisTables {
         list_nodes_silent_since(before: Timestamp) -> Result<Vec<NodeId>> = list_silent_nodes;
         insert_audit_entry(entry: &AuditEntry) -> Result<()> = add_audit_entry;
         list_chains() -> Result<Vec<ChainRow>> = list_chains;
-        write_chains(chains: &[Chain]) -> Result<()> = replace_chains;
+        set_defined_chains(chains: &[Chain]) -> Result<()> = replace_chains;
         write_chain_state(path: &ChainPath, state: &ChainState) -> Result<()> = write_chain_state;
         find_pending_reevaluation() -> Result<Option<(ChainPath, i64)>> = read_pending_chain_update;
         write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> Result<()> = write_pending_chain_update;
         read_order(n: i64) -> Result<Option<OrderRow>> = read_order;
-        find_order(tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> = read_order_by_key;
+        find_order_by_key(tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> = read_order_by_key;
         list_order_numbers_after(path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> = list_orders_after;
         insert_order(n: i64, order: &Order) -> Result<()> = add_order_row;
         update_order(order: &OrderRow) -> Result<()> = rewrite_order;
@@ -124,10 +124,10 @@ impl Tables for RedisTables {
         write_ended_order(ended: &EndedOrder) -> Result<()> = write_ended_order;
         delete_expired_ended_orders(before: Timestamp) -> Result<bool> = expire_ended_orders;
         delete_expired_idempotency_records(before: Timestamp) -> Result<bool> = expire_idempotency_records;
-        delete_expired_records(before: Timestamp) -> Result<bool> = expire_records;
+        delete_expired_fires_nodes_audit(before: Timestamp) -> Result<bool> = expire_records;
         list_idle_objects(up_to: EventId, most: usize) -> Result<Vec<IdleObject>> = list_idle_objects;
-        set_objects_checked(objects: &[(Tenant, String, EventId)]) -> Result<()> = write_object_checks;
-        set_event_objects_checked(events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> = write_object_checks_of_events;
+        mark_objects_in_use(objects: &[(Tenant, String, EventId)]) -> Result<()> = write_object_checks;
+        mark_event_objects_in_use(events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> = write_object_checks_of_events;
         delete_objects(objects: &[IdleObject]) -> Result<()> = delete_object_rows;
         list_events_in_use(after: EventId, up_to: EventId, most: usize) -> Result<(Vec<EventId>, Option<EventId>)> = list_events_in_use;
     }
@@ -153,7 +153,7 @@ impl Tables for RedisTables {
         self.expire_events(after, expired_up_to)
     }
 
-    fn prefetch_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {
+    fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {
         self.prefetch_events(events)?;
         self.prefetch_orders(orders)
     }

@@ -10,10 +10,10 @@ use futures::future::join_all;
 use pointsman_core::store::{
     ClaimRequest, Claimant, ClaimedTask, FinishReceipt, NodeId, Queue, Registry, SequencedEvent, StoreError,
 };
-use pointsman_core::task::TaskRejection;
+use pointsman_core::task::TaskCommandError;
 use pointsman_core::{Event, EventId, TaskSeq};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::Rng;
 use tokio::sync::watch;
@@ -264,7 +264,7 @@ impl LoadState {
     async fn report_successes(&self, tasks: &[ClaimedTask], failover_phase: u64) {
         let mut first = true;
         loop {
-            let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+            let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
             match self.node.store.finish_attempts(endings, None, now()).await {
                 Ok((ends, _)) if self.was_safe_since(failover_phase) => {
                     return self.record_ends(tasks, &ends, first);
@@ -278,7 +278,12 @@ impl LoadState {
         }
     }
 
-    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<FinishReceipt, TaskRejection>], first: bool) {
+    fn record_ends(
+        &self,
+        tasks: &[ClaimedTask],
+        ends: &[Result<FinishReceipt, TaskCommandError>],
+        first: bool,
+    ) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // A rejection is allowed only if the reply to an earlier report was lost.

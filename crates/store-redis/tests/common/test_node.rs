@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{Journal, JournalQuery, SequencedEvent, Store, StoreError};
 use pointsman_core::{Event, EventId, NewEvent};
-use pointsman_store_conformance::fixture::emission;
+use pointsman_store_conformance::fixture::emit_batch;
 use pointsman_store_redis::{Redis, RedisStore};
 
 use super::redis_location::RedisLocation;
@@ -63,7 +63,7 @@ impl TestNode {
     }
 
     pub(crate) async fn try_emit(&self, event: NewEvent) -> Result<SequencedEvent, StoreError> {
-        let (mut receipts, _) = self.store.append(vec![emission([event])], None, now()).await?;
+        let (mut receipts, _) = self.store.append(vec![emit_batch([event])], None, now()).await?;
         Ok(receipts.remove(0).unwrap().events.remove(0))
     }
 

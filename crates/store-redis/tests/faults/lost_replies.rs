@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
@@ -89,7 +89,7 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
     fault.release();
     let task = claiming.await.unwrap().unwrap().tasks.remove(0);
     let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
-    let ends = vec![attempt_ending(&task, success())];
+    let ends = vec![finished_attempt(&task, success())];
     let ended = {
         let node = node.clone();
         tokio::spawn(async move { node.store.finish_attempts(ends, None, now()).await })

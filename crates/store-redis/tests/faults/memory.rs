@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, StoreError};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
 
@@ -58,11 +58,11 @@ async fn full_server_still_drains_outbox_and_tasks() {
         let tasks = node.store.claim_tasks(claim, now()).await.unwrap().tasks;
         assert!(!tasks.is_empty(), "{ran} have run");
         ran += tasks.len();
-        let ends = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+        let ends = tasks.iter().map(|task| finished_attempt(task, success())).collect();
         let (ended, _) = node.store.finish_attempts(ends, None, now()).await.unwrap();
         assert!(ended.iter().all(Result::is_ok), "{ended:?}");
     }
-    assert!(node.store.heartbeat(id, now()).await.unwrap());
+    assert!(node.store.record_heartbeat(id, now()).await.unwrap());
 
     // Emits are refused meanwhile, and accepted again when there is memory.
     let refused = node.try_emit(new_event("record")).await;

@@ -21,7 +21,7 @@ fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let (location, proxied_url) =
-        (RedisLocation::on_whole_server(&server), server.url_through(&proxy).unwrap());
+        (RedisLocation::on_whole_server(&server), server.url_through_proxy(&proxy).unwrap());
     (server, proxy, location, proxied_url)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
@@ -79,14 +79,14 @@ async fn nodes_continue_from_a_restored_backup() {
     .await;
     assert_eq!(next.unwrap().prev, Some(events[1].id));
     // Attempts of lost tasks are rejected; that of the remaining task may be accepted.
-    let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+    let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
     let mut ended = vec![];
     let end = one.store.finish_attempts(endings, None, now()).await;
     ended.extend(end.unwrap().0);
     assert!(ended.iter().filter(|end| end.is_ok()).count() <= 1, "{ended:?}");
     wait_until("all remaining tasks have run", async || {
         let Ok(claims) = one.store.claim_tasks(claim_by(id, 10), now()).await else { return false };
-        let ends = claims.tasks.iter().map(|task| attempt_ending(task, success())).collect();
+        let ends = claims.tasks.iter().map(|task| finished_attempt(task, success())).collect();
         claims.tasks.is_empty() && one.store.finish_attempts(ends, None, now()).await.is_ok()
     })
     .await;

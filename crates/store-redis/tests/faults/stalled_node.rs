@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, StoreError};
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
@@ -80,7 +80,7 @@ async fn late_claim_of_a_stalled_node_is_refused() {
     assert_eq!(stalled.store.claim_tasks(again, now()).await.unwrap().tasks.len(), 0);
     other
         .store
-        .finish_attempts(vec![attempt_ending(&task, success())], None, now())
+        .finish_attempts(vec![finished_attempt(&task, success())], None, now())
         .await
         .unwrap()
         .0

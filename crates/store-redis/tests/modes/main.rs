@@ -15,7 +15,8 @@ use pointsman_core::store::{
     ClaimRequest, Claimant, FinishedAttempt, NewCollectionRun, NodeId, Queue, Registry, Tasks,
 };
 use pointsman_store_conformance::fixture::{
-    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, info_line, new_event, pair, success,
+    NewEventExt, RegistrationBuilder, finished_attempt, handler_name, info_log_line, new_event,
+    source_collection, success,
 };
 
 use common::invariants::wait_until_outbox_is_drained;
@@ -54,8 +55,8 @@ impl WorkingNode {
             }
             ran += tasks.len();
             let end = |task| FinishedAttempt {
-                log_lines: vec![info_line(now(), "ran")],
-                ..attempt_ending(task, success())
+                log_lines: vec![info_log_line(now(), "ran")],
+                ..finished_attempt(task, success())
             };
             let (ended, _) =
                 self.node.store.finish_attempts(tasks.iter().map(end).collect(), None, now()).await.unwrap();
@@ -73,7 +74,7 @@ impl WorkingNode {
         wait_until_outbox_is_drained(location).await;
         let run = store
             .run_collection(
-                NewCollectionRun { source_collection: pair("shop/orders"), priority: None },
+                NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None },
                 None,
                 now(),
             )
@@ -93,7 +94,7 @@ impl WorkingNode {
     /// Waits until the node can write again.
     async fn wait_until_writable(&self) {
         wait_until("the node can write again", async || {
-            self.node.store.heartbeat(self.id, now()).await.is_ok()
+            self.node.store.record_heartbeat(self.id, now()).await.is_ok()
         })
         .await;
     }

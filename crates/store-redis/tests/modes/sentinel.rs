@@ -14,7 +14,7 @@ fn master_location(sentinel: &RedisSentinelGroup, master: &RedisServer) -> Redis
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn operations_continue_after_a_sentinel_failover() {
     let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
-    let master = sentinel.master().unwrap();
+    let master = sentinel.find_master().unwrap();
     let before = master_location(&sentinel, master);
     let working = WorkingNode::open(&before).await;
     working.run_all_operations(&before, 0, 20).await;
@@ -31,7 +31,7 @@ async fn operations_continue_after_a_sentinel_failover() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn journal_is_complete_after_failovers_under_load() {
     let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
-    let first = master_location(&sentinel, sentinel.master().unwrap());
+    let first = master_location(&sentinel, sentinel.find_master().unwrap());
     let mut fail_over_to_replica = || {
         let killed = sentinel.kill_master().unwrap();
         let next = sentinel.wait_for_failover(killed).unwrap();

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use pointsman_core::Event;
 use pointsman_core::store::{ClaimRequest, Claimant, FinishedAttempt, Queue, Registry, Schedules};
 use pointsman_store_conformance::fixture::{
-    FiringBuilder, NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+    FireRequestBuilder, NewEventExt, RegistrationBuilder, finished_attempt, handler_name, new_event, success,
 };
 use pointsman_testing::{RedisServer, RedisSettings};
 
@@ -134,8 +134,8 @@ async fn scheduled_events_follow_the_backlog() {
     client.set_heartbeat("other");
     client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
-    let firing =
-        FiringBuilder::emitting(new_event("a").with_key("o").with_value("3")).build("nightly", now());
+    let firing = FireRequestBuilder::emitting_event(new_event("a").with_key("o").with_value("3"))
+        .build("nightly", now());
     let fire = node.store.record_fires(vec![firing], now()).await.unwrap().remove(0).0;
     let events = node.wait_for_events(3).await;
     assert_eq!(event_numbers(&events), [1, 2, 3]);
@@ -162,7 +162,7 @@ async fn events_emitted_by_handlers_follow_the_backlog() {
     client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
     let emits = vec![new_event("a").with_key("o").with_value("3")];
-    let ended = FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) };
+    let ended = FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) };
     node.store.finish_attempts(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
     let events = node.wait_for_events(4).await;
     assert_eq!(event_numbers(&events[1..]), [1, 2, 3]);

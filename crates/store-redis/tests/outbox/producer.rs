@@ -26,7 +26,7 @@ async fn pushed_events_are_journaled_in_order() {
     assert_ids_and_prev_links(&events);
     let first = &events[0];
     assert_eq!((first.kind.as_str(), first.key.as_ref().unwrap().as_str()), ("record.published", "work:1"));
-    assert_eq!((first.sub.as_ref().unwrap().as_str(), &*first.context["ip"]), ("part", "::1"));
+    assert_eq!((first.sub_object.as_ref().unwrap().as_str(), &*first.context["ip"]), ("part", "::1"));
     assert_eq!(first.prev, None);
     let tasks = node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks;
     assert_eq!((tasks.len(), tasks[3].event, tasks[3].priority.get()), (4, Some(first.id), 9000));

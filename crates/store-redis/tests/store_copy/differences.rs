@@ -12,9 +12,10 @@ fn random_field(key: &str) -> String {
 
 #[tokio::test]
 async fn every_changed_row_is_reported_in_its_table() {
-    let (file, keys) = (StoreLocation::create_filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    let (file, keys) =
+        (StoreLocation::create_with_sample_data(StoreKind::Sqlite).await, StoreLocation::empty_redis());
     file.copy_to(&keys).await.unwrap();
-    assert_eq!(file.differing_tables(&keys).await, []);
+    assert_eq!(file.find_differing_tables(&keys).await, []);
     let mut changed_tables = Vec::new();
     for (table, hash) in [
         (TableKind::NamedTexts, "pointsman:texts"),
@@ -28,10 +29,10 @@ async fn every_changed_row_is_reported_in_its_table() {
         let field = if table == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
         assert_eq!(run_command(&["HDEL", &hash, &field]).number(), Some(1), "{table}");
         changed_tables.push(table);
-        assert_eq!(file.differing_tables(&keys).await, changed_tables, "{table}");
+        assert_eq!(file.find_differing_tables(&keys).await, changed_tables, "{table}");
     }
     let log = run_command(&["KEYS", &keys.key("sync_tasks#*:logs")]).texts().pop().unwrap();
     run_command(&["ZPOPMAX", &log]);
     changed_tables.insert(changed_tables.len() - 1, TableKind::Logs);
-    assert_eq!(file.differing_tables(&keys).await, changed_tables);
+    assert_eq!(file.find_differing_tables(&keys).await, changed_tables);
 }

@@ -16,7 +16,7 @@ async fn broken_connection_loses_no_copied_rows() {
     let (proxy, open_through_proxy) =
         (proxy.clone(), move || Box::new(RedisStoreCopy::target(&url).unwrap()) as _);
     let cut = move || {
-        proxy.refuse_connections(true).unwrap();
+        proxy.set_refuse_connections(true).unwrap();
         proxy.close_connections();
     };
     a_copy_continues_after_a_broken_connection(keys, open_through_proxy, cut).await;

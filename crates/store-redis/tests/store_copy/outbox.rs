@@ -2,7 +2,7 @@
 
 use pointsman_core::EventId;
 use pointsman_core::store::EmitBatch;
-use pointsman_store::store_copy::{CopyEndpoint, CopyError, CopyNotReady, TableKind, copy_store};
+use pointsman_store::store_copy::{CopyEndpoint, CopyEndpointError, CopyError, TableKind, copy_store};
 use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
 use pointsman_store_conformance::fixture::*;
 use pointsman_store_redis::RedisStoreCopy;
@@ -18,7 +18,7 @@ fn push_event(location: &StoreLocation, object: &str, event: &str) {
 
 fn undrained_events(location: &StoreLocation) -> Option<String> {
     match RedisStoreCopy::source(&location.url()) {
-        Err(CopyNotReady::OutboxNotEmpty { events, .. }) => Some(events),
+        Err(CopyEndpointError::OutboxNotEmpty { events, .. }) => Some(events),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
     }
@@ -26,7 +26,7 @@ fn undrained_events(location: &StoreLocation) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn source_with_outbox_events_is_refused_until_drained() {
-    let source = StoreLocation::create_filled(StoreKind::Redis).await;
+    let source = StoreLocation::create_with_sample_data(StoreKind::Redis).await;
     let location = source.clone();
     run_blocking(move || {
         assert_eq!(undrained_events(&location), None);
@@ -60,20 +60,20 @@ async fn source_with_outbox_events_is_refused_until_drained() {
 #[tokio::test]
 async fn events_pushed_during_a_copy_are_detected() {
     let (source, target) = (
-        StoreLocation::create_filled(StoreKind::Redis).await,
+        StoreLocation::create_with_sample_data(StoreKind::Redis).await,
         StoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     let location = source.clone();
     let copying =
         source.copy_to_with_hook(&target, 1, move || push_event(&location, "order:1", r#"{"type": "a"}"#));
     let error = copying.await.unwrap_err();
-    assert!(matches!(error, CopyError::SourceWritten), "{error}");
+    assert!(matches!(error, CopyError::SourceWrittenDuringCopy), "{error}");
 }
 
 #[tokio::test]
 async fn store_can_be_copied_within_its_database() {
     let (file, target) = (
-        StoreLocation::create_filled(StoreKind::Sqlite).await,
+        StoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
         StoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     let server = Server::start(RedisSettings::default()).unwrap();
@@ -89,7 +89,7 @@ async fn store_can_be_copied_within_its_database() {
         copy(&mut RedisStoreCopy::source(&plain).unwrap(), &mut *target.open_target());
         let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
         assert!(
-            matches!(&error, CopyNotReady::OrphanedOutbox { objects, .. } if objects == "order:1"),
+            matches!(&error, CopyEndpointError::OrphanedOutbox { objects, .. } if objects == "order:1"),
             "{error}"
         );
         let call = format!("redis-cli -h {} -p {} -n 0 ", server.address().ip(), server.port());
@@ -97,18 +97,18 @@ async fn store_can_be_copied_within_its_database() {
         let command = message.split_once(&call).unwrap_or_else(|| panic!("{message}")).1;
         server.run_command(&command.split(' ').collect::<Vec<_>>()).unwrap();
         let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
-        assert!(matches!(error, CopyNotReady::OutboxNotEmpty { .. }), "{error}");
+        assert!(matches!(error, CopyEndpointError::OutboxNotEmpty { .. }), "{error}");
     })
     .await;
 }
 
 #[tokio::test]
 async fn objects_with_only_a_last_event_id_are_copied() {
-    let harness = CopyHarness::with_kinds(&[StoreKind::Redis]);
+    let harness = CopyHarness::with_location_kinds(&[StoreKind::Redis]);
     let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let first = fixture.emit(new_event("a").with_key("order:1")).await;
     let emitted = fixture.emit(new_event("a").with_key("order:3").for_tenant("shop")).await;
-    let location = harness.close_current();
+    let location = harness.close_current_store();
     let at = location.clone();
     run_blocking(move || {
         run_command(&["SET", &at.key("order:2:last.event.id"), "1600000000000000"]);
@@ -128,7 +128,7 @@ async fn objects_with_only_a_last_event_id_are_copied() {
         assert_eq!(objects.await, Some(5));
     }
     for at in [file, keys] {
-        let store = harness.open_at(at, fixture.now).await;
+        let store = harness.open_store_at(at, fixture.now).await;
         for (to, prev) in [
             (new_event("a").with_key("order:1"), Some(first.id)),
             (new_event("a").with_key("order:3").for_tenant("shop"), Some(emitted.id)),
@@ -143,6 +143,6 @@ async fn objects_with_only_a_last_event_id_are_copied() {
             let (receipts, _) = expect_ok(store.append(vec![emission], None, fixture.now).await);
             assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, prev);
         }
-        harness.close_current();
+        harness.close_current_store();
     }
 }

@@ -1,7 +1,7 @@
 //! Sources and targets that are refused.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::store_copy::{CopyError, CopyNotReady, copy_store};
+use pointsman_store::store_copy::{CopyEndpointError, CopyError, copy_store};
 use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
 use pointsman_store_conformance::fixture::*;
 use pointsman_store_redis::{OpenError, RedisStoreCopy};
@@ -12,7 +12,7 @@ use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
 #[tokio::test]
 async fn target_with_outbox_events_is_not_empty() {
     let (source, target) =
-        (StoreLocation::create_filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+        (StoreLocation::create_with_sample_data(StoreKind::Sqlite).await, StoreLocation::empty_redis());
     run_blocking({
         let target = target.clone();
         move || run_command(&["LPUSH", &target.key("order:1:events"), "{}", "{}"])
@@ -24,7 +24,7 @@ async fn target_with_outbox_events_is_not_empty() {
 
 #[tokio::test]
 async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
-    let source = StoreLocation::create_filled(StoreKind::Sqlite).await;
+    let source = StoreLocation::create_with_sample_data(StoreKind::Sqlite).await;
     for key in [
         "order:1:last.event.id",
         "next.event.id",
@@ -41,7 +41,7 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
         let error = error.await;
         let named =
             |at: &OpenError| matches!(at, OpenError::ForeignKey { key: found, .. } if found.ends_with(key));
-        assert!(matches!(&error, CopyNotReady::OpenFailed(open) if named(open)), "{key}: {error}");
+        assert!(matches!(&error, CopyEndpointError::OpenFailed(open) if named(open)), "{key}: {error}");
     }
     let target = StoreLocation::empty_redis();
     let foreign = target.key("session:1");
@@ -60,10 +60,10 @@ async fn missing_source_creates_no_keys() {
     let keys = StoreLocation::empty_redis();
     run_blocking(move || {
         let error = RedisStoreCopy::source(&keys.url()).map(drop).unwrap_err();
-        assert!(matches!(error, CopyNotReady::NoStore(_)), "{error}");
+        assert!(matches!(error, CopyEndpointError::NoStore(_)), "{error}");
         assert_eq!(run_command(&["KEYS", &keys.key("*")]).texts(), [""; 0]);
         let error = RedisStoreCopy::source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
-        assert!(matches!(&error, CopyNotReady::OpenFailed(OpenError::Unreachable { .. })), "{error}");
+        assert!(matches!(&error, CopyEndpointError::OpenFailed(OpenError::Unreachable { .. })), "{error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     })
     .await;
@@ -71,13 +71,13 @@ async fn missing_source_creates_no_keys() {
 
 #[tokio::test]
 async fn copy_stops_when_memory_is_full() {
-    let harness = CopyHarness::with_kinds(&[StoreKind::Sqlite]);
+    let harness = CopyHarness::with_location_kinds(&[StoreKind::Sqlite]);
     let fixture = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let large = format!("\"{}\"", "x".repeat(500_000));
     for _ in 0..100 {
         fixture.emit(new_event("bulk").with_value(&large)).await;
     }
-    let file = harness.close_current();
+    let file = harness.close_current_store();
     let server = Server::start(RedisSettings::with_directives(&[("maxmemory", "32mb")])).unwrap();
     let (url, from) = (server.url(), file.clone());
     let copying = run_blocking(move || {

@@ -30,7 +30,7 @@ async fn store_from_redis_continues_on_postgresql() {
 #[tokio::test]
 async fn store_can_be_copied_to_and_from_a_cluster() {
     let (file, back) = (
-        StoreLocation::create_filled(StoreKind::Sqlite).await,
+        StoreLocation::create_with_sample_data(StoreKind::Sqlite).await,
         StoreLocation::create_empty(StoreKind::Sqlite).await,
     );
     run_blocking(move || {

@@ -1,7 +1,9 @@
 //! A copy writes the same keys as a node would have.
 
 use pointsman_core::store::{FinishedAttempt, TaskFilter};
-use pointsman_store_conformance::copy::{StoreLocation as _, fill_store, full_registration, run_blocking};
+use pointsman_store_conformance::copy::{
+    StoreLocation as _, fill_with_sample_data, run_blocking, sample_registration,
+};
 use pointsman_store_conformance::fixture::*;
 
 use crate::key_dump::assert_same_keys;
@@ -9,20 +11,24 @@ use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
 
 /// Fills a store on Redis and copies it through stores of these kinds; returns the first and the last location.
 async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
-    let harness = CopyHarness::with_kinds(kinds);
-    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
-    fill_store(&mut fixture).await;
+    let harness = CopyHarness::with_location_kinds(kinds);
+    let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
+    fill_with_sample_data(&mut fixture).await;
     for name in ["shop/orders", "shop/customers"] {
         fixture.request_run(name).await;
     }
     for task in fixture.claim_for_handlers(&["shop"], 1).await {
-        let logs = vec![info_line(fixture.now, "begun"), info_line(fixture.seconds_from_now(1), "half")];
+        let logs =
+            vec![info_log_line(fixture.now, "begun"), info_log_line(fixture.seconds_from_now(1), "half")];
         fixture
-            .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
+            .finish_attempt(FinishedAttempt {
+                log_lines: logs,
+                ..finished_attempt(&task, retryable_failure())
+            })
             .await
             .unwrap();
     }
-    let first = harness.close_current();
+    let first = harness.close_current_store();
     let mut from = first.clone();
     for kind in &kinds[1..] {
         let to = StoreLocation::create_empty(*kind).await;
@@ -46,10 +52,10 @@ async fn keys_are_unchanged_after_a_copy_within_redis() {
 
 #[tokio::test]
 async fn copy_writes_the_documented_keys() {
-    let harness = CopyHarness::with_kinds(&[StoreKind::Sqlite]);
-    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
-    fill_store(&mut fixture).await;
-    let last = fixture.journal_extent().await.head;
+    let harness = CopyHarness::with_location_kinds(&[StoreKind::Sqlite]);
+    let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
+    fill_with_sample_data(&mut fixture).await;
+    let last = fixture.read_journal_range().await.head;
     let run = fixture
         .list_tasks(&TaskFilter::default())
         .await
@@ -59,7 +65,7 @@ async fn copy_writes_the_documented_keys() {
     let tasks = fixture.list_tasks(&TaskFilter::default()).await;
     let mut logged = None;
     for task in &tasks {
-        let messages = fixture.log_messages(&task.id).await;
+        let messages = fixture.read_log_messages(&task.id).await;
         if !messages.is_empty() {
             logged = Some((task.id.clone(), messages.len()));
         }
@@ -67,7 +73,7 @@ async fn copy_writes_the_documented_keys() {
     let (logged, lines) = logged.unwrap();
     let object = fixture.emit(new_event("report").with_key("daily")).await;
     assert!(object.id > last);
-    let (file, keys) = (harness.close_current(), StoreLocation::empty_redis());
+    let (file, keys) = (harness.close_current_store(), StoreLocation::empty_redis());
     file.copy_to(&keys).await.unwrap();
     run_blocking(move || {
         assert_eq!(run_command(&["GET", &keys.key("next.event.id")]).text(), Some(object.id.to_string()));

@@ -87,7 +87,7 @@ impl copy::StoreLocation for StoreLocation {
     fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
             Self::Sqlite(path, _) => Box::new(SqliteCopy::open_source(path)?),
-            Self::Postgres(url) => Box::new(PgStoreCopy::source(url)?),
+            Self::Postgres(url) => Box::new(PgStoreCopy::open_source(url)?),
             Self::Redis(_) => Box::new(RedisStoreCopy::source(&self.url())?),
         })
     }
@@ -95,7 +95,7 @@ impl copy::StoreLocation for StoreLocation {
     fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
             Self::Sqlite(path, _) => Box::new(SqliteCopy::open_target(path)?),
-            Self::Postgres(url) => Box::new(PgStoreCopy::target(url)?),
+            Self::Postgres(url) => Box::new(PgStoreCopy::open_target(url)?),
             Self::Redis(_) => Box::new(RedisStoreCopy::target(&self.url())?),
         })
     }

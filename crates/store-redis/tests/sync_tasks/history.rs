@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_store_conformance::fixture::{KEEP_EVERYTHING, RegistrationBuilder, StoreFixture, info_line};
+use pointsman_store_conformance::fixture::{
+    KEEP_EVERYTHING, RegistrationBuilder, StoreFixture, info_log_line,
+};
 
 use crate::SyncTaskHarness;
 
@@ -44,7 +46,7 @@ async fn expired_tasks_leave_no_keys() {
         let line = pointsman_core::store::NewLogLine {
             task: claimed.seq,
             fence: claimed.fence,
-            line: info_line(fixture.now, "working"),
+            line: info_log_line(fixture.now, "working"),
         };
         fixture.store.append_log_lines(vec![line]).await.unwrap();
         fixture.succeed(&claimed).await;

@@ -4,7 +4,7 @@ use pointsman_core::store::FinishedAttempt;
 use pointsman_core::store::NewLogLine;
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_store_conformance::fixture::{
-    RegistrationBuilder, StoreFixture, attempt_ending, info_line, success,
+    RegistrationBuilder, StoreFixture, finished_attempt, info_log_line, success,
 };
 
 use crate::SyncTaskHarness;
@@ -19,24 +19,24 @@ async fn log_lines_keep_order_and_duplicates() {
     let started = fixture.now;
     let new_line = |line: LogLine| NewLogLine { task: claimed.seq, fence: claimed.fence, line };
     let same = vec![
-        new_line(info_line(started, "same")),
-        new_line(info_line(started, "same")),
-        new_line(info_line(started, "other")),
+        new_line(info_log_line(started, "same")),
+        new_line(info_log_line(started, "same")),
+        new_line(info_log_line(started, "other")),
     ];
     assert_eq!(fixture.store.append_log_lines(same).await.unwrap(), 3);
     fixture.advance_clock(2);
-    let error = LogLine { level: LogLevel::Error, ..info_line(fixture.now, "a \"quoted\"\nline") };
+    let error = LogLine { level: LogLevel::Error, ..info_log_line(fixture.now, "a \"quoted\"\nline") };
     assert_eq!(
         fixture
             .store
-            .append_log_lines(vec![new_line(error), new_line(info_line(started, "same"))])
+            .append_log_lines(vec![new_line(error), new_line(info_log_line(started, "same"))])
             .await
             .unwrap(),
         2
     );
     let last = FinishedAttempt {
-        log_lines: vec![info_line(fixture.now, "done")],
-        ..attempt_ending(&claimed, success())
+        log_lines: vec![info_log_line(fixture.now, "done")],
+        ..finished_attempt(&claimed, success())
     };
     fixture.finish_attempt(last).await.unwrap();
 

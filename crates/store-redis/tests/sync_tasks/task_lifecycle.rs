@@ -1,7 +1,7 @@
 //! The documented keys of a task in each of its states.
 
 use pointsman_core::RuleKind;
-use pointsman_store_conformance::fixture::{RegistrationBuilder, START_TIME, StoreFixture, rule_target};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, START_TIME, StoreFixture, rule_scope};
 
 use crate::SyncTaskHarness;
 
@@ -92,7 +92,7 @@ async fn queue_orders_by_score_and_includes_paused_tasks() {
     let harness = SyncTaskHarness::new();
     let mut fixture = StoreFixture::new(&harness, plan()).await;
     let mut reader = harness.reader();
-    fixture.pause("shop/orders").await;
+    fixture.set_pause_rule("shop/orders").await;
     let paused = fixture.request_new_run("shop/orders").await;
     fixture.advance_clock(100);
     let (low, high) = (fixture.request_new_run("other/a").await, fixture.request_new_run("shop/items").await);
@@ -105,7 +105,7 @@ async fn queue_orders_by_score_and_includes_paused_tasks() {
     assert_eq!(reader.read_status(&paused), ["SCHEDULED", "", ""]);
     assert_eq!(fixture.run_all_ready().await.len(), 2);
     assert_eq!(reader.read_queue(), [(paused.to_string(), queue_score(5))]);
-    assert!(fixture.store.lift_rule(RuleKind::Pause, &rule_target("shop/orders"), None).await.unwrap());
+    assert!(fixture.store.lift_rule(RuleKind::Pause, &rule_scope("shop/orders"), None).await.unwrap());
     assert_eq!(fixture.run_all_ready().await.len(), 1);
     assert_eq!(reader.read_queue(), []);
 }
@@ -132,9 +132,9 @@ async fn tasks_of_a_dead_node_are_scheduled_again() {
     assert_eq!(reader.read_status(&id)[0], "RUNNING");
     fixture.advance_clock(3600);
     let next = fixture.store.join_node("next", fixture.now).await.unwrap();
-    fixture.store.heartbeat(next, fixture.now).await.unwrap();
+    fixture.store.record_heartbeat(next, fixture.now).await.unwrap();
     // Little time has passed by the clock of the server, so the node leaves explicitly.
-    fixture.store.leave_node(fixture.node, fixture.now).await.unwrap();
+    fixture.store.remove_node(fixture.node, fixture.now).await.unwrap();
     assert_eq!(reader.read_status(&id)[0], "SCHEDULED");
     assert_eq!(reader.read_queue(), [(id.to_string(), queue_score(5))]);
 }

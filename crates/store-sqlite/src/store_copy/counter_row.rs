@@ -7,7 +7,7 @@ use crate::error::{Fault, Result};
 use crate::tables::counters::{self, StoredCounters};
 
 /// Reads the counters as the one row of their table.
-pub(super) fn read_counters(conn: &Connection) -> Result<CopyRow> {
+pub(super) fn read_counter_row(conn: &Connection) -> Result<CopyRow> {
     let counters = StoredCounters::default().read_counters(conn)?;
     let expired_up_to = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
@@ -15,22 +15,22 @@ pub(super) fn read_counters(conn: &Connection) -> Result<CopyRow> {
     let nodes = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
     let nodes: Option<i64> = conn.query_row(nodes, [], |r| r.get(0)).optional()?;
     let numbers = [
-        read_number(conn, "task_id_namespace")?,
-        read_number(conn, "salt")?,
+        read_named_number(conn, "task_id_namespace")?,
+        read_named_number(conn, "salt")?,
         counters.last_event.as_i64(),
         expired_up_to,
-        counters.journaled_events - visible_count,
-        counters.journaled_events,
+        counters.journaled_event_count - visible_count,
+        counters.journaled_event_count,
         counters.last_task,
         counters.last_fence,
         counters.last_object,
-        counters.archived_tasks,
+        counters.archived_task_count,
         nodes.unwrap_or(0),
     ];
     Ok(numbers.into_iter().map(CopyValue::Number).collect())
 }
 
-pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
+pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> {
     let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
     let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // The last event and the number of events follow from the journal itself.
@@ -48,7 +48,7 @@ pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
         ("last_object", objects),
         ("archived_tasks", ended),
     ] {
-        counters::write_meta(conn, name, number)?;
+        counters::write_meta_value(conn, name, number)?;
     }
     // The journal may still contain expired events, even if it has no visible ones.
     conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_journal_sparse_index")?;
@@ -64,6 +64,6 @@ pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
 }
 
 /// Reads a named number; 0 if there is none.
-pub(super) fn read_number(conn: &Connection, name: &str) -> Result<i64> {
-    Ok(counters::read_meta(conn, name)?.unwrap_or(0))
+pub(super) fn read_named_number(conn: &Connection, name: &str) -> Result<i64> {
+    Ok(counters::read_meta_value(conn, name)?.unwrap_or(0))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pointsman_core::store;
 use pointsman_store::store_copy::{
-    COPY_PROGRESS_TEXT, CopyCursor as Key, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+    COPY_PROGRESS_TEXT_NAME, CopyCursor as Key, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
 use rusqlite::Connection;
 
@@ -25,9 +25,9 @@ pub struct SqliteCopy {
 
 impl SqliteCopy {
     /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
-    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let path = path.as_ref();
-        let none = || CopyNotReady::NoStore(path.display().to_string());
+        let none = || CopyEndpointError::NoStore(path.display().to_string());
         if !path.exists() {
             return Err(none());
         }
@@ -43,25 +43,27 @@ impl SqliteCopy {
     }
 
     /// Opens a file as the target of a copy; creates it if it does not exist.
-    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyNotReady<OpenError>> {
+    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let location = DatabaseLocation::File(path.as_ref().into());
         let lock = open::acquire_lock(&location)?;
         Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<()> {
+    fn write_rows_and_progress(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<()> {
         let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         match section {
-            TableKind::Counters => rows.iter().try_for_each(|row| counter_row::write_counters(&tx, row))?,
+            TableKind::Counters => {
+                rows.iter().try_for_each(|row| counter_row::write_counter_row(&tx, row))?
+            }
             TableKind::Journal => rows::insert_journal_rows(&tx, rows)?,
             _ => rows::insert_rows(&tx, section, rows)?,
         }
-        counters::write_meta(&tx, COPY_PROGRESS_TEXT, note)?;
+        counters::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, note)?;
         Ok(tx.commit()?)
     }
 
-    fn delete_copy_note(&self) -> Result<()> {
-        self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT])?;
+    fn delete_copy_progress(&self) -> Result<()> {
+        self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT_NAME])?;
         Ok(())
     }
 }
@@ -74,9 +76,9 @@ impl CopyEndpoint for SqliteCopy {
     fn read_page(&mut self, section: TableKind, after: Option<&Key>) -> store::Result<CopyPage> {
         let page = match section {
             TableKind::Counters => {
-                counter_row::read_counters(&self.conn).map(|row| CopyPage::single_row(row, after))
+                counter_row::read_counter_row(&self.conn).map(|row| CopyPage::single_row(row, after))
             }
-            _ => rows::read_rows(&self.conn, section, after),
+            _ => rows::read_page(&self.conn, section, after),
         };
         page.map_err(|fault| to_store_error(&fault))
     }
@@ -87,19 +89,26 @@ impl CopyEndpoint for SqliteCopy {
     }
 
     /// Returns true: the lock keeps other processes out.
-    fn is_unchanged(&mut self) -> store::Result<bool> {
+    fn is_unchanged_since_open(&mut self) -> store::Result<bool> {
         Ok(true)
     }
 
-    fn read_progress(&mut self) -> store::Result<Option<String>> {
-        counters::read_meta(&self.conn, COPY_PROGRESS_TEXT).map_err(|fault| to_store_error(&fault))
+    fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
+        counters::read_meta_value(&self.conn, COPY_PROGRESS_TEXT_NAME).map_err(|fault| to_store_error(&fault))
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
-        self.write_rows(section, rows, note).map(|()| true).map_err(|fault| to_store_error(&fault))
+    fn write_rows_and_progress(
+        &mut self,
+        section: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> store::Result<bool> {
+        self.write_rows_and_progress(section, rows, note)
+            .map(|()| true)
+            .map_err(|fault| to_store_error(&fault))
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {
-        self.delete_copy_note().map(|()| true).map_err(|fault| to_store_error(&fault))
+        self.delete_copy_progress().map(|()| true).map_err(|fault| to_store_error(&fault))
     }
 }

@@ -6,33 +6,33 @@ use pointsman_store::store_copy::{
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
-use super::counter_row::read_number;
+use super::counter_row::read_named_number;
 use crate::error::{Fault, Result};
 use crate::tables::counters;
 
 /// The source of a table's rows: the SQL table, the columns that order them, and the condition that selects them.
 struct TableSource {
     table: &'static str,
-    key: &'static [&'static str],
+    key_columns: &'static [&'static str],
     condition: &'static str,
 }
 
 /// Selects events that are visible or have unfinished tasks. The other events only wait for their deletion.
-const NEEDED_EVENTS: &str =
+const NEEDED_EVENTS_CONDITION: &str =
     "id > (SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0))
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)";
 
 /// Returns the SQL table of a table kind; None if the file has no such table.
-fn table_source(section: TableKind) -> Option<TableSource> {
-    let all = |table, key| Some(TableSource { table, key, condition: "true" });
+fn find_table_source(section: TableKind) -> Option<TableSource> {
+    let all = |table, key| Some(TableSource { table, key_columns: key, condition: "true" });
     match section {
         // Not rows of a table; see `counter_row.rs`.
         TableKind::Counters => all("(SELECT 1)", &[]),
         // Texts only: named numbers are counters.
         TableKind::NamedTexts => Some(TableSource {
             table: "pointsman_meta",
-            key: &["name"],
+            key_columns: &["name"],
             condition: "typeof(value) = 'text' AND name <> 'move'",
         }),
         TableKind::Handlers => all("pointsman_handler", &["id"]),
@@ -42,9 +42,11 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::FileDigests => all("pointsman_file_digest", &["key"]),
         TableKind::Nodes => all("pointsman_node", &["id"]),
         TableKind::Schedules => all("pointsman_schedule", &["name"]),
-        TableKind::Journal => {
-            Some(TableSource { table: "pointsman_journal", key: &["id"], condition: NEEDED_EVENTS })
-        }
+        TableKind::Journal => Some(TableSource {
+            table: "pointsman_journal",
+            key_columns: &["id"],
+            condition: NEEDED_EVENTS_CONDITION,
+        }),
         TableKind::Objects => all("pointsman_object", &["tenant", "key"]),
         TableKind::Tasks => all("pointsman_task", &["seq"]),
         TableKind::Orders => all("pointsman_order", &["n"]),
@@ -64,32 +66,36 @@ fn table_source(section: TableKind) -> Option<TableSource> {
 }
 
 pub(super) fn count_rows(conn: &Connection, section: TableKind) -> Result<Option<u64>> {
-    let Some(TableSource { table, condition, .. }) = table_source(section) else { return Ok(None) };
+    let Some(TableSource { table, condition, .. }) = find_table_source(section) else { return Ok(None) };
     let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
     let rows: i64 = conn.query_row(&sql, [], |row| row.get(0))?;
     Ok(Some(rows.unsigned_abs()))
 }
 
-pub(super) fn read_rows(
+pub(super) fn read_page(
     conn: &Connection,
     section: TableKind,
     after: Option<&CopyCursor>,
 ) -> Result<CopyPage> {
     let mut page = CopyPage::default();
-    let Some(TableSource { table, key, condition }) = table_source(section) else { return Ok(page) };
+    let Some(TableSource { table, key_columns: key, condition }) = find_table_source(section) else {
+        return Ok(page);
+    };
     let (columns, keys) = (select_expressions(section), key.join(", "));
     let after_condition =
-        after.map_or("true".into(), |cursor| format!("({keys}) > ({})", placeholders(cursor.len())));
+        after.map_or("true".into(), |cursor| format!("({keys}) > ({})", format_placeholders(cursor.len())));
     let sql = format!(
         "SELECT {keys}, {columns} FROM {table} WHERE ({condition}) AND {after_condition} ORDER BY {keys}"
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(after.into_iter().flatten().map(value_from_cell_ref)))?;
+    let mut rows =
+        statement.query(params_from_iter(after.into_iter().flatten().map(sqlite_value_from_copy_ref)))?;
     let width = key.len() + section.columns().len();
     while !page.is_full()
         && let Some(row) = rows.next()?
     {
-        let cells: Result<Vec<CopyValue>> = (0..width).map(|at| cell_from_value(row.get_ref(at)?)).collect();
+        let cells: Result<Vec<CopyValue>> =
+            (0..width).map(|at| copy_value_from_sqlite(row.get_ref(at)?)).collect();
         let mut cursor = cells?;
         let row = cursor.split_off(key.len());
         page.push_row(cursor, row);
@@ -101,13 +107,13 @@ pub(super) fn read_rows(
 fn select_expressions(section: TableKind) -> String {
     let column = |name: &&'static str| match (section, *name) {
         (TableKind::Nodes, "last_heartbeat") => "CASE WHEN gone THEN last_heartbeat ELSE 0 END",
-        (_, name) => column_name(section, name),
+        (_, name) => sqlite_column_name(section, name),
     };
     section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the name of a column in the file.
-fn column_name(section: TableKind, name: &'static str) -> &'static str {
+fn sqlite_column_name(section: TableKind, name: &'static str) -> &'static str {
     match (section, name) {
         (TableKind::NamedTexts, "text") => "value",
         (_, name) => name,
@@ -115,15 +121,18 @@ fn column_name(section: TableKind, name: &'static str) -> &'static str {
 }
 
 pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
-    let Some(TableSource { table, .. }) = table_source(section) else {
+    let Some(TableSource { table, .. }) = find_table_source(section) else {
         return Err(Fault::damaged(format!("the embedded store has no table for {section}")));
     };
-    let columns: Vec<_> = section.columns().iter().map(|name| column_name(section, name)).collect();
-    let sql =
-        format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), placeholders(columns.len()));
+    let columns: Vec<_> = section.columns().iter().map(|name| sqlite_column_name(section, name)).collect();
+    let sql = format!(
+        "INSERT INTO {table} ({}) VALUES ({})",
+        columns.join(", "),
+        format_placeholders(columns.len())
+    );
     let mut insert = conn.prepare_cached(&sql)?;
     for row in rows {
-        insert.execute(params_from_iter(row.into_iter().map(value_from_cell)))?;
+        insert.execute(params_from_iter(row.into_iter().map(sqlite_value_from_copy)))?;
     }
     Ok(())
 }
@@ -131,7 +140,7 @@ pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyR
 /// Inserts events, and adds every thousandth to the sparse index, by which an event is found by its number.
 pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
     let (expired_up_to, mut journaled) =
-        (read_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
+        (read_named_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
     let mut marks = Vec::new();
     for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > expired_up_to) {
         journaled += 1;
@@ -147,11 +156,11 @@ pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Resu
 }
 
 /// Returns this many SQL placeholders.
-fn placeholders(count: usize) -> String {
+fn format_placeholders(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-fn cell_from_value(value: ValueRef<'_>) -> Result<CopyValue> {
+fn copy_value_from_sqlite(value: ValueRef<'_>) -> Result<CopyValue> {
     Ok(match value {
         ValueRef::Null => CopyValue::Null,
         ValueRef::Integer(number) => CopyValue::Number(number),
@@ -161,11 +170,11 @@ fn cell_from_value(value: ValueRef<'_>) -> Result<CopyValue> {
     })
 }
 
-fn value_from_cell_ref(cell: &CopyValue) -> Value {
-    value_from_cell(cell.clone())
+fn sqlite_value_from_copy_ref(cell: &CopyValue) -> Value {
+    sqlite_value_from_copy(cell.clone())
 }
 
-fn value_from_cell(cell: CopyValue) -> Value {
+fn sqlite_value_from_copy(cell: CopyValue) -> Value {
     match cell {
         CopyValue::Null => Value::Null,
         CopyValue::Number(number) => Value::Integer(number),

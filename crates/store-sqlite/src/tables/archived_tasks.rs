@@ -3,7 +3,7 @@
 use pointsman_core::task::LogLine;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ArchivedTaskRow, AttemptRow, encode_attempt_end, encode_end_reason, encode_log_level,
+    ArchivedTaskRow, AttemptRow, encode_attempt_outcome, encode_error_reason, encode_log_level,
 };
 use rusqlite::Connection;
 
@@ -26,18 +26,18 @@ pub(super) fn insert_archived_task(conn: &Connection, archived: &ArchivedTaskRow
         archived.seq.0,
         archived.queue,
         archived.event.map(EventId::as_i64),
-        archived.collection,
+        archived.subject_name,
         archived.key,
         archived.encode_status(),
-        archived.life.state.error_reason().map(encode_end_reason),
+        archived.lifecycle.state.error_reason().map(encode_error_reason),
         archived.is_sync,
         archived.stage,
         archived.priority,
-        archived.life.attempt,
-        archived.life.retries,
-        archived.life.crashes,
-        archived.life.late,
-        archived.life.has_lane,
+        archived.lifecycle.attempt,
+        archived.lifecycle.retries,
+        archived.lifecycle.crashes,
+        archived.lifecycle.late,
+        archived.lifecycle.has_lane,
         archived.prev_sent_event.map(EventId::as_i64),
         archived.planned_at.map(Timestamp::micros),
         archived.created_at.micros(),
@@ -62,7 +62,7 @@ pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Resu
         attempt.number,
         attempt.started_at.micros(),
         attempt.ended_at.micros(),
-        encode_attempt_end(attempt.end),
+        encode_attempt_outcome(attempt.outcome),
         attempt.error,
     ))?;
     Ok(())

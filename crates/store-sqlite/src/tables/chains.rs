@@ -19,7 +19,7 @@ pub(crate) fn list_chains(conn: &Connection) -> Result<Vec<ChainRow>> {
     })
 }
 
-pub(super) fn replace_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
+pub(super) fn set_defined_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
     conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
                ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
@@ -31,21 +31,25 @@ pub(super) fn replace_chains(conn: &Connection, chains: &[Chain]) -> Result<()> 
     Ok(())
 }
 
-pub(super) fn set_chain_state(conn: &Connection, path: &ChainPath, state: &ChainState) -> Result<()> {
+pub(super) fn write_chain_state(conn: &Connection, path: &ChainPath, state: &ChainState) -> Result<()> {
     let json = serde_json::to_string(state).map_err(Fault::damaged)?;
     let sql = "UPDATE pointsman_chain SET state = ?2 WHERE path = ?1";
     conn.prepare_cached(sql)?.execute((path.as_str(), json))?;
     Ok(())
 }
 
-pub(super) fn find_pending_chain(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
+pub(super) fn find_pending_reevaluation(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
     let sql = "SELECT path, reconciled_up_to FROM pointsman_chain WHERE reconciled_up_to IS NOT NULL LIMIT 1";
     query_first(conn, sql, [], |row| {
         Ok((ChainPath::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?))
     })
 }
 
-pub(super) fn set_pending(conn: &Connection, path: &ChainPath, after: Option<i64>) -> Result<()> {
+pub(super) fn write_pending_reevaluation(
+    conn: &Connection,
+    path: &ChainPath,
+    after: Option<i64>,
+) -> Result<()> {
     let sql = "UPDATE pointsman_chain SET reconciled_up_to = ?2 WHERE path = ?1";
     conn.prepare_cached(sql)?.execute((path.as_str(), after))?;
     Ok(())
@@ -56,7 +60,7 @@ pub(super) fn read_order(conn: &Connection, n: i64) -> Result<Option<OrderRow>> 
     query_first(conn, sql, [n], order_from_row)
 }
 
-pub(super) fn read_order_by_key(
+pub(super) fn find_order_by_key(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
@@ -92,7 +96,7 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
         order.created_at.micros(),
         order.suspended,
         order.origin.map(|origin| origin.event.as_i64()),
-        order.origin.map_or(0, |origin| origin.depth),
+        order.origin.map_or(0, |origin| origin.cause_depth),
     ))?;
     Ok(())
 }

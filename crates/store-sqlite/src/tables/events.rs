@@ -9,7 +9,7 @@ use super::row::{event_columns, event_from_row, query_all, query_first};
 use crate::error::Result;
 
 /// One in this many events is added to the sparse index, by which an event is found by its number.
-const MARK_EVERY: i64 = 1000;
+const SPARSE_INDEX_INTERVAL: i64 = 1000;
 
 pub(super) fn read_idempotency_record(
     conn: &Connection,
@@ -48,7 +48,7 @@ pub(super) fn insert_event(
         event.prev.map(EventId::as_i64),
         event.kind.as_str(),
         event.key.as_ref().map(|k| k.as_str()),
-        event.sub.as_ref().map(|k| k.as_str()),
+        event.sub_object.as_ref().map(|k| k.as_str()),
         event.tenant.as_str(),
         event.value.as_str(),
         encode_context(event)?,
@@ -58,7 +58,7 @@ pub(super) fn insert_event(
         first_task.0,
         tasks as i64,
     ])?;
-    if number % MARK_EVERY == 0 {
+    if number % SPARSE_INDEX_INTERVAL == 0 {
         let sql = "INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)";
         conn.prepare_cached(sql)?.execute((number, event.id.as_i64()))?;
     }
@@ -84,7 +84,7 @@ pub(super) fn list_events_between(
     query_all(conn, sql, (from.as_i64(), to.as_i64(), most as i64), event_from_row)
 }
 
-pub(super) fn find_marked_event(conn: &Connection, number: i64) -> Result<Option<EventId>> {
+pub(super) fn find_event_near_number(conn: &Connection, number: i64) -> Result<Option<EventId>> {
     let sql = "SELECT id FROM pointsman_journal_sparse_index WHERE number <= ?1 ORDER BY number DESC LIMIT 1";
     query_first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
 }

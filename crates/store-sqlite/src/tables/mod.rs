@@ -69,11 +69,11 @@ impl Tables for SqliteTables {
     }
 
     fn read_named_text(&self, name: &str) -> Result<Option<String>> {
-        counters::read_meta(&self.conn, name)
+        counters::read_meta_value(&self.conn, name)
     }
 
     fn write_named_text(&self, name: &str, text: &str) -> Result<()> {
-        counters::write_meta(&self.conn, name, text)
+        counters::write_meta_value(&self.conn, name, text)
     }
 
     fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
@@ -101,8 +101,8 @@ impl Tables for SqliteTables {
         events::list_events_between(&self.conn, from, to, most)
     }
 
-    fn find_event_by_number(&self, number: i64) -> Result<Option<EventId>> {
-        events::find_marked_event(&self.conn, number)
+    fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
+        events::find_event_near_number(&self.conn, number)
     }
 
     fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
@@ -130,19 +130,19 @@ impl Tables for SqliteTables {
     }
 
     fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
-        tasks::set_phase(&self.conn, seq, phase, rank)
+        tasks::set_task_phase(&self.conn, seq, phase, rank)
     }
 
     fn write_task_lock(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::lock_task(&self.conn, live)
+        tasks::write_task_lock(&self.conn, live)
     }
 
     fn update_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::update_task(&self.conn, live)
+        tasks::update_active_task(&self.conn, live)
     }
 
     fn set_task_grouping(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::set_lane_and_groups(&self.conn, live)
+        tasks::set_task_grouping(&self.conn, live)
     }
 
     fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()> {
@@ -150,7 +150,7 @@ impl Tables for SqliteTables {
     }
 
     fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
-        tasks::set_score(&self.conn, seq, score)
+        tasks::set_task_score(&self.conn, seq, score)
     }
 
     fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
@@ -169,14 +169,14 @@ impl Tables for SqliteTables {
     }
 
     fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::list_active_in_group(&self.conn, concurrency_group, most)
+        tasks::list_active_in_concurrency_group(&self.conn, concurrency_group, most)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
         &self,
         concurrency_group: i64,
     ) -> Result<Option<WaitingTask>> {
-        tasks::find_blocked_in_group(&self.conn, concurrency_group)
+        tasks::find_oldest_blocked_in_concurrency_group(&self.conn, concurrency_group)
     }
 
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
@@ -205,15 +205,15 @@ impl Tables for SqliteTables {
         stage: i64,
         fresh: bool,
     ) -> Result<Option<TaskSeq>> {
-        tasks::find_sync_task_before(&self.conn, event, stage, fresh)
+        tasks::find_unfinished_sync_task_before(&self.conn, event, stage, fresh)
     }
 
     fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        tasks::list_tasks_leased_by(&self.conn, node)
+        tasks::list_tasks_locked_by(&self.conn, node)
     }
 
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
-        tasks::list_expired_leases(&self.conn, since, now)
+        tasks::list_expired_worker_leases(&self.conn, since, now)
     }
 
     fn list_tasks_in_phases(
@@ -225,12 +225,12 @@ impl Tables for SqliteTables {
         tasks::list_tasks_in_phases(&self.conn, queue, phases, most)
     }
 
-    fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
         tasks::list_running_tasks_of_handler(&self.conn, handler, most)
     }
 
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        tasks::list_tasks_to_score(&self.conn, queue)
+        tasks::list_tasks_to_rescore(&self.conn, queue)
     }
 
     fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
@@ -238,7 +238,7 @@ impl Tables for SqliteTables {
     }
 
     fn count_ready_tasks_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
-        tasks::count_ready_before(&self.conn, live, most)
+        tasks::count_ready_tasks_before(&self.conn, live, most)
     }
 
     fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
@@ -274,35 +274,35 @@ impl Tables for SqliteTables {
     }
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
-        queues::update_counts(&self.conn, counts)
+        queues::write_queue_counts(&self.conn, counts)
     }
 
     fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        queues::read_ready_head(&self.conn, queue)
+        queues::read_queue_head(&self.conn, queue)
     }
 
     fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
-        queues::read_ranks(&self.conn, queue)
+        queues::list_rank_ranges(&self.conn, queue)
     }
 
     fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
         queues::list_handlers(&self.conn)
     }
 
-    fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        queues::replace_handlers(&self.conn, handlers)
+    fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+        queues::set_defined_handlers(&self.conn, handlers)
     }
 
     fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
-        queues::update_token_bucket(&self.conn, handler, limiter_state)
+        queues::write_limiter_state(&self.conn, handler, limiter_state)
     }
 
     fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
-        queues::read_gaps(&self.conn, handler)
+        queues::read_handler_gaps(&self.conn, handler)
     }
 
     fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
-        queues::update_gaps(&self.conn, handler, gaps)
+        queues::write_handler_gaps(&self.conn, handler, gaps)
     }
 
     fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
@@ -365,28 +365,28 @@ impl Tables for SqliteTables {
         chains::list_chains(&self.conn)
     }
 
-    fn write_chains(&self, chains: &[Chain]) -> Result<()> {
-        chains::replace_chains(&self.conn, chains)
+    fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
+        chains::set_defined_chains(&self.conn, chains)
     }
 
     fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
-        chains::set_chain_state(&self.conn, path, state)
+        chains::write_chain_state(&self.conn, path, state)
     }
 
     fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
-        chains::find_pending_chain(&self.conn)
+        chains::find_pending_reevaluation(&self.conn)
     }
 
     fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
-        chains::set_pending(&self.conn, path, after)
+        chains::write_pending_reevaluation(&self.conn, path, after)
     }
 
     fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
         chains::read_order(&self.conn, n)
     }
 
-    fn find_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
-        chains::read_order_by_key(&self.conn, tenant, key)
+    fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
+        chains::find_order_by_key(&self.conn, tenant, key)
     }
 
     fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
@@ -426,7 +426,7 @@ impl Tables for SqliteTables {
     }
 
     fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()> {
-        schedules::record_schedule_names(&self.conn, names, now)
+        schedules::record_schedules_registered(&self.conn, names, now)
     }
 
     fn delete_schedule(&self, name: &str) -> Result<()> {
@@ -442,11 +442,11 @@ impl Tables for SqliteTables {
     }
 
     fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        schedules::clear_unmet_fires(&self.conn, schedule, up_to)
+        schedules::advance_catch_up(&self.conn, schedule, up_to)
     }
 
     fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        schedules::list_unfinished_tasks(&self.conn, schedule)
+        schedules::list_unfinished_schedule_tasks(&self.conn, schedule)
     }
 
     fn delete_expired_events(
@@ -456,7 +456,7 @@ impl Tables for SqliteTables {
     ) -> Result<(u64, Option<EventId>)> {
         // A read in the same transaction must not find a gap above the low-water mark.
         self.stored_counters.set_expired_up_to(&self.conn, expired_up_to)?;
-        retention::delete_events(&self.conn, after, expired_up_to)
+        retention::delete_expired_events(&self.conn, after, expired_up_to)
     }
 
     fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
@@ -467,20 +467,20 @@ impl Tables for SqliteTables {
         retention::delete_idempotency_records(&self.conn, before)
     }
 
-    fn delete_expired_records(&self, before: Timestamp) -> Result<bool> {
-        retention::delete_old_records(&self.conn, before)
+    fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
+        retention::delete_expired_fires_nodes_audit(&self.conn, before)
     }
 
     fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
         objects::list_idle_objects(&self.conn, up_to, most)
     }
 
-    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
-        objects::set_objects_checked(&self.conn, objects)
+    fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+        objects::mark_objects_in_use(&self.conn, objects)
     }
 
-    fn set_event_objects_checked(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
-        objects::set_objects_of_events_checked(&self.conn, events, up_to, checked)
+    fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
+        objects::mark_event_objects_in_use(&self.conn, events, up_to, checked)
     }
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {

@@ -16,7 +16,11 @@ pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Resu
 fn object_from_row(row: &Row<'_>, at: usize) -> Result<ObjectRow> {
     let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
     let last = EventId::from_i64(row.get(at)?);
-    Ok(ObjectRow { number: row.get(at + 2)?, last_event: last, last_sent: ObjectRow::decode_last_sent(sent) })
+    Ok(ObjectRow {
+        number: row.get(at + 2)?,
+        last_event: last,
+        last_sent_events: ObjectRow::decode_last_sent(sent),
+    })
 }
 
 /// Inserts or updates an object. Does not change `checked` of an existing object: its index would be written with each
@@ -41,7 +45,7 @@ pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, most: usize) 
     })
 }
 
-pub(super) fn set_objects_checked(conn: &Connection, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+pub(super) fn mark_objects_in_use(conn: &Connection, objects: &[(Tenant, String, EventId)]) -> Result<()> {
     let sql = "UPDATE pointsman_object SET checked = ?3 WHERE tenant = ?1 AND key = ?2";
     let mut update = conn.prepare_cached(sql)?;
     for (tenant, key, checked) in objects {
@@ -50,7 +54,7 @@ pub(super) fn set_objects_checked(conn: &Connection, objects: &[(Tenant, String,
     Ok(())
 }
 
-pub(super) fn set_objects_of_events_checked(
+pub(super) fn mark_event_objects_in_use(
     conn: &Connection,
     events: &[EventId],
     up_to: EventId,

@@ -17,7 +17,7 @@ pub(super) fn list_queues(conn: &Connection) -> Result<Vec<QueueRow>> {
             id: row.get(0)?,
             handler: row.get(1)?,
             tenant: Tenant::new(read_text(row, 2)?).map_err(Fault::damaged)?,
-            kind: QueueSubject::from_text(read_text(row, 3)?).map_err(Fault::damaged)?,
+            subject: QueueSubject::from_text(read_text(row, 3)?).map_err(Fault::damaged)?,
             counts: QueueCounts {
                 ready: row.get(4)?,
                 waiting: row.get(5)?,
@@ -43,7 +43,7 @@ pub(super) fn insert_queue(
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn update_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
+pub(super) fn write_queue_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
     let sql = "UPDATE pointsman_queue
                SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                WHERE id = ?1";
@@ -54,13 +54,13 @@ pub(super) fn update_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]
     Ok(())
 }
 
-pub(super) fn read_ready_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+pub(super) fn read_queue_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
     let sql =
         "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     query_first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
 }
 
-pub(super) fn read_ranks(conn: &Connection, queue: QueueId) -> Result<Vec<RankRange>> {
+pub(super) fn list_rank_ranges(conn: &Connection, queue: QueueId) -> Result<Vec<RankRange>> {
     let sql = "SELECT score, key_bucket, min(rank), max(rank) FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 GROUP BY score, key_bucket";
     query_all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
@@ -85,7 +85,7 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
     })
 }
 
-pub(super) fn replace_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
+pub(super) fn set_defined_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
     conn.execute("UPDATE pointsman_handler SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_handler (name, def, defined) VALUES (?1, ?2, 1)
                ON CONFLICT (name) DO UPDATE SET def = ?2, defined = 1";
@@ -96,7 +96,7 @@ pub(super) fn replace_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Re
     Ok(())
 }
 
-pub(super) fn update_token_bucket(
+pub(super) fn write_limiter_state(
     conn: &Connection,
     handler: HandlerId,
     limiter_state: &LimiterState,
@@ -107,12 +107,12 @@ pub(super) fn update_token_bucket(
     Ok(())
 }
 
-pub(super) fn read_gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
+pub(super) fn read_handler_gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
     let mut statement = conn.prepare_cached("SELECT gaps FROM pointsman_handler WHERE id = ?1")?;
     Ok(statement.query_row([handler], |r| r.get(0))?)
 }
 
-pub(super) fn update_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
+pub(super) fn write_handler_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
     conn.prepare_cached("UPDATE pointsman_handler SET gaps = ?2 WHERE id = ?1")?.execute((handler, gaps))?;
     Ok(())
 }

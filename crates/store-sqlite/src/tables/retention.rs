@@ -11,7 +11,7 @@ const MAX_ROWS_PER_PASS: i64 = 500;
 /// The number of deleted rows after which a transaction deletes no further task: a task may have a long log.
 const MAX_DELETED_ROWS: usize = 5_000;
 
-pub(super) fn delete_events(
+pub(super) fn delete_expired_events(
     conn: &Connection,
     after: EventId,
     expired_up_to: EventId,
@@ -50,13 +50,13 @@ pub(super) fn delete_archived_tasks(
         add_tasks_ended_before(conn, before, &mut seqs)?;
     }
     let more = seqs.len() as i64 >= MAX_ROWS_PER_PASS;
-    let (deleted, cut_short) = delete_tasks(conn, &seqs)?;
+    let (deleted, cut_short) = delete_tasks_with_logs(conn, &seqs)?;
     Ok((deleted, more || cut_short))
 }
 
 /// Deletes these tasks, and stops when their logs make it too many rows; returns how many were deleted, and whether it
 /// stopped early.
-fn delete_tasks(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)> {
+fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)> {
     let (mut deleted, mut rows) = (0, 0);
     for seq in seqs {
         if rows >= MAX_DELETED_ROWS {
@@ -114,7 +114,7 @@ pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> Resul
 }
 
 /// Deletes old fires, nodes and audit entries, all of which are written in the order of time.
-pub(super) fn delete_old_records(conn: &Connection, before: Timestamp) -> Result<bool> {
+pub(super) fn delete_expired_fires_nodes_audit(conn: &Connection, before: Timestamp) -> Result<bool> {
     let mut more = false;
     for sql in [
         "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",

@@ -119,7 +119,7 @@ pub(crate) fn query_first<T>(
     rows.next()?.map(read).transpose()
 }
 
-pub(crate) fn seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
+pub(crate) fn task_seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
     Ok(TaskSeq(row.get(0)?))
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
         event: read_optional_event_id(row, 2)?,
-        order: row.get(27)?,
+        order_number: row.get(27)?,
         phase,
         lane,
         lane_position,
@@ -156,7 +156,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
         created_at: read_time(row, 24)?,
         started_at: started,
         error: row.get(26)?,
-        life: TaskLifecycle {
+        lifecycle: TaskLifecycle {
             state,
             attempt: row.get(14)?,
             retries: row.get(15)?,
@@ -173,12 +173,12 @@ pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
         event: read_optional_event_id(row, 2)?,
-        collection: row.get(3)?,
+        subject_name: row.get(3)?,
         key: row.get(4)?,
         is_sync: row.get(7)?,
         stage: row.get(8)?,
         priority: row.get(9)?,
-        life: TaskLifecycle {
+        lifecycle: TaskLifecycle {
             state: ArchivedTaskRow::decode_state(row.get(5)?, row.get(6)?)?,
             attempt: row.get(10)?,
             retries: row.get(11)?,
@@ -226,7 +226,7 @@ pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
         suspended_by_task: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
         took_on_error: row.get(16)?,
         origin: match read_optional_event_id(row, 12)? {
-            Some(event) => Some(OrderOrigin { event, depth: row.get(13)? }),
+            Some(event) => Some(OrderOrigin { event, cause_depth: row.get(13)? }),
             None => None,
         },
     };

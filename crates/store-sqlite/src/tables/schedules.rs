@@ -8,7 +8,7 @@ use pointsman_store::row::ScheduleRow;
 use rusqlite::Connection;
 
 use super::row::{
-    fire_columns, fire_from_row, query_all, query_first, read_optional_time, read_time, seq_from_row,
+    fire_columns, fire_from_row, query_all, query_first, read_optional_time, read_time, task_seq_from_row,
 };
 use crate::error::{Fault, Result};
 
@@ -18,7 +18,7 @@ pub(super) fn list_schedules(conn: &Connection) -> Result<BTreeMap<String, Sched
     let rows = query_all(conn, sql, [], |row| {
         let schedule = ScheduleRow {
             expression: row.get(1)?,
-            resolved_up_to: read_time(row, 2)?,
+            processed_up_to: read_time(row, 2)?,
             next_catch_up: read_optional_time(row, 3)?,
             last_registered_at: read_time(row, 4)?,
         };
@@ -41,7 +41,7 @@ pub(super) fn start_schedule(
     Ok(())
 }
 
-pub(super) fn record_schedule_names(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
+pub(super) fn record_schedules_registered(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
     let mut update =
         conn.prepare_cached("UPDATE pointsman_schedule SET last_registered_at = ?2 WHERE name = ?1")?;
     for name in names {
@@ -89,7 +89,7 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
 
 /// Ends the catch-up of planned times up to `up_to`. A rule that was set meanwhile may have skipped later ones; the
 /// first of them becomes the next to catch up.
-pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+pub(super) fn advance_catch_up(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
     let sql = "UPDATE pointsman_schedule SET next_catch_up =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
@@ -99,10 +99,13 @@ pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_t
     Ok(())
 }
 
-pub(super) fn list_unfinished_tasks(conn: &Connection, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_unfinished_schedule_tasks(
+    conn: &Connection,
+    schedule: &ScheduleName,
+) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_schedule s
                JOIN pointsman_journal j ON j.id = s.last_event
                JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                WHERE s.name = ?1 AND t.phase <= 5 ORDER BY t.seq";
-    query_all(conn, sql, [schedule.as_str()], seq_from_row)
+    query_all(conn, sql, [schedule.as_str()], task_seq_from_row)
 }

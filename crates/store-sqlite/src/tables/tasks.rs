@@ -4,14 +4,14 @@ use pointsman_core::store::NodeId;
 use pointsman_core::task::{AttemptOutcome, Lease};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask, encode_attempt_end,
-    encode_end_reason,
+    ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask, encode_attempt_outcome,
+    encode_error_reason,
 };
 use rusqlite::Connection;
 
 use super::row::{
     active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_phase, read_text,
-    read_time, seq_from_row, waiting_task_from_row,
+    read_time, task_seq_from_row, waiting_task_from_row,
 };
 use crate::error::Result;
 
@@ -43,10 +43,10 @@ pub(super) fn insert_active_task(conn: &Connection, live: &ActiveTaskRow) -> Res
         live.score,
         live.rank,
         live.due_time().micros(),
-        live.life.attempt,
-        live.life.retries,
-        live.life.crashes,
-        live.life.late,
+        live.lifecycle.attempt,
+        live.lifecycle.retries,
+        live.lifecycle.crashes,
+        live.lifecycle.late,
         node,
         fence,
         until,
@@ -54,9 +54,9 @@ pub(super) fn insert_active_task(conn: &Connection, live: &ActiveTaskRow) -> Res
         live.prev_sent_event.map(EventId::as_i64),
         live.planned_at.map(Timestamp::micros),
         live.created_at.micros(),
-        live.life.state.error_reason().map(encode_end_reason),
+        live.lifecycle.state.error_reason().map(encode_error_reason),
         live.error,
-        live.order,
+        live.order_number,
     ])?;
     Ok(())
 }
@@ -74,24 +74,24 @@ pub(super) fn delete_active_task(conn: &Connection, seq: TaskSeq) -> Result<()> 
     Ok(())
 }
 
-pub(super) fn set_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
+pub(super) fn set_task_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
     let sql = "UPDATE pointsman_task SET phase = ?2, rank = ?3 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((seq.0, phase.code(), rank))?;
     Ok(())
 }
 
-pub(super) fn lock_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn write_task_lock(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql =
         "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
                WHERE seq = ?1";
     let (node, fence, until) = lease_columns(live.lease());
     let started = live.started_at.map(Timestamp::micros);
-    let row = (live.seq.0, live.phase.code(), live.life.attempt, node, fence, started, until);
+    let row = (live.seq.0, live.phase.code(), live.lifecycle.attempt, node, fence, started, until);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn update_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn update_active_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task
                SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                    node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
@@ -102,22 +102,22 @@ pub(super) fn update_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()>
         live.phase.code(),
         live.lane_position,
         live.due_time().micros(),
-        live.life.attempt,
-        live.life.retries,
-        live.life.crashes,
-        live.life.late,
+        live.lifecycle.attempt,
+        live.lifecycle.retries,
+        live.lifecycle.crashes,
+        live.lifecycle.late,
         node,
         fence,
         until,
         live.started_at.map(Timestamp::micros),
-        live.life.state.error_reason().map(encode_end_reason),
+        live.lifecycle.state.error_reason().map(encode_error_reason),
         live.error,
         live.rank,
     ])?;
     Ok(())
 }
 
-pub(super) fn set_lane_and_groups(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn set_task_grouping(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task SET lane = ?2, concurrency_group = ?3, key_bucket = ?4 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.concurrency_group, live.key_bucket))?;
     Ok(())
@@ -133,7 +133,7 @@ pub(super) fn set_concurrency_group(
     Ok(())
 }
 
-pub(super) fn set_score(conn: &Connection, seq: TaskSeq, score: i64) -> Result<()> {
+pub(super) fn set_task_score(conn: &Connection, seq: TaskSeq, score: i64) -> Result<()> {
     conn.prepare_cached("UPDATE pointsman_task SET score = ?2 WHERE seq = ?1")?.execute((seq.0, score))?;
     Ok(())
 }
@@ -162,7 +162,7 @@ pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<Lane
 pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
     let sql = "SELECT seq, queue FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND lane_position IS NOT NULL";
-    query_all(conn, sql, [lane], |row| Ok((seq_from_row(row)?, row.get(1)?)))
+    query_all(conn, sql, [lane], |row| Ok((task_seq_from_row(row)?, row.get(1)?)))
 }
 
 /// Finds the first of these lanes that has tasks, and its head.
@@ -173,7 +173,7 @@ pub(crate) fn find_first_occupied_lane(
 ) -> Result<Option<(i64, TaskSeq)>> {
     let sql = "SELECT seq, lane FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane BETWEEN ?1 AND ?2 AND lane_position IS NOT NULL ORDER BY lane, lane_position LIMIT 1";
-    query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, seq_from_row(row)?)))
+    query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, task_seq_from_row(row)?)))
 }
 
 /// Counts the tasks in a lane, up to `most`.
@@ -183,16 +183,16 @@ pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, most: u64) -> Resul
     Ok(conn.prepare_cached(sql)?.query_row((lane, most as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-pub(super) fn list_active_in_group(
+pub(super) fn list_active_in_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
     most: usize,
 ) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT seq FROM pointsman_task WHERE concurrency_group = ?1 AND phase IN (3, 4, 5)";
-    query_up_to(conn, sql, [concurrency_group], most, seq_from_row)
+    query_up_to(conn, sql, [concurrency_group], most, task_seq_from_row)
 }
 
-pub(super) fn find_blocked_in_group(
+pub(super) fn find_oldest_blocked_in_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
 ) -> Result<Option<WaitingTask>> {
@@ -254,7 +254,7 @@ pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<
 
 /// Finds the first unfinished sync task of an event before a stage. The numbers of an event's own tasks ascend with
 /// their stages, so that the first row is the first task.
-pub(super) fn find_sync_task_before(
+pub(super) fn find_unfinished_sync_task_before(
     conn: &Connection,
     event: EventId,
     stage: i64,
@@ -269,14 +269,14 @@ pub(super) fn find_sync_task_before(
                        (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.outcome <> ?3) LIMIT 1";
     match fresh {
         true => {
-            let released = encode_attempt_end(AttemptOutcome::Released);
-            query_first(conn, untried, (event.as_i64(), stage, released), seq_from_row)
+            let released = encode_attempt_outcome(AttemptOutcome::Released);
+            query_first(conn, untried, (event.as_i64(), stage, released), task_seq_from_row)
         }
-        false => query_first(conn, any, (event.as_i64(), stage), seq_from_row),
+        false => query_first(conn, any, (event.as_i64(), stage), task_seq_from_row),
     }
 }
 
-pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
+pub(super) fn list_tasks_locked_by(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -285,7 +285,7 @@ pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Ve
     query_all(conn, sql, [node], active_task_from_row)
 }
 
-pub(super) fn list_expired_leases(
+pub(super) fn list_expired_worker_leases(
     conn: &Connection,
     since: Timestamp,
     now: Timestamp,
@@ -314,7 +314,7 @@ pub(super) fn list_tasks_in_phases(
         }
     };
     let sql = format!("SELECT seq FROM pointsman_task {condition} queue = ?1 ORDER BY seq");
-    query_up_to(conn, &sql, [queue], most, seq_from_row)
+    query_up_to(conn, &sql, [queue], most, task_seq_from_row)
 }
 
 pub(super) fn list_running_tasks_of_handler(
@@ -324,15 +324,15 @@ pub(super) fn list_running_tasks_of_handler(
 ) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
                WHERE t.phase = 5 AND q.handler = ?1";
-    query_up_to(conn, sql, [handler], most, seq_from_row)
+    query_up_to(conn, sql, [handler], most, task_seq_from_row)
 }
 
-pub(super) fn list_tasks_to_score(
+pub(super) fn list_tasks_to_rescore(
     conn: &Connection,
     queue: QueueId,
 ) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
     let sql = "SELECT seq, priority, created FROM pointsman_task WHERE queue = ?1";
-    query_all(conn, sql, [queue], |row| Ok((seq_from_row(row)?, row.get(1)?, read_time(row, 2)?)))
+    query_all(conn, sql, [queue], |row| Ok((task_seq_from_row(row)?, row.get(1)?, read_time(row, 2)?)))
 }
 
 pub(super) fn list_tasks_to_regroup(
@@ -348,14 +348,14 @@ pub(super) fn list_tasks_to_regroup(
     })
 }
 
-pub(super) fn count_ready_before(conn: &Connection, live: &ActiveTaskRow, most: u64) -> Result<u64> {
+pub(super) fn count_ready_tasks_before(conn: &Connection, live: &ActiveTaskRow, most: u64) -> Result<u64> {
     let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([live.queue])?;
     let mut before = 0;
     while before < most
         && let Some(row) = rows.next()?
-        && seq_from_row(row)? != live.seq
+        && task_seq_from_row(row)? != live.seq
     {
         before += 1;
     }

@@ -19,7 +19,7 @@ CREATE TABLE pointsman_order (
     depth             INTEGER NOT NULL,
     step_succeeded    INTEGER NOT NULL DEFAULT 0,
     suspended_by_task INTEGER, -- the task that suspended it
-    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
+    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step moved it along an on_error edge
     UNIQUE (key, tenant)
 );
 INSERT INTO pointsman_order

@@ -28,14 +28,14 @@ pub(crate) struct QueueState {
     pub(crate) tenant: Tenant,
     tenant_index: TenantIndex,
     /// Whether its tasks run for events, for a collection or for a chain node.
-    pub(crate) kind: QueueSubject,
+    pub(crate) subject: QueueSubject,
     pub(crate) counts: QueueCounts,
     pub(crate) is_paused: bool,
     /// Whether its handler, and its collection if it has one, are defined.
     pub(crate) is_defined: bool,
     virtual_time: i64,
     /// Round robin of keys among tasks of the same score. `None` after a start, until it is needed.
-    key_ranks: Option<KeyRoundRobin>,
+    key_round_robin: Option<KeyRoundRobin>,
     /// Rank of the one ready task of a source's queue.
     source_rank: Option<SourceRank>,
     placement: QueuePlacement,
@@ -45,7 +45,7 @@ pub(crate) struct QueueState {
 impl QueueState {
     /// Returns the collection of a source's queue.
     pub(crate) fn collection(&self) -> Option<&CollectionName> {
-        self.kind.collection()
+        self.subject.collection()
     }
 
     /// Returns whether this is a source's queue. All source queues of a tenant are one entry of the fair queue, in
@@ -59,7 +59,7 @@ impl QueueState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
     Absent,
-    InRotation,
+    InFairQueue,
     Parked,
 }
 
@@ -77,12 +77,12 @@ pub(crate) struct QueueStates {
     by_id: HashMap<QueueId, QueueState>,
     event_queues: HashMap<(HandlerId, Tenant), QueueId>,
     /// Queues of collections and of chain nodes.
-    other_queues: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
+    collection_and_chain_node_queues: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
     fair_queues: HashMap<WorkerPool, FairQueue>,
     /// Virtual times of the pools of workers that pull from several handlers.
     pool_virtual_times: HashMap<WorkerPool, i64>,
     /// Virtual time of the pool that was served last.
-    last_served_pool_time: i64,
+    last_served_pool_virtual_time: i64,
     tenant_indexes: HashMap<Tenant, TenantIndex>,
     /// Queues changed in this transaction; written before the commit.
     dirty_queues: Vec<QueueId>,
@@ -95,22 +95,22 @@ impl WriterState {
 
     /// Applies a queue's row from the table, whether the queue is cached or new.
     pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
-        let QueueRow { id, handler, tenant, kind, counts } = row;
+        let QueueRow { id, handler, tenant, subject, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
-            let queue = self.build_queue_state(id, handler, tenant, kind);
+            let queue = self.build_queue_state(id, handler, tenant, subject);
             self.insert_queue_state(queue)?;
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
         self.scheduled_count += counts.scheduled - before.scheduled;
         let limiter = self.limiter_mut(handler)?;
-        limiter.running += counts.running - before.running;
-        limiter.scheduled += counts.scheduled - before.scheduled;
+        limiter.running_count += counts.running - before.running;
+        limiter.scheduled_count += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
             // Ranks that other nodes assign from now on are not cached here.
-            self.queue_mut(id)?.key_ranks = None;
+            self.queue_mut(id)?.key_round_robin = None;
         }
         self.reload_source_rank(tables, id)?;
-        self.update_placement(id)
+        self.update_queue_placement(id)
     }
 
     fn build_queue_state(
@@ -127,12 +127,12 @@ impl WriterState {
             handler,
             tenant,
             tenant_index: tenant_id,
-            kind,
+            subject: kind,
             counts: QueueCounts::default(),
             is_paused: false,
             is_defined: false,
             virtual_time: 0,
-            key_ranks: None,
+            key_round_robin: None,
             source_rank: None,
             placement: QueuePlacement::Absent,
             is_dirty: false,
@@ -140,17 +140,17 @@ impl WriterState {
     }
 
     fn insert_queue_state(&mut self, mut queue: QueueState) -> Result<()> {
-        queue.is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
-        queue.is_defined = self.is_queue_defined(queue.handler, &queue.kind)?;
+        queue.is_paused = self.is_queue_paused(queue.handler, &queue.subject, &queue.tenant);
+        queue.is_defined = self.is_queue_defined(queue.handler, &queue.subject)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
-        match &queue.kind {
+        match &queue.subject {
             QueueSubject::Events => self.queues.event_queues.insert((handler, tenant), id),
             kind @ (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }) => {
-                self.queues.other_queues.insert((handler, tenant, kind.clone()), id)
+                self.queues.collection_and_chain_node_queues.insert((handler, tenant, kind.clone()), id)
             }
         };
         self.queues.by_id.insert(id, queue);
-        self.update_placement(id)
+        self.update_queue_placement(id)
     }
 
     pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
@@ -179,7 +179,7 @@ impl WriterState {
     }
 
     /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
-    pub(crate) fn get_or_create_queue(
+    pub(crate) fn get_or_create_non_event_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
@@ -187,7 +187,7 @@ impl WriterState {
         kind: QueueSubject,
     ) -> Result<QueueId> {
         let name = (handler, tenant.clone(), kind);
-        match self.queues.other_queues.get(&name) {
+        match self.queues.collection_and_chain_node_queues.get(&name) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, name.2),
         }
@@ -207,7 +207,7 @@ impl WriterState {
     }
 
     /// Checks again which of the affected queues are paused; returns those that are.
-    pub(crate) fn refresh_paused(
+    pub(crate) fn refresh_paused_flags(
         &mut self,
         is_affected: impl Fn(&QueueState) -> bool,
     ) -> Result<Vec<QueueId>> {
@@ -215,9 +215,9 @@ impl WriterState {
         let mut paused = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+            let is_paused = self.is_queue_paused(queue.handler, &queue.subject, &queue.tenant);
             self.queue_mut(id)?.is_paused = is_paused;
-            self.update_placement(id)?;
+            self.update_queue_placement(id)?;
             paused.extend(is_paused.then_some(id));
         }
         Ok(paused)
@@ -236,10 +236,10 @@ impl WriterState {
 
     /// Removes all queues from the fair queues until [`WriterState::resume_fair_queues`], because definitions or limits
     /// are about to change.
-    pub(crate) fn suspend_fair_queues(&mut self) -> Result<()> {
+    pub(crate) fn empty_fair_queues(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
-            self.place_queue(id, QueuePlacement::Absent)?;
+            self.set_queue_placement(id, QueuePlacement::Absent)?;
             // A virtual time is only comparable within a pool, and the pool may change.
             self.queue_mut(id)?.virtual_time = 0;
         }
@@ -254,22 +254,22 @@ impl WriterState {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
-        self.remove_exhausted_queue(id)?;
+        self.remove_queue_from_fair_queue(id)?;
         self.queue_mut(id)?.source_rank = if ready { read_source_rank(tables, id)? } else { None };
         Ok(())
     }
 
     /// Puts queues back into the fair queues, by the current definitions and limits.
-    pub(crate) fn resume_fair_queues(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn refill_fair_queues(&mut self, now: Timestamp) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
-            let defined = self.is_queue_defined(queue.handler, &queue.kind)?;
+            let defined = self.is_queue_defined(queue.handler, &queue.subject)?;
             self.queue_mut(id)?.is_defined = defined;
-            self.update_placement(id)?;
+            self.update_queue_placement(id)?;
         }
         for handler in 1..=self.handlers.len() as HandlerId {
-            self.apply_limits(handler, now)?;
+            self.apply_handler_limits(handler, now)?;
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl WriterState {
             *queue.counts.count_mut(to) += 1;
         }
         if queue.counts.ready == 0
-            && let Some(key_ranks) = &mut queue.key_ranks
+            && let Some(key_ranks) = &mut queue.key_round_robin
         {
             key_ranks.clear();
         }
@@ -306,14 +306,14 @@ impl WriterState {
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
         let limiter = self.limiter_mut(handler)?;
-        limiter.running += change(TaskPhase::Locked);
-        limiter.scheduled += change(TaskPhase::Scheduled);
-        self.update_placement(id)
+        limiter.running_count += change(TaskPhase::Locked);
+        limiter.scheduled_count += change(TaskPhase::Scheduled);
+        self.update_queue_placement(id)
     }
 
     /// Assigns the rank of a task that becomes ready: after the tasks of its key that wait with the same score, and
     /// before the second task of any other key.
-    pub(crate) fn assign_rank(
+    pub(crate) fn assign_task_rank(
         &mut self,
         tables: &dyn Tables,
         id: QueueId,
@@ -325,7 +325,7 @@ impl WriterState {
             return Ok(0);
         }
         let queue = self.queue_mut(id)?;
-        let key_ranks = match &mut queue.key_ranks {
+        let key_ranks = match &mut queue.key_round_robin {
             Some(key_ranks) => key_ranks,
             unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
             unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
@@ -343,15 +343,15 @@ impl WriterState {
     }
 
     /// Records that a queue was served, by a task of this score and rank.
-    pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
-        if let Some(key_ranks) = &mut self.queue_mut(id)?.key_ranks {
-            key_ranks.record_served(score, rank);
+    pub(crate) fn record_served_rank(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+        if let Some(key_ranks) = &mut self.queue_mut(id)?.key_round_robin {
+            key_ranks.record_served_rank(score, rank);
         }
         Ok(())
     }
 
     /// Counts the source tasks of the tenant that come before that of a source's queue.
-    pub(crate) fn count_source_queues_before(&self, id: QueueId) -> Result<u64> {
+    pub(crate) fn count_source_tasks_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
             other.is_source_queue()

@@ -11,17 +11,18 @@ use crate::writer_state::WriterState;
 
 impl WriterState {
     /// Serves a queue once: advances its virtual time and those of its tenant and pool.
-    pub(crate) fn serve_queue(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn record_queue_served(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
         let strides = Strides {
             tenant: weight(self.tenant_weights.get(&queue.tenant)),
             entry: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
-        let entry = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
+        let entry =
+            if queue.is_source_queue() { FairQueueEntry::AllSources } else { FairQueueEntry::Queue(id) };
         let (pool, tenant, virtual_time) =
             (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
-        let virtual_time = self.queues.fair_queues.entry(pool).or_default().serve_entry(
+        let virtual_time = self.queues.fair_queues.entry(pool).or_default().record_entry_served(
             tenant,
             entry,
             virtual_time,
@@ -29,11 +30,11 @@ impl WriterState {
         );
         self.queue_mut(id)?.virtual_time = virtual_time;
         if pool != WorkerPool::Nodes {
-            let now = self.queues.last_served_pool_time;
+            let now = self.queues.last_served_pool_virtual_time;
             let pool_virtual_time = self.queues.pool_virtual_times.entry(pool).or_default();
             let served = (*pool_virtual_time).max(now);
             *pool_virtual_time = served + strides.entry;
-            self.queues.last_served_pool_time = served;
+            self.queues.last_served_pool_virtual_time = served;
         }
         Ok(())
     }
@@ -49,13 +50,14 @@ impl WriterState {
 
     /// Returns whether a new task of this queue would be selected next. Tasks that are already scheduled have been
     /// served and delay no other task.
-    pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
+    pub(crate) fn would_queue_be_served_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;
         let fair_queue = self.fair_queue(self.worker_pool_of(queue.handler)?);
         Ok(is_idle
-            && fair_queue
-                .is_none_or(|fair_queue| fair_queue.would_be_first(queue.tenant_index, queue.virtual_time)))
+            && fair_queue.is_none_or(|fair_queue| {
+                fair_queue.would_be_served_next(queue.tenant_index, queue.virtual_time)
+            }))
     }
 
     pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
@@ -81,22 +83,22 @@ impl WriterState {
     }
 
     /// Puts a queue where it belongs according to its counts, rules and limits.
-    pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
+    pub(super) fn update_queue_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let is_runnable = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
         let placement = match is_runnable {
             false => QueuePlacement::Absent,
             true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
-            true => QueuePlacement::InRotation,
+            true => QueuePlacement::InFairQueue,
         };
         // A queue in the fair queue stays there when its handler closes, until it is selected.
         let is_unchanged = placement == queue.placement
-            || (placement == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
+            || (placement == QueuePlacement::Parked && queue.placement == QueuePlacement::InFairQueue);
         if is_unchanged {
             return Ok(());
         }
-        let (was_in, handler) = (queue.placement == QueuePlacement::InRotation, queue.handler);
-        self.place_queue(id, placement)?;
+        let (was_in, handler) = (queue.placement == QueuePlacement::InFairQueue, queue.handler);
+        self.set_queue_placement(id, placement)?;
         let limiter = self.limiter(handler)?;
         match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
             // The queue leaves without being served, so a parked queue of its handler can have the slot.
@@ -105,7 +107,7 @@ impl WriterState {
         }
     }
 
-    pub(super) fn place_queue(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
+    pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, virtual_time, head) =
             (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
@@ -113,14 +115,14 @@ impl WriterState {
         let pool = self.worker_pool_of(handler)?;
         let fair_queue = self.queues.fair_queues.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
-            (QueuePlacement::InRotation, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
-            (QueuePlacement::InRotation, None) => fair_queue.remove_queue(tenant, id, virtual_time),
+            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
+            (QueuePlacement::InFairQueue, None) => fair_queue.remove_queue(tenant, id, virtual_time),
             (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
         }
         let mut new_virtual_time = virtual_time;
         match (to, head.filter(|_| source)) {
-            (QueuePlacement::InRotation, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
-            (QueuePlacement::InRotation, None) => {
+            (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
+            (QueuePlacement::InFairQueue, None) => {
                 new_virtual_time = fair_queue.add_queue(tenant, id, virtual_time)
             }
             (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
@@ -130,13 +132,13 @@ impl WriterState {
             QueuePlacement::Parked => {
                 limiter.parked_queues.remove(&(virtual_time, id));
             }
-            QueuePlacement::InRotation | QueuePlacement::Absent => {}
+            QueuePlacement::InFairQueue | QueuePlacement::Absent => {}
         }
         if to == QueuePlacement::Parked {
             limiter.parked_queues.insert((new_virtual_time, id));
         }
-        limiter.queues_in_rotation += u32::from(to == QueuePlacement::InRotation);
-        limiter.queues_in_rotation -= u32::from(from == QueuePlacement::InRotation);
+        limiter.queues_in_fair_queue += u32::from(to == QueuePlacement::InFairQueue);
+        limiter.queues_in_fair_queue -= u32::from(from == QueuePlacement::InFairQueue);
         let queue = self.queue_mut(id)?;
         queue.placement = to;
         queue.virtual_time = new_virtual_time;
@@ -144,16 +146,16 @@ impl WriterState {
     }
 
     /// Removes a queue from the fair queue until its counts change: all its ready tasks have been selected.
-    pub(crate) fn remove_exhausted_queue(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn remove_queue_from_fair_queue(&mut self, id: QueueId) -> Result<()> {
         match self.queue(id)?.placement {
-            QueuePlacement::InRotation => self.place_queue(id, QueuePlacement::Absent),
+            QueuePlacement::InFairQueue => self.set_queue_placement(id, QueuePlacement::Absent),
             QueuePlacement::Absent | QueuePlacement::Parked => Ok(()),
         }
     }
 
     /// Parks a queue whose handler has no free slot.
     pub(crate) fn park_queue(&mut self, id: QueueId) -> Result<()> {
-        self.place_queue(id, QueuePlacement::Parked)
+        self.set_queue_placement(id, QueuePlacement::Parked)
     }
 
     /// Returns a tenant's parked queues of a handler to the fair queue, if the handler has free slots: a worker pulls
@@ -166,7 +168,7 @@ impl WriterState {
     ) -> Result<()> {
         let limiter = self.limiter(handler)?;
         if limiter.parked_queues.is_empty()
-            || !matches!(self.check_limits(handler, now)?, Admission::Admitted(_))
+            || !matches!(self.check_handler_limits(handler, now)?, Admission::Admitted(_))
         {
             return Ok(());
         }
@@ -178,6 +180,6 @@ impl WriterState {
 
     /// Returns a parked queue to the fair queue; its handler has a free slot.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
-        self.place_queue(id, QueuePlacement::InRotation)
+        self.set_queue_placement(id, QueuePlacement::InFairQueue)
     }
 }

@@ -15,19 +15,19 @@ const PAGES_READ_AHEAD: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyProgress {
     /// Copying starts: `total_rows` in all, of which an earlier, interrupted copy has copied some.
-    Copying {
+    CopyStarted {
         total_rows: u64,
         already_copied: u64,
     },
-    Copied {
+    PageCopied {
         table: TableKind,
         rows: u64,
     },
     /// Comparing starts: `total_rows` are to be read, in both stores together.
-    Comparing {
+    ComparisonStarted {
         total_rows: u64,
     },
-    Compared {
+    PageCompared {
         table: TableKind,
         rows: u64,
     },
@@ -43,11 +43,11 @@ pub struct TableComparison {
 
 /// Result of comparing two stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CopyReport {
+pub struct ComparisonReport {
     pub tables: Vec<TableComparison>,
 }
 
-impl CopyReport {
+impl ComparisonReport {
     /// Returns the tables that differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs = |comparison: &&TableComparison| {
@@ -60,20 +60,21 @@ impl CopyReport {
     }
 
     /// Returns the tables that the target does not have, with the number of rows that were not copied.
-    pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
+    pub fn uncopied_tables(&self) -> Vec<(TableKind, u64)> {
         let missing = self.tables.iter().filter(|comparison| comparison.target.is_none());
-        let rows = missing
-            .filter_map(|comparison| comparison.source.map(|checksum| (comparison.table, checksum.rows)));
+        let rows = missing.filter_map(|comparison| {
+            comparison.source.map(|checksum| (comparison.table, checksum.row_count))
+        });
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
 
     /// Returns how many rows of the source belong to tables that the target has.
-    pub fn copied_rows(&self) -> u64 {
+    pub fn count_copied_rows(&self) -> u64 {
         self.tables
             .iter()
             .filter(|comparison| comparison.target.is_some())
             .filter_map(|comparison| comparison.source)
-            .map(|t| t.rows)
+            .map(|t| t.row_count)
             .sum()
     }
 }
@@ -96,17 +97,17 @@ pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgress),
-) -> std::result::Result<CopyReport, CopyError> {
-    let mut progress = load_progress(source, target)?;
+) -> std::result::Result<ComparisonReport, CopyError> {
+    let mut progress = load_or_start_progress(source, target)?;
     let total_rows = count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::Copying { total_rows, already_copied: progress.rows_copied });
+    on_progress(CopyProgress::CopyStarted { total_rows, already_copied: progress.rows_copied });
     copy_missing_rows(source, target, &mut progress, on_progress)?;
     let report = compare_stores(source, target, on_progress)?;
-    if !source.is_unchanged().map_err(CopyError::ReadSource)? {
-        return Err(CopyError::SourceWritten);
+    if !source.is_unchanged_since_open().map_err(CopyError::ReadSource)? {
+        return Err(CopyError::SourceWrittenDuringCopy);
     }
     if report.differing_tables().is_empty() && !target.finish_copy().map_err(CopyError::WriteTarget)? {
-        return Err(CopyError::TargetWritten);
+        return Err(CopyError::TargetWrittenDuringCopy);
     }
     Ok(report)
 }
@@ -116,26 +117,27 @@ pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgress),
-) -> std::result::Result<CopyReport, CopyError> {
-    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+) -> std::result::Result<ComparisonReport, CopyError> {
+    if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
-    if target.read_progress().map_err(CopyError::WriteTarget)?.is_some() {
+    if target.read_copy_progress().map_err(CopyError::WriteTarget)?.is_some() {
         return Err(CopyError::TargetIncomplete);
     }
     compare_stores(source, target, on_progress)
 }
 
 /// Loads the progress of an interrupted copy, or starts a new one. A target without progress must be empty.
-fn load_progress(
+fn load_or_start_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<StoredProgress, CopyError> {
-    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+    if source.read_copy_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
-    let (task_id_namespace, counters_checksum) = read_counters(source).map_err(CopyError::ReadSource)?;
-    if let Some(text) = target.read_progress().map_err(CopyError::WriteTarget)? {
+    let (task_id_namespace, counters_checksum) =
+        read_store_fingerprint(source).map_err(CopyError::ReadSource)?;
+    if let Some(text) = target.read_copy_progress().map_err(CopyError::WriteTarget)? {
         let progress: StoredProgress =
             serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
         return match (
@@ -143,11 +145,11 @@ fn load_progress(
             progress.counters_checksum == counters_checksum,
         ) {
             (true, true) => Ok(progress),
-            (true, false) => Err(CopyError::SourceChanged),
+            (true, false) => Err(CopyError::SourceChangedSinceStart),
             (false, _) => Err(CopyError::OtherCopyUnfinished),
         };
     }
-    let holds = describe_contents(target).map_err(CopyError::WriteTarget)?;
+    let holds = list_nonempty_tables(target).map_err(CopyError::WriteTarget)?;
     if holds.is_empty() {
         return Ok(StoredProgress {
             task_id_namespace,
@@ -157,14 +159,14 @@ fn load_progress(
             rows_copied: 0,
         });
     }
-    match read_counters(target).map_err(CopyError::WriteTarget)?.0 == task_id_namespace {
+    match read_store_fingerprint(target).map_err(CopyError::WriteTarget)?.0 == task_id_namespace {
         true => Err(CopyError::AlreadyCopied),
         false => Err(CopyError::TargetNotEmpty(holds.join(", "))),
     }
 }
 
 /// Reads the namespace of task ids and the checksum of all counters.
-fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
+fn read_store_fingerprint(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
     let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| checksum.add_row(row));
@@ -173,7 +175,7 @@ fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
 }
 
 /// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
-fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
+fn list_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count_rows(table)? {
@@ -192,14 +194,14 @@ fn count_rows_to_copy(
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<u64, CopyError> {
     let mut total_rows = 0;
-    for table in list_common_tables(target)? {
+    for table in list_tables_of_target(target)? {
         total_rows += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
     }
     Ok(total_rows)
 }
 
 /// Returns the tables that the target has.
-fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
+fn list_tables_of_target(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
     for table in TableKind::ALL {
         if target.count_rows(table).map_err(CopyError::WriteTarget)?.is_some() {
@@ -217,7 +219,7 @@ fn copy_missing_rows(
     on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
     let (first, cursor) = (progress.table, progress.cursor.clone());
-    let tables = list_common_tables(target)?.into_iter().filter(|table| *table >= first).collect();
+    let tables = list_tables_of_target(target)?.into_iter().filter(|table| *table >= first).collect();
     thread::scope(|scope| {
         let (pages, read) = sync_channel(PAGES_READ_AHEAD);
         let reading = scope.spawn(move || read_pages(source, tables, cursor, &pages));
@@ -263,10 +265,10 @@ fn write_pages(
         progress.rows_copied += rows;
         let text = serde_json::to_string(progress)
             .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
-        if !target.write_rows(table, page.rows, &text).map_err(CopyError::WriteTarget)? {
-            return Err(CopyError::TargetWritten);
+        if !target.write_rows_and_progress(table, page.rows, &text).map_err(CopyError::WriteTarget)? {
+            return Err(CopyError::TargetWrittenDuringCopy);
         }
-        on_progress(CopyProgress::Copied { table, rows });
+        on_progress(CopyProgress::PageCopied { table, rows });
     }
     Ok(())
 }
@@ -276,38 +278,38 @@ pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgress),
-) -> std::result::Result<CopyReport, CopyError> {
+) -> std::result::Result<ComparisonReport, CopyError> {
     let total_rows = 2 * count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::Comparing { total_rows });
+    on_progress(CopyProgress::ComparisonStarted { total_rows });
     thread::scope(|scope| {
         let (progress_sender, received) = channel();
         let target_steps = progress_sender.clone();
-        let source_sums = scope.spawn(move || checksum_tables(source, &progress_sender));
-        let target_sums = scope.spawn(move || checksum_tables(target, &target_steps));
+        let source_sums = scope.spawn(move || compute_table_checksums(source, &progress_sender));
+        let target_sums = scope.spawn(move || compute_table_checksums(target, &target_steps));
         received.into_iter().for_each(on_progress);
         let source_sums = join_thread(source_sums).map_err(CopyError::ReadSource)?;
         let target_sums = join_thread(target_sums).map_err(CopyError::WriteTarget)?;
         let comparison = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
         let tables = comparison.map(|(table, (source, target))| TableComparison { table, source, target });
-        Ok(CopyReport {
+        Ok(ComparisonReport {
             tables: tables.filter(|comparison| comparison.source.or(comparison.target).is_some()).collect(),
         })
     })
 }
 
 /// Computes the checksum of each table.
-fn checksum_tables(
+fn compute_table_checksums(
     store: &mut dyn CopyEndpoint,
     progress_sender: &Sender<CopyProgress>,
 ) -> Result<Vec<Option<TableChecksum>>> {
     let checksum = |table| match store.count_rows(table)? {
-        Some(_) => checksum_table(store, table, progress_sender).map(Some),
+        Some(_) => compute_table_checksum(store, table, progress_sender).map(Some),
         None => Ok(None),
     };
     TableKind::ALL.into_iter().map(checksum).collect()
 }
 
-fn checksum_table(
+fn compute_table_checksum(
     store: &mut dyn CopyEndpoint,
     table: TableKind,
     progress_sender: &Sender<CopyProgress>,
@@ -320,7 +322,7 @@ fn checksum_table(
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
         // The receiver may be gone.
-        let _ = progress_sender.send(CopyProgress::Compared { table, rows: page.rows.len() as u64 });
+        let _ = progress_sender.send(CopyProgress::PageCompared { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }
 }

@@ -54,7 +54,7 @@ pub struct CopyPage {
     memory_size: usize,
 }
 
-/// Most rows in one transaction.
+/// Most rows in one page, which is written in one transaction.
 const MAX_PAGE_ROWS: usize = 5_000;
 /// A page with this many bytes takes no further row: a row may have a megabyte.
 const MAX_PAGE_BYTES: usize = 16 << 20;
@@ -83,13 +83,13 @@ impl CopyPage {
 /// Number of rows and the sum of their hashes, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableChecksum {
-    pub rows: u64,
+    pub row_count: u64,
     hash_sum: u64,
 }
 
 impl TableChecksum {
     pub fn add_row(&mut self, row: &CopyRow) {
-        self.rows += 1;
+        self.row_count += 1;
         self.hash_sum = self.hash_sum.wrapping_add(hash_row(row));
     }
 
@@ -100,7 +100,7 @@ impl TableChecksum {
 
 impl fmt::Display for TableChecksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rows, self.format_checksum())
+        write!(f, "{} ({})", self.row_count, self.format_checksum())
     }
 }
 
@@ -173,11 +173,7 @@ mod tests {
             }
         }
         let row = &rows[..1];
-        assert_ne!(
-            checksum_rows(&[row, row].concat()),
-            checksum_rows(row),
-            "a row that is there twice counts twice"
-        );
+        assert_ne!(checksum_rows(&[row, row].concat()), checksum_rows(row), "a duplicate row counts twice");
     }
 
     #[test]

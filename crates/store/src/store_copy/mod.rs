@@ -18,7 +18,7 @@ mod table_kind;
 
 use pointsman_core::store::{Result, StoreError};
 
-pub use copy::{CopyProgress, CopyReport, TableComparison, compare_stores, copy_store, verify_copy};
+pub use copy::{ComparisonReport, CopyProgress, TableComparison, compare_stores, copy_store, verify_copy};
 pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, replace_nul};
 pub use table_kind::TableKind;
 
@@ -26,7 +26,7 @@ use crate::error::Fault;
 use crate::tables::Tables;
 
 /// Name of the text in which a target stores the progress of a copy.
-pub const COPY_PROGRESS_TEXT: &str = "move";
+pub const COPY_PROGRESS_TEXT_NAME: &str = "move";
 
 /// Every 1000th event is indexed by its number.
 pub const EVENT_INDEX_INTERVAL: i64 = 1000;
@@ -48,14 +48,19 @@ pub trait CopyEndpoint: Send {
     }
 
     /// Returns whether nobody has written since the store was opened. Called last on a source.
-    fn is_unchanged(&mut self) -> Result<bool>;
+    fn is_unchanged_since_open(&mut self) -> Result<bool>;
 
     /// Reads the progress of an unfinished copy to this store.
-    fn read_progress(&mut self) -> Result<Option<String>>;
+    fn read_copy_progress(&mut self) -> Result<Option<String>>;
 
     /// Writes rows and, in the same transaction, replaces the stored progress. Returns false, and writes nothing, if
     /// somebody else has written since the store was opened.
-    fn write_rows(&mut self, table: TableKind, rows: Vec<CopyRow>, progress: &str) -> Result<bool>;
+    fn write_rows_and_progress(
+        &mut self,
+        table: TableKind,
+        rows: Vec<CopyRow>,
+        progress: &str,
+    ) -> Result<bool>;
 
     /// Completes the copy: sets what depends on all rows and deletes the stored progress. Returns false as
     /// [`CopyEndpoint::write_rows`] does.
@@ -64,7 +69,7 @@ pub trait CopyEndpoint: Send {
 
 /// Why a store cannot be the source or the target of a copy.
 #[derive(Debug, thiserror::Error)]
-pub enum CopyNotReady<E: std::error::Error + 'static> {
+pub enum CopyEndpointError<E: std::error::Error + 'static> {
     #[error(transparent)]
     OpenFailed(#[from] E),
     #[error("there is no store of Pointsman at {0}")]
@@ -75,17 +80,17 @@ pub enum CopyNotReady<E: std::error::Error + 'static> {
     )]
     InUse { at: String, nodes: String },
     #[error(
-        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while producers are stopped"
+        "the outbox of {at} contains {events} without an id; let a server run until it is empty, while producers are stopped"
     )]
     OutboxNotEmpty { at: String, events: String },
     #[error(
-        "the outbox of {at} holds {events} without an id, and no server processes those of {objects}, which are missing from the \
+        "the outbox of {at} contains {events} without an id, and no server processes those of {objects}, which are missing from the \
          outbox's list of objects; add them with this command, and let a server run until it is \
          empty: {command}"
     )]
     OrphanedOutbox { at: String, events: String, objects: String, command: String },
     #[error(
-        "{0} is a connection pooler, and a move needs a single connection; give the URL of the server itself"
+        "{0} is a connection pooler, and a move needs a single connection; use the URL of the server itself"
     )]
     ConnectionPooler(String),
 }
@@ -101,29 +106,29 @@ pub enum CopyError {
     SourceIncomplete,
     #[error("the target is incomplete: a move to it has not ended")]
     TargetIncomplete,
-    #[error("the target is not empty: it holds {0}")]
+    #[error("the target is not empty: it contains {0}")]
     TargetNotEmpty(String),
     #[error(
-        "the target holds this store already, in its state at the end of a move or earlier; name an empty target"
+        "the target already contains this store, in its state at the end of a move or earlier; name an empty target"
     )]
     AlreadyCopied,
     #[error("a move from another store to this target has not ended; finish it, or name an empty target")]
     OtherCopyUnfinished,
     #[error("the source has changed since this move to the target began; start again with an empty target")]
-    SourceChanged,
+    SourceChangedSinceStart,
     #[error(
         "the source was written to during the move; stop its writers, and start again with an empty target"
     )]
-    SourceWritten,
+    SourceWrittenDuringCopy,
     #[error(
         "a server or another move has written to the target during this move; stop it, and run the move again"
     )]
-    TargetWritten,
+    TargetWrittenDuringCopy,
 }
 
 /// Rejects a store to which a copy is unfinished: it contains only part of the data.
 pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::Result<()> {
-    match tables.read_named_text(COPY_PROGRESS_TEXT)? {
+    match tables.read_named_text(COPY_PROGRESS_TEXT_NAME)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(
             "a move to it has not ended; run the same `pointsman move` again, or start again with another target",

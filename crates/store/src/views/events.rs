@@ -47,7 +47,7 @@ impl EventColumns<'_> {
             prev: self.prev.map(EventId::from_i64),
             kind: HandlingKey::new(self.kind).map_err(Fault::damaged)?,
             key: self.key.map(ObjectKey::from_trusted),
-            sub: self.sub.map(ObjectKey::from_trusted),
+            sub_object: self.sub.map(ObjectKey::from_trusted),
             tenant: match self.tenant {
                 "" => Tenant::no_tenant(),
                 name => Tenant::new(name).map_err(Fault::damaged)?,
@@ -68,7 +68,7 @@ pub fn encode_context(event: &Event) -> Result<Option<String>> {
 }
 
 /// Returns the approximate size of an event in bytes.
-pub fn event_size(event: &Event) -> usize {
+pub fn event_payload_size(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     event.value.as_str().len() + context
 }
@@ -81,7 +81,7 @@ pub struct JournalPageBuilder<'r> {
     until: EventId,
     page: EventPage,
     scanned_rows: usize,
-    bytes: usize,
+    payload_bytes: usize,
 }
 
 impl<'r> JournalPageBuilder<'r> {
@@ -95,27 +95,27 @@ impl<'r> JournalPageBuilder<'r> {
             until: high,
             page: EventPage { events: Vec::new(), scanned_up_to: scanned, journal_range: extent },
             scanned_rows: 0,
-            bytes: 0,
+            payload_bytes: 0,
         }
     }
 
     /// Returns the ids to scan: after the first, up to and including the second. If the request reads backwards, scan
     /// from the newest.
-    pub fn id_range(&self) -> (EventId, EventId) {
+    pub fn id_range_to_scan(&self) -> (EventId, EventId) {
         (self.after, self.until)
     }
 
     /// Adds the next event if it matches; returns whether to continue.
-    pub fn push_event(&mut self, event: Event) -> bool {
+    pub fn scan_event(&mut self, event: Event) -> bool {
         self.scanned_rows += 1;
         let id = event.id;
         if self.request.filter.matches(&event) {
-            self.bytes += event_size(&event);
+            self.payload_bytes += event_payload_size(&event);
             self.page.events.push(Arc::new(event));
         }
         let full = self.page.events.len() >= self.request.limit
             || self.scanned_rows >= MAX_SCANNED_ROWS
-            || self.bytes >= MAX_PAGE_BYTES;
+            || self.payload_bytes >= MAX_PAGE_BYTES;
         if full {
             self.page.scanned_up_to = id;
         }

@@ -31,7 +31,7 @@ pub struct StepTaskColumns {
 }
 
 impl ViewEnvironment {
-    pub fn order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
+    pub fn build_order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
         let StepTaskColumns { phase, due, retries, handler, failed_task: failed } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == TaskStatus::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
@@ -49,7 +49,7 @@ impl ViewEnvironment {
         let chain_row = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
         OrderView {
             retry_at: due.filter(|_| is_new && retries > 0),
-            orphaned: chain_row.is_none_or(|chain| chain.find_node(&order.node).is_none()),
+            node_undefined: chain_row.is_none_or(|chain| chain.find_node(&order.node).is_none()),
             paused_because: handler
                 .filter(|_| !order.step_running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
@@ -72,7 +72,7 @@ impl ViewEnvironment {
     }
 
     /// Builds the view of a queue. `head_since` is the creation time of the task that would run next.
-    pub fn queue_view(
+    pub fn build_queue_view(
         &self,
         handler: HandlerName,
         tenant: Tenant,
@@ -84,7 +84,7 @@ impl ViewEnvironment {
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
             paused: self.rules.iter().any(|rule| rule.applies_to_queue(&handler, &kind, &tenant))
-                || self.chains.is_stopped(&kind),
+                || self.chains.is_chain_node_stopped(&kind),
             handler,
             subject: kind,
             tenant,
@@ -104,24 +104,28 @@ impl ViewEnvironment {
 pub struct OrderPageBuilder {
     limit: usize,
     page: OrderPage,
-    bytes: usize,
+    payload_bytes: usize,
 }
 
 impl OrderPageBuilder {
     pub fn new(limit: usize, extent: JournalRange) -> Self {
-        Self { limit, page: OrderPage { orders: Vec::new(), next: None, journal_range: extent }, bytes: 0 }
+        Self {
+            limit,
+            page: OrderPage { orders: Vec::new(), next: None, journal_range: extent },
+            payload_bytes: 0,
+        }
     }
 
     /// Adds the next order if the page has room; returns whether it had.
     pub fn try_push_order(&mut self, view: OrderView) -> bool {
-        if self.page.orders.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES {
+        if self.page.orders.len() >= self.limit || self.payload_bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
                 key: order.key.clone(),
                 tenant: order.tenant.clone(),
             });
             return false;
         }
-        self.bytes += view.order.value.as_str().len();
+        self.payload_bytes += view.order.value.as_str().len();
         self.page.orders.push(view);
         true
     }
@@ -155,7 +159,7 @@ pub struct OrderStatisticsColumns {
 }
 
 /// Returns the statistics of a single order.
-pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
+pub fn statistics_of_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
     let OrderStatisticsColumns {
         is_started,
         planned_at: planned,

@@ -18,17 +18,17 @@ pub const MAX_LOG_PAGE_BYTES: usize = 1 << 20;
 
 /// Values that the view of an unfinished task needs beyond its row.
 #[derive(Clone, Debug)]
-pub struct ActiveTaskNames {
+pub struct ActiveTaskDetails {
     pub handler: HandlerName,
     pub tenant: Tenant,
     /// The event's type, the source's collection, or the chain node of the step.
-    pub collection: String,
+    pub subject_name: String,
     pub key: Option<String>,
     /// When its last attempt ended; needed only where [`is_halted_or_missing`].
     pub finished_at: Option<Timestamp>,
 }
 
-impl ActiveTaskNames {
+impl ActiveTaskDetails {
     /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
@@ -41,37 +41,37 @@ impl ActiveTaskNames {
             (None, QueueSubject::ChainNode { node, .. }) => (node.to_string(), order),
             (None, QueueSubject::Events | QueueSubject::Collection(_)) => (kind.to_text(), None),
         };
-        Self { handler, tenant, collection, key, finished_at: None }
+        Self { handler, tenant, subject_name: collection, key, finished_at: None }
     }
 }
 
 /// Returns whether an unfinished task will have no further attempt by itself: it blocks its lane in `error`, or its
 /// handler is missing.
 pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
-    matches!(task_row.life.state.status(), TaskStatus::Error | TaskStatus::Missing)
+    matches!(task_row.lifecycle.state.status(), TaskStatus::Error | TaskStatus::Missing)
 }
 
 /// Builds the view of an unfinished task, without its attempts.
 pub fn task_from_active_row(
     task_row: ActiveTaskRow,
-    names: ActiveTaskNames,
+    names: ActiveTaskDetails,
     task_id_namespace: TaskIdNamespace,
 ) -> Result<Task> {
     let ended = is_halted_or_missing(&task_row);
     Ok(Task {
         id: TaskId::new(
             names.handler.as_str(),
-            &names.collection,
+            &names.subject_name,
             task_id_namespace.uuid_of_seq(task_row.seq),
         ),
         seq: task_row.seq,
         handler: names.handler,
         tenant: names.tenant,
-        collection: names.collection.into(),
+        collection: names.subject_name.into(),
         key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: task_row.event,
         priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
-        lifecycle: task_row.life,
+        lifecycle: task_row.lifecycle,
         planned_at: task_row.planned_at,
         created_at: task_row.created_at,
         started_at: task_row.started_at,
@@ -92,17 +92,17 @@ pub fn task_from_archived_row(
     Ok(Task {
         id: TaskId::new(
             handler.as_str(),
-            &archived_row.collection,
+            &archived_row.subject_name,
             task_id_namespace.uuid_of_seq(archived_row.seq),
         ),
         seq: archived_row.seq,
         handler,
         tenant,
-        collection: archived_row.collection.into(),
+        collection: archived_row.subject_name.into(),
         key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: archived_row.event,
         priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
-        lifecycle: archived_row.life,
+        lifecycle: archived_row.lifecycle,
         planned_at: archived_row.planned_at,
         created_at: archived_row.created_at,
         started_at: archived_row.started_at,
@@ -114,7 +114,7 @@ pub fn task_from_archived_row(
 }
 
 /// Adds the successful attempt, which is recorded in the task itself, to the recorded attempts.
-pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+pub fn append_successful_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
     if let (TaskStatus::Done, Some(started_at), Some(ended_at)) =
         (task.lifecycle.state.status(), task.started_at, task.finished_at)
     {
@@ -146,7 +146,7 @@ pub enum ArchivedRowFilter {
     All,
     None,
     /// Tasks without an event and without a key.
-    SourceRuns,
+    CollectionRuns,
     Failed,
 }
 
@@ -167,7 +167,7 @@ pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFil
     let archived_row = if only(&[New, Scheduled, Locked, Missing]) {
         ArchivedRowFilter::None
     } else if of_source {
-        ArchivedRowFilter::SourceRuns
+        ArchivedRowFilter::CollectionRuns
     } else if only(&[Error, Missing, New, Scheduled, Locked]) {
         ArchivedRowFilter::Failed
     } else {
@@ -193,13 +193,13 @@ impl<'f> TaskPageBuilder<'f> {
     }
 
     /// Scans the next task; returns whether to continue.
-    pub fn push_task(&mut self, task: Task) -> bool {
-        if self.filter.created_from.is_some_and(|start| are_all_older_than(start, &task)) {
+    pub fn scan_task(&mut self, task: Task) -> bool {
+        if self.filter.created_from.is_some_and(|start| were_all_created_before(start, &task)) {
             return false;
         }
         self.scanned_rows += 1;
         let seq = task.seq;
-        if task_matches(self.filter, &task) {
+        if task_matches_filter(self.filter, &task) {
             self.page.tasks.push(task);
         }
         let full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
@@ -217,14 +217,14 @@ impl<'f> TaskPageBuilder<'f> {
 }
 
 /// Builds a page from a few tasks in any order.
-pub fn page_of_tasks(
+pub fn build_task_page(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
     extent: JournalRange,
 ) -> TaskPage {
-    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches(filter, task));
+    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches_filter(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
@@ -234,7 +234,7 @@ pub fn page_of_tasks(
 /// Returns whether this task and all earlier ones were created before `start`. Event ids ascend even if the clock steps
 /// back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond resolution.
 /// Without an event, a margin for clock skew applies.
-pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
+pub fn were_all_created_before(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
@@ -248,7 +248,7 @@ pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
 const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether a task matches a filter.
-pub fn task_matches(filter: &TaskFilter, task: &Task) -> bool {
+pub fn task_matches_filter(filter: &TaskFilter, task: &Task) -> bool {
     let reason_fits =
         |reason: ErrorReason| filter.error_reasons.is_empty() || filter.error_reasons.contains(&reason);
     (filter.statuses.is_empty() || filter.statuses.contains(&task.lifecycle.state.status()))

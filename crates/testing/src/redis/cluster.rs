@@ -10,7 +10,7 @@ use crate::server_process::wait_until;
 const MASTER_COUNT: usize = 3;
 
 /// The number of slots of a Redis Cluster, which are divided among its masters.
-const SLOT_COUNT: usize = 16_384;
+const HASH_SLOT_COUNT: usize = 16_384;
 
 /// The milliseconds without a sign of life after which a server counts as failed. A busy machine needs this many.
 const NODE_TIMEOUT_MS: &str = "2000";
@@ -44,7 +44,7 @@ impl RedisCluster {
         let servers =
             (0..MASTER_COUNT + replicas).map(|_| ClusterServer::start()).collect::<anyhow::Result<_>>()?;
         let cluster = Self { servers };
-        cluster.assign_slots()?;
+        cluster.assign_hash_slots()?;
         cluster.meet_servers()?;
         for (master, replica) in cluster.servers.iter().zip(cluster.servers.iter().skip(MASTER_COUNT)) {
             replica.replicate_from(&master.server)?;
@@ -100,7 +100,7 @@ impl RedisCluster {
     pub fn find_key_owner(&self, key: &str) -> anyhow::Result<usize> {
         let ports = self
             .running_servers()
-            .map(|member| member.find_owner_port(key))
+            .map(|member| member.find_key_owner_port(key))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let port = ports.first().context("no server of the cluster is running")?;
         if ports.iter().any(|other| other != port) {
@@ -116,13 +116,13 @@ impl RedisCluster {
 
     /// Assigns each master its share of the slots, and each server a distinct configuration epoch, which decides
     /// conflicts.
-    fn assign_slots(&self) -> anyhow::Result<()> {
+    fn assign_hash_slots(&self) -> anyhow::Result<()> {
         for (index, member) in self.servers.iter().enumerate() {
             let epoch = (index + 1).to_string();
             member.server.run_command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
             if index < MASTER_COUNT {
-                let first = (index * SLOT_COUNT / MASTER_COUNT).to_string();
-                let last = ((index + 1) * SLOT_COUNT / MASTER_COUNT - 1).to_string();
+                let first = (index * HASH_SLOT_COUNT / MASTER_COUNT).to_string();
+                let last = ((index + 1) * HASH_SLOT_COUNT / MASTER_COUNT - 1).to_string();
                 member.server.run_command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
             }
         }
@@ -197,7 +197,7 @@ impl ClusterServer {
     }
 
     /// Returns the port of the server that owns a key, as this server sees it.
-    fn find_owner_port(&self, key: &str) -> anyhow::Result<u16> {
+    fn find_key_owner_port(&self, key: &str) -> anyhow::Result<u16> {
         let slot = self.server.run_command(&["CLUSTER", "KEYSLOT", key])?.number();
         let ranges = self.server.run_command(&["CLUSTER", "SLOTS"])?;
         let owner = ranges.list().iter().find_map(|range| {

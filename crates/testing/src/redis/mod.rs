@@ -53,11 +53,11 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts an empty server, and waits until it replies.
     pub fn start(settings: RedisSettings) -> anyhow::Result<Self> {
-        Self::start_in(&std::env::temp_dir(), settings)
+        Self::start_in_folder(&std::env::temp_dir(), settings)
     }
 
     /// Starts a server as [`start`](Self::start) does, with all of its files inside `parent`, such as a small disk.
-    pub fn start_in(parent: &Path, settings: RedisSettings) -> anyhow::Result<Self> {
+    pub fn start_in_folder(parent: &Path, settings: RedisSettings) -> anyhow::Result<Self> {
         Self::start_with_role(RedisRole::DataServer, parent, &settings).context("cannot start Redis")
     }
 
@@ -67,9 +67,9 @@ impl RedisServer {
     }
 
     fn start_with_role(role: RedisRole, parent: &Path, settings: &RedisSettings) -> anyhow::Result<Self> {
-        let user = ServerUser::find()?;
+        let user = ServerUser::choose_user()?;
         let folder = ServerFolder::new_in(parent, &user)?;
-        let admin = choose_address(settings)?;
+        let admin = new_admin_on_free_port(settings)?;
         let mut server = Self { admin, role, user, process: Mutex::new(None), folder };
         symlink(programs::find_redis_server()?, server.program_path())?;
         fs::create_dir(server.data_folder())?;
@@ -85,7 +85,7 @@ impl RedisServer {
                 {
                     return Err(error);
                 }
-                Err(_) => server.admin = choose_address(settings)?,
+                Err(_) => server.admin = new_admin_on_free_port(settings)?,
             }
             tries += 1;
         }
@@ -128,7 +128,7 @@ impl RedisServer {
     pub fn pause(&self) -> anyhow::Result<()> {
         let pid = self.pid().context("the server is not running")?;
         send_signal(pid, Signal::SIGSTOP)?;
-        if !wait_until(|| process_tree::is_stopped(pid)) {
+        if !wait_until(|| process_tree::is_stopped_or_ended(pid)) {
             bail!("the server did not stop after SIGSTOP");
         }
         Ok(())
@@ -157,7 +157,7 @@ impl RedisServer {
     }
 
     /// Returns the URL of the server through a proxy in front of it.
-    pub fn url_through(&self, proxy: &Proxy) -> anyhow::Result<String> {
+    pub fn url_through_proxy(&self, proxy: &Proxy) -> anyhow::Result<String> {
         Ok(self.admin.with_address(proxy.address())?.url())
     }
 
@@ -178,15 +178,15 @@ impl RedisServer {
 
     /// Saves a copy of the data, and replaces an earlier one. The server must be stopped or killed.
     pub fn save_data_copy(&self) -> anyhow::Result<()> {
-        self.replace_folder(&self.data_folder(), &self.data_copy_folder())
+        self.replace_data_folder(&self.data_folder(), &self.data_copy_folder())
     }
 
     /// Restores the saved copy of the data, as restoring a backup does. The server must be stopped or killed.
     pub fn restore_data_copy(&self) -> anyhow::Result<()> {
-        self.replace_folder(&self.data_copy_folder(), &self.data_folder())
+        self.replace_data_folder(&self.data_copy_folder(), &self.data_folder())
     }
 
-    fn replace_folder(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+    fn replace_data_folder(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
         let process = self.lock_process();
         if process.is_some() {
             bail!("the server is running; stop it before its data are copied");
@@ -245,7 +245,7 @@ impl Drop for RedisServer {
     }
 }
 
-fn choose_address(settings: &RedisSettings) -> anyhow::Result<RedisAdmin> {
+fn new_admin_on_free_port(settings: &RedisSettings) -> anyhow::Result<RedisAdmin> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
     RedisAdmin::for_address(address, settings.password.as_deref())
 }

@@ -40,7 +40,7 @@ impl RedisSentinelGroup {
         let sentinels = (0..SENTINEL_COUNT).map(|_| RedisServer::start_sentinel(&sentinel_settings));
         let sentinels = sentinels.collect::<anyhow::Result<_>>()?;
         let sentinel = Self { servers: [master, replica], sentinels };
-        if !wait_until(|| sentinel.sentinels.iter().all(has_discovered_all)) {
+        if !wait_until(|| sentinel.sentinels.iter().all(has_discovered_all_servers)) {
             bail!("the sentinels did not find each other in time");
         }
         Ok(sentinel)
@@ -52,7 +52,7 @@ impl RedisSentinelGroup {
     }
 
     /// Returns the current master, as the first running sentinel reports it.
-    pub fn master(&self) -> anyhow::Result<&RedisServer> {
+    pub fn find_master(&self) -> anyhow::Result<&RedisServer> {
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.pid().is_some());
         let sentinel = sentinel.context("no sentinel is running")?;
         let info = sentinel.run_command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME])?.texts();
@@ -64,12 +64,12 @@ impl RedisSentinelGroup {
     }
 
     pub fn master_port(&self) -> anyhow::Result<u16> {
-        Ok(self.master()?.port())
+        Ok(self.find_master()?.port())
     }
 
     /// Kills the master at once, and returns it. The sentinels notice it after a while.
     pub fn kill_master(&self) -> anyhow::Result<&RedisServer> {
-        let master = self.master()?;
+        let master = self.find_master()?;
         master.kill()?;
         Ok(master)
     }
@@ -87,7 +87,7 @@ impl RedisSentinelGroup {
     /// Starts a killed server again, as a replica of the master. The sentinels would reconfigure it, too, but only
     /// after a while.
     pub fn restart_as_replica(&self, server: &RedisServer) -> anyhow::Result<()> {
-        let (ip, port) = ip_and_port(self.master()?);
+        let (ip, port) = ip_and_port(self.find_master()?);
         server.start_again()?;
         server.run_command(&["REPLICAOF", &ip, &port])?;
         if !wait_until(|| is_replica_connected(server)) {
@@ -124,7 +124,7 @@ fn sentinel_settings(ip: &str, port: &str) -> RedisSettings {
 }
 
 /// Whether a sentinel has discovered the replica and the other sentinels.
-fn has_discovered_all(sentinel: &RedisServer) -> bool {
+fn has_discovered_all_servers(sentinel: &RedisServer) -> bool {
     let info = sentinel
         .run_command(&["SENTINEL", "MASTER", MASTER_NAME])
         .map(|info| info.texts())

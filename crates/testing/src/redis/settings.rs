@@ -13,7 +13,7 @@ pub struct RedisSettings {
     /// The password that clients must send.
     pub password: Option<String>,
     /// Further directives: name and value as in a line of `redis.conf`. They replace defaults of the same name.
-    pub extra: Vec<(String, String)>,
+    pub extra_directives: Vec<(String, String)>,
 }
 
 impl RedisSettings {
@@ -25,7 +25,8 @@ impl RedisSettings {
     }
 
     pub(crate) fn add_directives(&mut self, directives: &[(&str, &str)]) {
-        self.extra.extend(directives.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        self.extra_directives
+            .extend(directives.iter().map(|(name, value)| (name.to_string(), value.to_string())));
     }
 
     /// Formats the configuration file of a data server.
@@ -33,16 +34,18 @@ impl RedisSettings {
         let mut defaults = common_directives(address);
         defaults.extend(DURABLE_DIRECTIVES.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(password) = &self.password {
-            defaults.push(("requirepass".to_owned(), quote_text(password)));
-            defaults.push(("masterauth".to_owned(), quote_text(password)));
+            defaults.push(("requirepass".to_owned(), quote_argument(password)));
+            defaults.push(("masterauth".to_owned(), quote_argument(password)));
         }
-        defaults.retain(|(name, _)| !self.extra.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
-        format_directives(defaults.iter().chain(&self.extra))
+        defaults.retain(|(name, _)| {
+            !self.extra_directives.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+        });
+        format_directives(defaults.iter().chain(&self.extra_directives))
     }
 
     /// Formats the configuration file of a sentinel.
     pub(crate) fn format_sentinel_config(&self, address: SocketAddr) -> String {
-        format_directives(common_directives(address).iter().chain(&self.extra))
+        format_directives(common_directives(address).iter().chain(&self.extra_directives))
     }
 }
 
@@ -59,7 +62,7 @@ fn format_directives<'a>(directives: impl Iterator<Item = &'a (String, String)>)
 }
 
 /// Quotes any text as one argument of a directive.
-fn quote_text(text: &str) -> String {
+fn quote_argument(text: &str) -> String {
     let mut word = "\"".to_owned();
     for byte in text.bytes() {
         let _ = write!(word, "\\x{byte:02x}");

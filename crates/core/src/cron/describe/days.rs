@@ -35,24 +35,25 @@ pub(super) fn describe_days(calendar: &CalendarFields) -> String {
     let days = &calendar.days;
     let all_months = find_pattern(calendar.months, 1, 12) == ValuePattern::All;
     let (month_restricted, week_restricted) =
-        (!days.month_field.is_unrestricted(), !days.week_field.is_unrestricted());
-    let in_months = if all_months { String::new() } else { format!(" in {}", list_months(calendar.months)) };
+        (!days.day_of_month.is_unrestricted(), !days.day_of_week.is_unrestricted());
+    let in_months =
+        if all_months { String::new() } else { format!(" in {}", describe_month_names(calendar.months)) };
     let parts = match (month_restricted, week_restricted, days.day_match) {
         (false, false, _) if all_months => String::new(),
         (false, false, _) | (false, true, DayFieldMatch::Either) | (true, false, DayFieldMatch::Either) => {
             format!("every day{in_months}")
         }
-        (true, false, DayFieldMatch::Both) => describe_month_field(&days.month_field, calendar.months),
-        (false, true, DayFieldMatch::Both) => describe_week_field(&days.week_field, calendar.months),
+        (true, false, DayFieldMatch::Both) => describe_month_days(&days.day_of_month, calendar.months),
+        (false, true, DayFieldMatch::Both) => describe_weekdays(&days.day_of_week, calendar.months),
         (true, true, DayFieldMatch::Either) => format!(
             "{} or {}",
-            describe_month_field(&days.month_field, calendar.months),
-            describe_week_field(&days.week_field, calendar.months)
+            describe_month_days(&days.day_of_month, calendar.months),
+            describe_weekdays(&days.day_of_week, calendar.months)
         ),
         (true, true, DayFieldMatch::Both) => format!(
             "{}, but only {}",
-            describe_week_field(&days.week_field, calendar.months),
-            describe_month_field(&days.month_field, calendar.months)
+            describe_weekdays(&days.day_of_week, calendar.months),
+            describe_month_days(&days.day_of_month, calendar.months)
         ),
     };
     match &calendar.years {
@@ -64,15 +65,19 @@ pub(super) fn describe_days(calendar: &CalendarFields) -> String {
     }
 }
 
-fn list_months(set: NumberSet) -> String {
+fn describe_month_names(set: NumberSet) -> String {
     describe_members(set, 1, 12, month_name)
 }
 
 fn describe_months(set: NumberSet) -> String {
-    if find_pattern(set, 1, 12) == ValuePattern::All { "every month".into() } else { list_months(set) }
+    if find_pattern(set, 1, 12) == ValuePattern::All {
+        "every month".into()
+    } else {
+        describe_month_names(set)
+    }
 }
 
-fn describe_month_field(days: &MonthDayField, months: NumberSet) -> String {
+fn describe_month_days(days: &MonthDayField, months: NumberSet) -> String {
     let mut parts = Vec::new();
     if !days.listed_days.is_empty() {
         let noun = if days.listed_days.len() == 1 { "day" } else { "days" };
@@ -89,24 +94,26 @@ fn describe_special_month_day(special_day: SpecialMonthDay) -> String {
         SpecialMonthDay::Last { days_before } => {
             format!("the {} day before the last day", format_ordinal(days_before))
         }
-        SpecialMonthDay::LastWeekday { days_before: 0 } => "the last working day (Monday to Friday)".into(),
-        SpecialMonthDay::LastWeekday { days_before } => {
+        SpecialMonthDay::LastWorkingDay { days_before: 0 } => {
+            "the last working day (Monday to Friday)".into()
+        }
+        SpecialMonthDay::LastWorkingDay { days_before } => {
             format!(
                 "the working day (Monday to Friday) nearest to {}",
                 describe_special_month_day(SpecialMonthDay::Last { days_before })
             )
         }
-        SpecialMonthDay::NearestWeekday { day } => {
+        SpecialMonthDay::NearestWorkingDay { day } => {
             format!("the working day (Monday to Friday) nearest to day {day}")
         }
     }
 }
 
-fn describe_week_field(days: &WeekdayField, months: NumberSet) -> String {
+fn describe_weekdays(days: &WeekdayField, months: NumberSet) -> String {
     let mut parts = Vec::new();
     let all_months = find_pattern(months, 1, 12) == ValuePattern::All;
-    let in_months = if all_months { String::new() } else { format!(" in {}", list_months(months)) };
-    match weekday_range(days.listed_days) {
+    let in_months = if all_months { String::new() } else { format!(" in {}", describe_month_names(months)) };
+    match find_weekday_range(days.listed_days) {
         None => {}
         Some((first, last)) => {
             parts.push(format!("from {} to {}{in_months}", weekday_name(first), weekday_name(last)))
@@ -135,7 +142,7 @@ fn describe_week_field(days: &WeekdayField, months: NumberSet) -> String {
 }
 
 /// The first and the last of a range of at least three weekdays.
-fn weekday_range(set: NumberSet) -> Option<(u8, u8)> {
+fn find_weekday_range(set: NumberSet) -> Option<(u8, u8)> {
     if set.len() < 3 {
         return None;
     }

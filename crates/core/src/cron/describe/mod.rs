@@ -7,7 +7,7 @@ mod times;
 use super::calendar::CalendarFields;
 use super::expression::{Expression, Recurrence};
 use super::interval::FixedInterval;
-use numbers::format_count;
+use numbers::format_count_with_unit;
 
 impl Expression {
     /// Describes the expression in plain English: `at 03:00 every day`, `at 10:15 on the last Friday of every month`.
@@ -30,7 +30,7 @@ fn describe_calendar(calendar: &CalendarFields, with_seconds: bool) -> String {
     let times = times::describe_times(&calendar.times, with_seconds);
     let days = days::describe_days(calendar);
     let separator = if times.lists_clock_times { " " } else { ", " };
-    match (days.is_empty(), times.covers_whole_day) {
+    match (days.is_empty(), times.recurs_all_day) {
         (true, true) => times.text,
         (true, false) => format!("{}{separator}every day", times.text),
         (false, _) => format!("{}{separator}{days}", times.text),
@@ -45,13 +45,13 @@ impl FixedInterval {
             return (*unit).to_owned();
         }
         if self.seconds < 120 {
-            return format_count(self.seconds, "second");
+            return format_count_with_unit(self.seconds, "second");
         }
         let mut rest = self.seconds;
         let mut parts = Vec::new();
         for (seconds, unit) in UNITS {
             if rest >= seconds {
-                parts.push(format_count(rest / seconds, unit));
+                parts.push(format_count_with_unit(rest / seconds, unit));
                 rest %= seconds;
             }
         }

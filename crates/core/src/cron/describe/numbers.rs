@@ -6,7 +6,7 @@ use crate::cron::number_set::{Direction, NumberSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cron) enum ValuePattern {
     All,
-    One(u8),
+    SingleValue(u8),
     /// Every `step`th value of the whole field: the step divides the field's size.
     EvenSteps {
         first: u8,
@@ -26,13 +26,14 @@ pub(in crate::cron) enum ValuePattern {
 /// Finds the pattern of a set of values of the field `low..=high`.
 pub(in crate::cron) fn find_pattern(set: NumberSet, low: u8, high: u8) -> ValuePattern {
     let members: Vec<u8> = set.iter().collect();
-    let (first, last) = (set.first_in(Direction::Forward), set.first_in(Direction::Backward));
+    let (first, last) =
+        (set.first_in_direction(Direction::Forward), set.first_in_direction(Direction::Backward));
     let size = high - low + 1;
     if members.len() == usize::from(size) {
         return ValuePattern::All;
     }
     if members.len() == 1 {
-        return ValuePattern::One(first);
+        return ValuePattern::SingleValue(first);
     }
     let step = members[1] - first;
     let regular = members.windows(2).all(|pair| pair[1] - pair[0] == step);
@@ -40,12 +41,12 @@ pub(in crate::cron) fn find_pattern(set: NumberSet, low: u8, high: u8) -> ValueP
         (true, 1) => ValuePattern::Range(first, last),
         (true, _) if first + size - last == step => ValuePattern::EvenSteps { first, step },
         (true, _) if members.len() >= 4 => ValuePattern::Steps { first, last, step },
-        _ => wrapping_range(&members, low, high),
+        _ => find_wrapping_range(&members, low, high),
     }
 }
 
 /// Finds a range that wraps around the end of the field (`58, 59, 0, 1`); otherwise the set is irregular.
-fn wrapping_range(members: &[u8], low: u8, high: u8) -> ValuePattern {
+fn find_wrapping_range(members: &[u8], low: u8, high: u8) -> ValuePattern {
     let (Some(first), Some(last)) = (members.first(), members.last()) else { return ValuePattern::Irregular };
     let holes: Vec<_> = members.windows(2).filter(|pair| pair[1] - pair[0] > 1).collect();
     match holes.as_slice() {
@@ -71,7 +72,11 @@ pub(in crate::cron) fn describe_members(
             format!("{} to {} in steps of {step}", name(first), name(last))
         }
         ValuePattern::EvenSteps { first, step } if set.len() > 4 => {
-            format!("{} to {} in steps of {step}", name(first), name(set.first_in(Direction::Backward)))
+            format!(
+                "{} to {} in steps of {step}",
+                name(first),
+                name(set.first_in_direction(Direction::Backward))
+            )
         }
         _ => join_with_and(set.iter().map(name).collect()),
     }
@@ -105,7 +110,7 @@ pub(in crate::cron) fn format_thousands(number: u32) -> String {
 }
 
 /// Formats a number with its unit: `1 minute`, `5 minutes`.
-pub(in crate::cron) fn format_count(count: i64, unit: &str) -> String {
+pub(in crate::cron) fn format_count_with_unit(count: i64, unit: &str) -> String {
     if count == 1 { format!("1 {unit}") } else { format!("{count} {unit}s") }
 }
 
@@ -132,7 +137,7 @@ mod tests {
     fn patterns_of_sets_are_found() {
         let minutes = |members: &[u8]| find_pattern(NumberSet::from_members(members.iter().copied()), 0, 59);
         assert_eq!(find_pattern(NumberSet::from_range(0, 59), 0, 59), ValuePattern::All);
-        assert_eq!(minutes(&[7]), ValuePattern::One(7));
+        assert_eq!(minutes(&[7]), ValuePattern::SingleValue(7));
         assert_eq!(minutes(&[0, 20, 40]), ValuePattern::EvenSteps { first: 0, step: 20 });
         assert_eq!(minutes(&[5, 6, 7]), ValuePattern::Range(5, 7));
         assert_eq!(minutes(&[0, 7, 14, 21]), ValuePattern::Steps { first: 0, last: 21, step: 7 });

@@ -1,7 +1,7 @@
 //! Describes the times of a day in English.
 
 use super::numbers::{
-    ValuePattern, describe_members, find_pattern, format_count, format_ordinal, join_with_and,
+    ValuePattern, describe_members, find_pattern, format_count_with_unit, format_ordinal, join_with_and,
 };
 use crate::cron::calendar::TimesOfDay;
 use crate::cron::number_set::NumberSet;
@@ -13,7 +13,7 @@ const MAX_LISTED_TIMES: u32 = 6;
 pub(super) struct TimesDescription {
     pub(super) text: String,
     /// Whether the times recur throughout the day, so that the words `every day` are superfluous.
-    pub(super) covers_whole_day: bool,
+    pub(super) recurs_all_day: bool,
     /// Whether the text lists clock times; the days then follow without a comma.
     pub(super) lists_clock_times: bool,
 }
@@ -21,25 +21,25 @@ pub(super) struct TimesDescription {
 pub(super) fn describe_times(times: &TimesOfDay, with_seconds: bool) -> TimesDescription {
     if times.count_per_day() <= MAX_LISTED_TIMES {
         return TimesDescription {
-            text: format!("at {}", list_clock_times(times)),
-            covers_whole_day: false,
+            text: format!("at {}", join_clock_times(times)),
+            recurs_all_day: false,
             lists_clock_times: true,
         };
     }
     let covers_whole_day =
         matches!(find_pattern(times.hours, 0, 23), ValuePattern::All | ValuePattern::EvenSteps { .. });
     let text = match find_pattern(times.seconds, 0, 59) {
-        ValuePattern::One(second) if with_seconds => {
+        ValuePattern::SingleValue(second) if with_seconds => {
             format!("{}, at second {second}", describe_by_minutes(times))
         }
-        ValuePattern::One(_) => describe_by_minutes(times),
+        ValuePattern::SingleValue(_) => describe_by_minutes(times),
         seconds => describe_by_seconds(times, seconds),
     };
-    TimesDescription { text, covers_whole_day, lists_clock_times: false }
+    TimesDescription { text, recurs_all_day: covers_whole_day, lists_clock_times: false }
 }
 
 /// Formats every time of the day: `03:00 and 15:00`.
-fn list_clock_times(times: &TimesOfDay) -> String {
+fn join_clock_times(times: &TimesOfDay) -> String {
     let seconds_matter = times.seconds != NumberSet::from_members([0]);
     let mut parts = Vec::new();
     for hour in times.hours.iter() {
@@ -61,16 +61,16 @@ fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
         ValuePattern::All => "every second".to_owned(),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} seconds"),
         ValuePattern::EvenSteps { first, step } => format!("every {step} seconds from second {first}"),
-        _ => format!("at seconds {}", list_numbers(times.seconds)),
+        _ => format!("at seconds {}", describe_numbers(times.seconds)),
     };
     let minutes = match find_pattern(times.minutes, 0, 59) {
         ValuePattern::All if matches!(seconds, ValuePattern::All | ValuePattern::EvenSteps { .. }) => {
             String::new()
         }
         ValuePattern::All => " of every minute".into(),
-        ValuePattern::One(minute) => format!(" of minute {minute}"),
+        ValuePattern::SingleValue(minute) => format!(" of minute {minute}"),
         ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} minute", format_ordinal(step)),
-        _ => format!(" of minutes {}", list_numbers(times.minutes)),
+        _ => format!(" of minutes {}", describe_numbers(times.minutes)),
     };
     format!("{rhythm}{minutes}{}", hours_suffix(times.hours))
 }
@@ -81,8 +81,12 @@ fn describe_by_minutes(times: &TimesOfDay) -> String {
         ValuePattern::All => format!("every minute{hours}"),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} minutes{hours}"),
         ValuePattern::EvenSteps { first, step } => format!("every {step} minutes from minute {first}{hours}"),
-        ValuePattern::One(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
-        _ => format!("at minutes {}{}", list_numbers(times.minutes), hours_or_every_hour_suffix(times.hours)),
+        ValuePattern::SingleValue(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
+        _ => format!(
+            "at minutes {}{}",
+            describe_numbers(times.minutes),
+            hours_or_every_hour_suffix(times.hours)
+        ),
     }
 }
 
@@ -90,7 +94,7 @@ fn describe_by_minutes(times: &TimesOfDay) -> String {
 fn describe_by_hours(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::EvenSteps { first: 0, step } => {
-            format!("every {}", format_count(i64::from(step), "hour"))
+            format!("every {}", format_count_with_unit(i64::from(step), "hour"))
         }
         ValuePattern::EvenSteps { first, step } => format!("every {step} hours from {first:02}:00"),
         _ => format!("every hour{}", hours_suffix(hours)),
@@ -107,13 +111,13 @@ fn hours_or_every_hour_suffix(hours: NumberSet) -> String {
 fn hours_suffix(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::All => String::new(),
-        ValuePattern::One(hour) => format!(" between {hour:02}:00 and {hour:02}:59"),
+        ValuePattern::SingleValue(hour) => format!(" between {hour:02}:00 and {hour:02}:59"),
         ValuePattern::Range(first, last) => format!(" between {first:02}:00 and {last:02}:59"),
         ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} hour", format_ordinal(step)),
         _ => format!(" in the hours {}", describe_members(hours, 0, 23, |hour| format!("{hour:02}"))),
     }
 }
 
-fn list_numbers(set: NumberSet) -> String {
+fn describe_numbers(set: NumberSet) -> String {
     describe_members(set, 0, 59, |number| number.to_string())
 }

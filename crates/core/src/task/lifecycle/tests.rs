@@ -3,15 +3,15 @@ use crate::HandlerName;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn def() -> HandlerDef {
+fn handler_def() -> HandlerDef {
     HandlerDef::new(HandlerName::new("h").unwrap())
 }
 
-fn apply(lifecycle: TaskLifecycle, command: TaskCommand) -> TransitionResult {
-    transition(TaskSeq(1), lifecycle, command, &def(), NOW)
+fn apply_command(lifecycle: TaskLifecycle, command: TaskCommand) -> TransitionResult {
+    transition(TaskSeq(1), lifecycle, command, &handler_def(), NOW)
 }
 
-fn running(retries: u32, crashes: u32) -> TaskLifecycle {
+fn running_lifecycle(retries: u32, crashes: u32) -> TaskLifecycle {
     let lease = Lease { node: 1, fence: 7, since: NOW, until: None };
     let new = TaskLifecycle::new(NOW, true);
     TaskLifecycle { state: TaskState::Locked(lease), attempt: 1, retries, crashes, ..new }
@@ -19,15 +19,15 @@ fn running(retries: u32, crashes: u32) -> TaskLifecycle {
 
 /// Each row is a state, each column a command, each cell the resulting status, or `·` if refused.
 #[test]
-fn transition_table_is_complete() {
+fn each_state_and_command_gives_the_expected_status() {
     let mut table = String::new();
     for state in transition_table::all_states(NOW) {
         let halts_lane = matches!(state, TaskState::Error { halts_lane: true, .. });
         table.push_str(&format!("{:<10}", if halts_lane { "halted" } else { state.status().as_str() }));
         for command in transition_table::all_commands(NOW) {
             let lifecycle = TaskLifecycle { state, attempt: 1, ..TaskLifecycle::new(NOW, true) };
-            let cell =
-                apply(lifecycle, command).map_or("·", |(lifecycle, _)| lifecycle.state.status().as_str());
+            let cell = apply_command(lifecycle, command)
+                .map_or("·", |(lifecycle, _)| lifecycle.state.status().as_str());
             table.push_str(&format!("{cell:<10}"));
         }
         table = table.trim_end().to_string() + "\n";
@@ -47,9 +47,9 @@ missing   ·         ·         ·         ·         ·         ·         ·  
 #[test]
 fn a_task_fails_for_good_after_three_runs_by_default() {
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: false };
-    let (lifecycle, _) = apply(running(1, 0), fail).unwrap();
+    let (lifecycle, _) = apply_command(running_lifecycle(1, 0), fail).unwrap();
     assert_eq!((lifecycle.state.status(), lifecycle.retries), (TaskStatus::New, 2));
-    let (lifecycle, effects) = apply(running(2, 0), fail).unwrap();
+    let (lifecycle, effects) = apply_command(running_lifecycle(2, 0), fail).unwrap();
     assert_eq!(lifecycle.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
     assert!(effects.contains(&TaskEffect::Archive) && effects.contains(&TaskEffect::AdvanceLane));
 }
@@ -57,18 +57,20 @@ fn a_task_fails_for_good_after_three_runs_by_default() {
 #[test]
 fn a_snooze_and_a_release_use_no_retry() {
     let until = NOW.plus(std::time::Duration::from_secs(300));
-    let (lifecycle, _) = apply(running(2, 0), TaskCommand::Snooze { fence: 7, until }).unwrap();
+    let (lifecycle, _) =
+        apply_command(running_lifecycle(2, 0), TaskCommand::Snooze { fence: 7, until }).unwrap();
     assert_eq!((lifecycle.state, lifecycle.retries), (TaskState::New { due: until }, 2));
-    let (lifecycle, effects) = apply(running(2, 2), TaskCommand::Release { fence: 7 }).unwrap();
+    let (lifecycle, effects) =
+        apply_command(running_lifecycle(2, 2), TaskCommand::Release { fence: 7 }).unwrap();
     assert_eq!((lifecycle.state, lifecycle.retries, lifecycle.crashes), (TaskState::New { due: NOW }, 2, 2));
     assert!(!effects.contains(&TaskEffect::OpenSyncGate), "a released attempt has not ended");
 }
 
 #[test]
 fn crashes_have_their_own_limit() {
-    let (lifecycle, _) = apply(running(2, 1), TaskCommand::Expire { fence: 7 }).unwrap();
+    let (lifecycle, _) = apply_command(running_lifecycle(2, 1), TaskCommand::Expire { fence: 7 }).unwrap();
     assert_eq!((lifecycle.state.status(), lifecycle.retries, lifecycle.crashes), (TaskStatus::New, 2, 2));
-    let (lifecycle, _) = apply(running(0, 2), TaskCommand::Expire { fence: 7 }).unwrap();
+    let (lifecycle, _) = apply_command(running_lifecycle(0, 2), TaskCommand::Expire { fence: 7 }).unwrap();
     assert_eq!(lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
 }
 
@@ -82,20 +84,24 @@ fn a_stale_fence_is_refused() {
         TaskCommand::Renew { fence: 6, until: NOW },
         TaskCommand::Expire { fence: 6 },
     ] {
-        assert_eq!(apply(running(0, 0), command), Err(TaskRejection::StaleFence), "{command:?}");
+        assert_eq!(
+            apply_command(running_lifecycle(0, 0), command),
+            Err(TaskCommandError::StaleFence),
+            "{command:?}"
+        );
     }
 }
 
 #[test]
-fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_late() {
-    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..def() };
+fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_out_of_order() {
+    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
-    let (halted, effects) = transition(TaskSeq(1), running(0, 0), fail, &halting, NOW).unwrap();
+    let (halted, effects) = transition(TaskSeq(1), running_lifecycle(0, 0), fail, &halting, NOW).unwrap();
     assert!(!effects.contains(&TaskEffect::AdvanceLane));
-    let (again, _) = apply(halted, TaskCommand::Retry).unwrap();
+    let (again, _) = apply_command(halted, TaskCommand::Retry).unwrap();
     assert!(!again.late);
-    let (parked, _) = apply(running(0, 0), fail).unwrap();
-    let (again, effects) = apply(parked, TaskCommand::Retry).unwrap();
+    let (parked, _) = apply_command(running_lifecycle(0, 0), fail).unwrap();
+    let (again, effects) = apply_command(parked, TaskCommand::Retry).unwrap();
     assert!(again.late && effects.contains(&TaskEffect::Unarchive));
     assert!(again.in_lane && effects.contains(&TaskEffect::JoinLane), "it joins its lane again");
 }
@@ -105,19 +111,20 @@ fn a_workers_lease_is_renewed_and_a_nodes_lease_has_no_end() {
     let (soon, later) =
         (NOW.plus(std::time::Duration::from_secs(60)), NOW.plus(std::time::Duration::from_secs(90)));
     let renew = TaskCommand::Renew { fence: 7, until: later };
-    let (lifecycle, effects) = apply(running(0, 0), renew).unwrap();
-    assert_eq!((lifecycle, effects), (running(0, 0), vec![]));
+    let (lifecycle, effects) = apply_command(running_lifecycle(0, 0), renew).unwrap();
+    assert_eq!((lifecycle, effects), (running_lifecycle(0, 0), vec![]));
     let lease = Lease { node: 0, fence: 7, since: NOW, until: Some(soon) };
     let (lifecycle, _) =
-        apply(TaskLifecycle { state: TaskState::Locked(lease), ..running(0, 0) }, renew).unwrap();
+        apply_command(TaskLifecycle { state: TaskState::Locked(lease), ..running_lifecycle(0, 0) }, renew)
+            .unwrap();
     assert_eq!(lifecycle.state, TaskState::Locked(Lease { until: Some(later), ..lease }));
 }
 
 #[test]
 fn a_task_without_a_lane_halts_no_lane() {
-    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..def() };
+    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
-    let without_lane = TaskLifecycle { has_lane: false, in_lane: false, ..running(0, 0) };
+    let without_lane = TaskLifecycle { has_lane: false, in_lane: false, ..running_lifecycle(0, 0) };
     let (parked, effects) = transition(TaskSeq(1), without_lane, fail, &halting, NOW).unwrap();
     assert_eq!(parked.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
     assert!(effects.contains(&TaskEffect::Archive));
@@ -126,8 +133,10 @@ fn a_task_without_a_lane_halts_no_lane() {
 #[test]
 fn a_target_may_request_a_longer_delay() {
     let requested = NOW.plus(std::time::Duration::from_secs(3600));
-    let (lifecycle, _) =
-        apply(running(0, 0), TaskCommand::Fail { fence: 7, retry_at: Some(requested), permanent: false })
-            .unwrap();
+    let (lifecycle, _) = apply_command(
+        running_lifecycle(0, 0),
+        TaskCommand::Fail { fence: 7, retry_at: Some(requested), permanent: false },
+    )
+    .unwrap();
     assert_eq!(lifecycle.state, TaskState::New { due: requested });
 }

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::fire::{CatchUpPolicy, FireAction, MISSED_AFTER, ON_TIME_WITHIN, Punctuality};
+use pointsman_core::fire::{CatchUpPolicy, FireAction, MISSED_AFTER, ON_TIME_TOLERANCE, Punctuality};
 use pointsman_core::{Timestamp, cron};
 use sha2::{Digest, Sha256};
 
@@ -27,7 +27,7 @@ const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
 /// Whether one planned time fires or is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CatchUpDecision {
+pub(super) enum PlannedTimeDecision {
     Fire(Punctuality),
     Skip,
 }
@@ -35,7 +35,7 @@ pub(super) enum CatchUpDecision {
 /// Planned times that are due, in order, with their decisions.
 #[derive(Debug, PartialEq)]
 pub(super) struct DueTimes {
-    pub(super) times: Vec<(Timestamp, CatchUpDecision)>,
+    pub(super) times: Vec<(Timestamp, PlannedTimeDecision)>,
     /// Older due times were omitted because the gap was too long.
     pub(super) has_omitted_older: bool,
 }
@@ -51,19 +51,19 @@ pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now
     let ages: Vec<_> =
         planned.iter().map(|planned| now.duration_since(due_time(schedule, *planned))).collect();
     let too_old = ages.partition_point(|age| *age > MISSED_AFTER);
-    let overtaken = ages.partition_point(|age| *age > ON_TIME_WITHIN).min(ages.len().saturating_sub(1));
+    let overtaken = ages.partition_point(|age| *age > ON_TIME_TOLERANCE).min(ages.len().saturating_sub(1));
     let missed_count = too_old.max(overtaken);
     let all_missed = missed_count == ages.len();
     let decision = |(at, age): (usize, &Duration)| match age {
-        age if *age <= ON_TIME_WITHIN => CatchUpDecision::Fire(Punctuality::OnTime),
-        _ if at >= missed_count => CatchUpDecision::Fire(Punctuality::Late),
-        age if *age > schedule.catch_up_window => CatchUpDecision::Skip,
+        age if *age <= ON_TIME_TOLERANCE => PlannedTimeDecision::Fire(Punctuality::OnTime),
+        _ if at >= missed_count => PlannedTimeDecision::Fire(Punctuality::Late),
+        age if *age > schedule.catch_up_window => PlannedTimeDecision::Skip,
         _ => match schedule.catch_up {
-            CatchUpPolicy::All => CatchUpDecision::Fire(Punctuality::CaughtUp),
+            CatchUpPolicy::All => PlannedTimeDecision::Fire(Punctuality::CaughtUp),
             CatchUpPolicy::One if all_missed && at + 1 == missed_count => {
-                CatchUpDecision::Fire(Punctuality::CaughtUp)
+                PlannedTimeDecision::Fire(Punctuality::CaughtUp)
             }
-            CatchUpPolicy::One | CatchUpPolicy::None => CatchUpDecision::Skip,
+            CatchUpPolicy::One | CatchUpPolicy::None => PlannedTimeDecision::Skip,
         },
     };
     let times = planned.iter().copied().zip(ages.iter().enumerate().map(decision)).collect();

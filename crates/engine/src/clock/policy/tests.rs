@@ -6,22 +6,22 @@ use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
 
 use super::*;
 
-const FIRE: CatchUpDecision = CatchUpDecision::Fire(Punctuality::OnTime);
-const LATE: CatchUpDecision = CatchUpDecision::Fire(Punctuality::Late);
-const CAUGHT_UP: CatchUpDecision = CatchUpDecision::Fire(Punctuality::CaughtUp);
-const SKIP: CatchUpDecision = CatchUpDecision::Skip;
+const FIRE_ON_TIME: PlannedTimeDecision = PlannedTimeDecision::Fire(Punctuality::OnTime);
+const FIRE_LATE: PlannedTimeDecision = PlannedTimeDecision::Fire(Punctuality::Late);
+const FIRE_CAUGHT_UP: PlannedTimeDecision = PlannedTimeDecision::Fire(Punctuality::CaughtUp);
+const SKIP: PlannedTimeDecision = PlannedTimeDecision::Skip;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A time of the 31st of January, or a whole one.
-fn at(text: &str) -> Timestamp {
+/// Parses a time of day on 2026-01-31, or a complete timestamp.
+fn parse_time(text: &str) -> Timestamp {
     let text = if text.contains('T') { text.to_owned() } else { format!("2026-01-31T{text}Z") };
     text.parse().unwrap()
 }
 
-fn schedule_in(zone: &str, when: &str, catch_up: CatchUpPolicy, within: Duration) -> ScheduleSpec {
+fn schedule_in_zone(zone: &str, when: &str, catch_up: CatchUpPolicy, within: Duration) -> ScheduleSpec {
     let expression = Expression::parse(when, Dialect::Auto).unwrap();
     let when = cron::Schedule::new(expression, Zone::from_name(zone).unwrap());
     let event = NewEvent::new(HandlingKey::new("tick").unwrap());
@@ -31,17 +31,17 @@ fn schedule_in(zone: &str, when: &str, catch_up: CatchUpPolicy, within: Duration
 }
 
 fn schedule(when: &str, catch_up: CatchUpPolicy, within: Duration) -> ScheduleSpec {
-    schedule_in("UTC", when, catch_up, within)
+    schedule_in_zone("UTC", when, catch_up, within)
 }
 
-fn decided_times(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<(String, CatchUpDecision)> {
-    let due_times = decide_due_times(schedule, at(resolved), at(now));
+fn decided_times(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<(String, PlannedTimeDecision)> {
+    let due_times = decide_due_times(schedule, parse_time(resolved), parse_time(now));
     assert!(!due_times.has_omitted_older);
     due_times.times.into_iter().map(|(planned, decision)| (planned.to_string(), decision)).collect()
 }
 
 /// The decisions without their planned times.
-fn decisions(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<CatchUpDecision> {
+fn decisions(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<PlannedTimeDecision> {
     decided_times(schedule, resolved, now).into_iter().map(|(_, decision)| decision).collect()
 }
 
@@ -51,10 +51,10 @@ fn recent_times_fire_under_every_policy() {
         let hourly = schedule("@hourly", catch_up, Duration::ZERO);
         for (resolved, now, expected) in [
             ("11:00:00", "11:59:59.999999", vec![]),
-            ("11:00:00", "12:00:00", vec![FIRE]),
-            ("11:00:00", "12:00:05", vec![FIRE]),
-            ("11:00:00", "12:00:05.000001", vec![LATE]),
-            ("11:00:00", "12:01:00", vec![LATE]),
+            ("11:00:00", "12:00:00", vec![FIRE_ON_TIME]),
+            ("11:00:00", "12:00:05", vec![FIRE_ON_TIME]),
+            ("11:00:00", "12:00:05.000001", vec![FIRE_LATE]),
+            ("11:00:00", "12:01:00", vec![FIRE_LATE]),
             ("11:00:00", "12:01:00.000001", vec![SKIP]),
             ("12:00:00", "12:00:00", vec![]),
             ("12:00:00", "12:59:59", vec![]),
@@ -70,19 +70,25 @@ fn recent_times_fire_under_every_policy() {
 fn missed_times_follow_the_catch_up_policy() {
     for (catch_up, within, resolved, now, expected) in [
         // The latest fires, the others do not.
-        (CatchUpPolicy::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
-        (CatchUpPolicy::One, DAY, "09:00:00", "10:30:00", vec![CAUGHT_UP]),
+        (CatchUpPolicy::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, FIRE_CAUGHT_UP]),
+        (CatchUpPolicy::One, DAY, "09:00:00", "10:30:00", vec![FIRE_CAUGHT_UP]),
         // Something newer fires anyway.
-        (CatchUpPolicy::One, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
-        (CatchUpPolicy::One, DAY, "07:00:00", "10:00:01", vec![SKIP, SKIP, FIRE]),
+        (CatchUpPolicy::One, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, FIRE_LATE]),
+        (CatchUpPolicy::One, DAY, "07:00:00", "10:00:01", vec![SKIP, SKIP, FIRE_ON_TIME]),
         // The missed time is older than the window.
-        (CatchUpPolicy::One, HOUR / 2, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
+        (CatchUpPolicy::One, HOUR / 2, "07:00:00", "10:30:00", vec![SKIP, SKIP, FIRE_CAUGHT_UP]),
         (CatchUpPolicy::One, HOUR / 2, "07:00:00", "10:30:01", vec![SKIP, SKIP, SKIP]),
-        (CatchUpPolicy::All, DAY, "07:00:00", "10:30:00", vec![CAUGHT_UP, CAUGHT_UP, CAUGHT_UP]),
-        (CatchUpPolicy::All, DAY, "07:00:00", "10:00:30", vec![CAUGHT_UP, CAUGHT_UP, LATE]),
-        (CatchUpPolicy::All, HOUR * 2, "07:00:00", "10:30:00", vec![SKIP, CAUGHT_UP, CAUGHT_UP]),
+        (
+            CatchUpPolicy::All,
+            DAY,
+            "07:00:00",
+            "10:30:00",
+            vec![FIRE_CAUGHT_UP, FIRE_CAUGHT_UP, FIRE_CAUGHT_UP],
+        ),
+        (CatchUpPolicy::All, DAY, "07:00:00", "10:00:30", vec![FIRE_CAUGHT_UP, FIRE_CAUGHT_UP, FIRE_LATE]),
+        (CatchUpPolicy::All, HOUR * 2, "07:00:00", "10:30:00", vec![SKIP, FIRE_CAUGHT_UP, FIRE_CAUGHT_UP]),
         (CatchUpPolicy::None, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, SKIP]),
-        (CatchUpPolicy::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
+        (CatchUpPolicy::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, FIRE_LATE]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
         assert_eq!(decisions(&hourly, resolved, now), expected, "{catch_up:?} {within:?} {resolved} {now}");
@@ -92,33 +98,33 @@ fn missed_times_follow_the_catch_up_policy() {
 #[test]
 fn frequent_schedules_fire_once_after_a_short_gap() {
     for (catch_up, now, expected) in [
-        (CatchUpPolicy::One, "10:00:46", vec![SKIP, SKIP, LATE]),
-        (CatchUpPolicy::One, "10:00:42", vec![SKIP, SKIP, FIRE]),
-        (CatchUpPolicy::None, "10:00:46", vec![SKIP, SKIP, LATE]),
-        (CatchUpPolicy::All, "10:00:46", vec![CAUGHT_UP, CAUGHT_UP, LATE]),
+        (CatchUpPolicy::One, "10:00:46", vec![SKIP, SKIP, FIRE_LATE]),
+        (CatchUpPolicy::One, "10:00:42", vec![SKIP, SKIP, FIRE_ON_TIME]),
+        (CatchUpPolicy::None, "10:00:46", vec![SKIP, SKIP, FIRE_LATE]),
+        (CatchUpPolicy::All, "10:00:46", vec![FIRE_CAUGHT_UP, FIRE_CAUGHT_UP, FIRE_LATE]),
         // A short delay does not make a time late.
-        (CatchUpPolicy::One, "10:00:04", vec![FIRE]),
+        (CatchUpPolicy::One, "10:00:04", vec![FIRE_ON_TIME]),
     ] {
         let often = schedule("every 20s", catch_up, DAY);
         assert_eq!(decisions(&often, "09:59:40", now), expected, "{catch_up:?} {now}");
     }
     let each_second = schedule("every 1s", CatchUpPolicy::One, DAY);
-    assert_eq!(decisions(&each_second, "10:00:00", "10:00:04"), vec![FIRE; 4]);
+    assert_eq!(decisions(&each_second, "10:00:00", "10:00:04"), vec![FIRE_ON_TIME; 4]);
 }
 
 #[test]
-fn work_after_a_gap_is_bounded() {
+fn decided_times_after_a_long_gap_are_limited() {
     for (catch_up, expected) in
         [(CatchUpPolicy::One, 0), (CatchUpPolicy::All, MAX_PLANNED_TIMES - 6), (CatchUpPolicy::None, 0)]
     {
         let each_second = schedule("every 1s", catch_up, DAY);
-        let now = at("12:00:00");
+        let now = parse_time("12:00:00");
         let DueTimes { times, has_omitted_older } =
             decide_due_times(&each_second, now.minus(DAY * 3650), now);
         assert!(has_omitted_older);
         assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
-        let caught_up = times.iter().filter(|(_, decision)| *decision == CAUGHT_UP).count();
+        let caught_up = times.iter().filter(|(_, decision)| *decision == FIRE_CAUGHT_UP).count();
         // Times that were due within the last seconds are not missed yet.
         assert_eq!(caught_up, expected, "{catch_up:?}");
         let just = decide_due_times(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
@@ -130,7 +136,7 @@ fn work_after_a_gap_is_bounded() {
 fn deciding_in_parts_gives_the_same_decisions() {
     for catch_up in [CatchUpPolicy::One, CatchUpPolicy::All, CatchUpPolicy::None] {
         let minutely = schedule("* * * * *", catch_up, HOUR / 2);
-        let (resolved, now) = (at("09:00:00"), at("10:00:40"));
+        let (resolved, now) = (parse_time("09:00:00"), parse_time("10:00:40"));
         let whole = decide_due_times(&minutely, resolved, now).times;
         for (done, (planned, _)) in whole.iter().enumerate() {
             assert_eq!(decide_due_times(&minutely, *planned, now).times, whole[done + 1..]);
@@ -140,7 +146,7 @@ fn deciding_in_parts_gives_the_same_decisions() {
 
 #[test]
 fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
-    let daily = schedule_in("Europe/Berlin", "30 2 * * *", CatchUpPolicy::All, DAY * 7);
+    let daily = schedule_in_zone("Europe/Berlin", "30 2 * * *", CatchUpPolicy::All, DAY * 7);
     // On 29 March 02:30 does not exist; the clock goes from 02:00 to 03:00, which is 01:00 UTC.
     let spring = decided_times(&daily, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z");
     let spring: Vec<_> = spring.iter().map(|(planned, _)| planned.as_str()).collect();
@@ -148,9 +154,9 @@ fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
         spring,
         ["2026-03-28T01:30:00.000000Z", "2026-03-29T01:00:00.000000Z", "2026-03-30T00:30:00.000000Z"]
     );
-    // On 25 October 02:30 comes twice.
+    // On 25 October 02:30 occurs twice.
     let autumn = decided_times(&daily, "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
-    assert_eq!(autumn, [("2026-10-25T00:30:00.000000Z".into(), CAUGHT_UP)]);
+    assert_eq!(autumn, [("2026-10-25T00:30:00.000000Z".into(), FIRE_CAUGHT_UP)]);
     // Between the two occurrences nothing is due.
     assert_eq!(decisions(&daily, "2026-10-25T00:30:00Z", "2026-10-25T01:30:02Z"), []);
 }
@@ -158,13 +164,13 @@ fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
 #[test]
 fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
     for (zone, resolved, now, count) in [
-        // 24 hours less one, and more one; in Lord Howe the clock moves by half an hour.
+        // Days of 23 and of 25 hours; on Lord Howe Island the clock moves by half an hour.
         ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", 46),
         ("Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", 50),
         ("America/New_York", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z", 50),
         ("Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", 49),
     ] {
-        let half_hourly = schedule_in(zone, "*/30 * * * *", CatchUpPolicy::All, DAY * 2);
+        let half_hourly = schedule_in_zone(zone, "*/30 * * * *", CatchUpPolicy::All, DAY * 2);
         let all = decided_times(&half_hourly, resolved, now);
         assert_eq!(all.len(), count, "{zone} {resolved}");
         assert!(all.iter().all(|(_, decision)| *decision != SKIP));
@@ -187,8 +193,9 @@ fn paused_times_are_caught_up_by_the_policy() {
         (CatchUpPolicy::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        let made_up = times_to_catch_up(&hourly, at("08:00:00"), at(resolved), at(now));
-        let expected: Vec<_> = expected.into_iter().map(at).collect();
+        let made_up =
+            times_to_catch_up(&hourly, parse_time("08:00:00"), parse_time(resolved), parse_time(now));
+        let expected: Vec<_> = expected.into_iter().map(parse_time).collect();
         assert_eq!(made_up, expected, "{catch_up:?} {within:?} {resolved} {now}");
     }
 }
@@ -197,33 +204,33 @@ fn paused_times_are_caught_up_by_the_policy() {
 fn jitter_is_spread_deterministic_and_keeps_the_order() {
     let span = Duration::from_secs(600);
     let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUpPolicy::All, DAY) };
-    let planned: Vec<_> = jittery.cron.between(at("06:00:00"), at("12:00:00")).collect();
+    let planned: Vec<_> = jittery.cron.between(parse_time("06:00:00"), parse_time("12:00:00")).collect();
     let due_times: Vec<_> = planned.iter().map(|planned| due_time(&jittery, *planned)).collect();
     assert_eq!(due_times, planned.iter().map(|planned| due_time(&jittery, *planned)).collect::<Vec<_>>());
-    assert!(due_times.is_sorted_by(|a, b| a < b), "the next planned time bounds it");
+    assert!(due_times.is_sorted_by(|a, b| a < b), "a due time is before the next planned time");
     let offsets: Vec<_> =
         due_times.iter().zip(&planned).map(|(up, planned)| up.duration_since(*planned)).collect();
     let early = offsets.iter().filter(|offset| **offset < SECOND * 30).count();
     assert!((120..240).contains(&early), "{early} of {} in the first half", offsets.len());
     let renamed = ScheduleSpec { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
     let same = planned.iter().filter(|at| due_time(&jittery, **at) == due_time(&renamed, **at)).count();
-    assert!(same < 5, "schedules of the same times do not come up together: {same}");
+    assert!(same < 5, "schedules with the same times are not due together: {same}");
     let daily = ScheduleSpec { jitter: span, ..schedule("@daily", CatchUpPolicy::All, DAY) };
-    assert!(due_time(&daily, at("00:00:00")) < at("00:10:00"));
+    assert!(due_time(&daily, parse_time("00:00:00")) < parse_time("00:10:00"));
 }
 
 #[test]
 fn a_jittered_time_is_on_time_at_its_due_time() {
     let daily = ScheduleSpec { jitter: HOUR, ..schedule("@daily", CatchUpPolicy::One, DAY) };
-    let (before, planned) = (at("2026-01-30T00:00:00Z"), at("00:00:00"));
+    let (before, planned) = (parse_time("2026-01-30T00:00:00Z"), parse_time("00:00:00"));
     let up = due_time(&daily, planned);
     assert!(up > planned);
     assert_eq!(next_due_time(&daily, before), Some(up));
     let decision = |now| decide_due_times(&daily, before, now).times;
     assert_eq!(decision(up.minus(ONE_MICROSECOND)), []);
-    assert_eq!(decision(up), [(planned, FIRE)]);
-    assert_eq!(decision(up.plus(MISSED_AFTER)), [(planned, LATE)]);
-    assert_eq!(decision(up.plus(MISSED_AFTER + ONE_MICROSECOND)), [(planned, CAUGHT_UP)]);
+    assert_eq!(decision(up), [(planned, FIRE_ON_TIME)]);
+    assert_eq!(decision(up.plus(MISSED_AFTER)), [(planned, FIRE_LATE)]);
+    assert_eq!(decision(up.plus(MISSED_AFTER + ONE_MICROSECOND)), [(planned, FIRE_CAUGHT_UP)]);
 }
 
 #[test]
@@ -232,10 +239,10 @@ fn a_scheduled_event_names_its_schedule_and_planned_time() {
     if let FireAction::EmitEvent(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());
     }
-    let FireAction::EmitEvent(event) = action_for_time(&hourly, at("12:00:00")) else {
-        panic!("it makes an event")
+    let FireAction::EmitEvent(event) = action_for_time(&hourly, parse_time("12:00:00")) else {
+        panic!("the action must emit an event")
     };
-    assert_eq!(event.planned_at, Some(at("12:00:00")));
+    assert_eq!(event.planned_at, Some(parse_time("12:00:00")));
     let context: Vec<_> = event.context.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let expected = [("planned_at", "2026-01-31T12:00:00.000000Z"), ("schedule", "s"), ("team", "books")];
     assert_eq!(context, expected);
@@ -243,19 +250,19 @@ fn a_scheduled_event_names_its_schedule_and_planned_time() {
         source_collection: "shop/orders".parse().unwrap(),
         priority: None,
     });
-    assert_eq!(action_for_time(&ScheduleSpec { action: run.clone(), ..hourly }, at("12:00:00")), run);
+    assert_eq!(action_for_time(&ScheduleSpec { action: run.clone(), ..hourly }, parse_time("12:00:00")), run);
 }
 
-/// The clock sleeps until a time comes up, and then there is something to do: otherwise it would spin.
+/// The clock sleeps until the next due time. If no decision existed then, the clock would spin.
 #[test]
 fn decisions_exist_exactly_when_the_next_due_time_has_passed() {
     for zone in ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"] {
         for when in ["30 2 * * *", "*/20 * * * *", "0 0/7 1-3 * * ?", "0 1,2,3 * * *", "every 45m", "@weekly"]
         {
             for jitter in [Duration::ZERO, HOUR / 2] {
-                let it = ScheduleSpec { jitter, ..schedule_in(zone, when, CatchUpPolicy::All, DAY * 7) };
+                let it = ScheduleSpec { jitter, ..schedule_in_zone(zone, when, CatchUpPolicy::All, DAY * 7) };
                 for edge in ["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-04-04T15:00:00Z"] {
-                    let begin = at(edge).minus(HOUR * 3);
+                    let begin = parse_time(edge).minus(HOUR * 3);
                     for step in 0..24u32 {
                         let resolved = begin.plus(HOUR / 4 * step);
                         for wait in [ONE_MICROSECOND, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use nix::unistd::{Pid, getpid};
 
-use super::descendants::parse_pids;
+use super::descendants::parse_command_pids;
 use super::process::is_command_pid;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
@@ -34,7 +34,7 @@ impl Cgroup {
     /// Creates a group; `None` where the system does not let this process create one.
     pub(super) fn create() -> Option<Self> {
         let parent = PARENT_GROUP.get_or_init(|| {
-            let found = find_parent();
+            let found = find_parent_group();
             match &found {
                 Ok(path) => tracing::debug!(path = %path.display(), "commands run in control groups"),
                 Err(error) => tracing::debug!(
@@ -44,7 +44,7 @@ impl Cgroup {
             }
             found.ok()
         });
-        remove_pending_groups();
+        retry_group_removals();
         Self::create_in(parent.as_deref()?).ok()
     }
 
@@ -65,7 +65,7 @@ impl Cgroup {
 
     /// The processes in the group that have not ended.
     pub(super) fn list_processes(&self) -> Vec<Pid> {
-        parse_pids(&fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default())
+        parse_command_pids(&fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default())
     }
 
     /// Kills every process in the group.
@@ -91,18 +91,18 @@ impl Drop for Cgroup {
 }
 
 /// Removes the groups that could not be removed earlier, if their processes have ended since.
-fn remove_pending_groups() {
+fn retry_group_removals() {
     let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
 }
 
 /// The group of this process, if a group can be created and killed below it.
-fn find_parent() -> io::Result<PathBuf> {
+fn find_parent_group() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let path =
         find_group_path(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
-    remove_abandoned(&path);
+    remove_abandoned_groups(&path);
     let probe = Cgroup::create_in(&path)?;
     match fs::metadata(probe.path.join("cgroup.kill")) {
         Ok(_) => Ok(path),
@@ -124,7 +124,7 @@ fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
 }
 
 /// Removes the empty groups of processes that were killed and could not remove them themselves.
-fn remove_abandoned(parent: &Path) {
+fn remove_abandoned_groups(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner = name

@@ -26,20 +26,23 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
 /// The processes below this one that existed before it adopted orphans: they are not commands.
-static PREEXISTING: OnceLock<Vec<Process>> = OnceLock::new();
+static PREEXISTING_PROCESSES: OnceLock<Vec<Process>> = OnceLock::new();
 
-static CHILDREN: Mutex<ChildRegistry> =
-    Mutex::new(ChildRegistry { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
+static CHILDREN: Mutex<ChildRegistry> = Mutex::new(ChildRegistry {
+    awaited_pids: BTreeSet::new(),
+    dropped_children: BTreeSet::new(),
+    starting_count: 0,
+});
 
 /// The children that must not be reaped as orphans.
 #[derive(Debug)]
 struct ChildRegistry {
     /// Children that an attempt waits for.
-    awaited: BTreeSet<Pid>,
+    awaited_pids: BTreeSet<Pid>,
     /// Children whose attempt was dropped: the runtime reaps them.
-    dropped: BTreeSet<Process>,
+    dropped_children: BTreeSet<Process>,
     /// The number of commands that are being started. An unknown child may be one of them.
-    starting: usize,
+    starting_count: usize,
 }
 
 fn lock_children() -> MutexGuard<'static, ChildRegistry> {
@@ -53,8 +56,8 @@ fn lock_children() -> MutexGuard<'static, ChildRegistry> {
 /// by `exec`, are left alone with everything below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
-    PREEXISTING.get_or_init(|| {
-        let awaited = lock_children().awaited.clone();
+    PREEXISTING_PROCESSES.get_or_init(|| {
+        let awaited = lock_children().awaited_pids.clone();
         let earlier = list_descendants_except(getpid(), |pid| awaited.contains(&pid));
         earlier.into_iter().map(Process::from_pid).collect()
     });
@@ -68,7 +71,7 @@ pub(super) fn adopts_orphans() -> bool {
 }
 
 fn is_preexisting(pid: Pid) -> bool {
-    PREEXISTING
+    PREEXISTING_PROCESSES
         .get()
         .is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
 }
@@ -108,61 +111,61 @@ pub(super) struct AwaitedChild(Process);
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
         let mut children = lock_children();
-        children.awaited.remove(&self.0.pid);
+        children.awaited_pids.remove(&self.0.pid);
         if self.0.exists() {
-            children.dropped.insert(self.0);
+            children.dropped_children.insert(self.0);
         }
     }
 }
 
 /// Guards the start of a command: while it lives, unknown children are not reaped.
-struct StartingGuard;
+struct CommandStartGuard;
 
-impl StartingGuard {
+impl CommandStartGuard {
     fn begin() -> Self {
-        lock_children().starting += 1;
+        lock_children().starting_count += 1;
         Self
     }
 }
 
-impl Drop for StartingGuard {
+impl Drop for CommandStartGuard {
     fn drop(&mut self) {
-        lock_children().starting -= 1;
+        lock_children().starting_count -= 1;
     }
 }
 
 /// Starts a command as a child that its attempt waits for.
 pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
     // Spawning lasts until the program is loaded, forever on a hanging file system, so nothing is locked meanwhile.
-    let starting = StartingGuard::begin();
+    let starting = CommandStartGuard::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let process =
         Process::from_pid(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
-    lock_children().awaited.insert(process.pid);
+    lock_children().awaited_pids.insert(process.pid);
     drop(starting);
     Ok((child, process, AwaitedChild(process)))
 }
 
 /// Lists the adopted processes that still run. Those that have ended are reaped, unless a command is being started,
 /// which could be one of them.
-pub(super) fn list_orphans() -> Vec<Pid> {
+pub(super) fn list_and_reap_orphans() -> Vec<Pid> {
     if !adopts_orphans() {
         return Vec::new();
     }
     // Locked until the end, so that no command is started meanwhile.
     let mut children = lock_children();
-    children.dropped.retain(|process| process.exists());
+    children.dropped_children.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
     let mut found = list_children_of_main_thread(getpid());
     found.extend(list_children_of_main_thread(getpid()));
     found.sort_unstable();
     found.dedup();
     found.retain(|pid| {
-        let dropped = || children.dropped.iter().any(|process| process.pid == *pid);
-        !children.awaited.contains(pid) && !dropped() && !is_preexisting(*pid)
+        let dropped = || children.dropped_children.iter().any(|process| process.pid == *pid);
+        !children.awaited_pids.contains(pid) && !dropped() && !is_preexisting(*pid)
     });
-    if children.starting == 0 {
+    if children.starting_count == 0 {
         found.retain(|pid| !try_reap(*pid));
     }
     found
@@ -186,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn while_a_command_is_being_started_others_start_and_end_and_nothing_is_reaped() {
         adopt_orphans().unwrap();
-        let hanging = StartingGuard::begin();
+        let hanging = CommandStartGuard::begin();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
         let (mut child, _, awaited) = spawn_awaited(&mut command).unwrap();
@@ -198,14 +201,14 @@ mod tests {
         while !ProcessStat::read(orphan).unwrap().is_zombie {
             sleep(KILL_INTERVAL).await;
         }
-        assert!(list_orphans().contains(&orphan));
+        assert!(list_and_reap_orphans().contains(&orphan));
         assert!(ProcessStat::read(orphan).is_some());
         drop(hanging);
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(orphan).is_some() {
             assert!(Instant::now() < deadline);
             // Other tests start commands meanwhile.
-            list_orphans();
+            list_and_reap_orphans();
             sleep(KILL_INTERVAL).await;
         }
     }
@@ -217,15 +220,15 @@ mod tests {
         let (child, process, awaited) = spawn_awaited(command.arg("600").kill_on_drop(true)).unwrap();
         // Dropped before the child, it is certainly not reaped yet.
         drop(awaited);
-        assert!(!list_orphans().contains(&process.pid));
-        assert!(lock_children().dropped.contains(&process));
+        assert!(!list_and_reap_orphans().contains(&process.pid));
+        assert!(lock_children().dropped_children.contains(&process));
         drop(child);
         let deadline = Instant::now() + Duration::from_secs(10);
         while process.exists() {
             assert!(Instant::now() < deadline);
             sleep(KILL_INTERVAL).await;
         }
-        list_orphans();
-        assert!(!lock_children().dropped.contains(&process));
+        list_and_reap_orphans();
+        assert!(!lock_children().dropped_children.contains(&process));
     }
 }

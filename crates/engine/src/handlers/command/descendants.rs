@@ -36,16 +36,16 @@ const MAX_LISTED_PROCESSES: usize = 10_000;
 fn list_children(pid: Pid) -> Vec<Pid> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| parse_pids(&list)).collect()
+    lists.flat_map(|list| parse_command_pids(&list)).collect()
 }
 
 /// The children of a process that belong to its main thread. The kernel gives orphans to that thread.
 pub(super) fn list_children_of_main_thread(pid: Pid) -> Vec<Pid> {
-    parse_pids(&fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default())
+    parse_command_pids(&fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default())
 }
 
 /// Parses a list of pids from the kernel, without those that no process of a command can have.
-pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
+pub(super) fn parse_command_pids(text: &str) -> Vec<Pid> {
     let pids = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid::from_raw);
     pids.filter(|pid| is_command_pid(*pid)).collect()
 }
@@ -63,7 +63,7 @@ pub(super) enum VariablePresence {
 /// ended, or belongs to a user whose processes this one may not inspect.
 pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     // A process that becomes another program while its environment is read seems to have none.
-    for _ in 0..EMPTY_ENVIRONMENT_READS {
+    for _ in 0..MAX_EMPTY_ENVIRONMENT_READS {
         match fs::read(format!("/proc/{pid}/environ")) {
             Ok(environment) if environment.is_empty() => {}
             Ok(environment) if contains_variable(&environment, variable) => return VariablePresence::Yes,
@@ -100,7 +100,7 @@ fn contains_variable(environment: &[u8], variable: &[u8]) -> bool {
 }
 
 /// How often an empty environment is read before it counts as cleared.
-const EMPTY_ENVIRONMENT_READS: usize = 4;
+const MAX_EMPTY_ENVIRONMENT_READS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn pids_that_no_command_has_are_not_listed() {
         let text = format!("0\n1\n-1\n{}\n4711\n", getpid());
-        assert_eq!(parse_pids(&text), [Pid::from_raw(4711)]);
+        assert_eq!(parse_command_pids(&text), [Pid::from_raw(4711)]);
     }
 
     /// A process that shows a variable, and ends when its stdin does.
-    fn start_process(program: &str, arguments: &[&str]) -> Child {
+    fn start_process_with_variable(program: &str, arguments: &[&str]) -> Child {
         let mut command = Command::new(program);
         command.args(arguments).env("THREAD_TEST", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
         command.spawn().unwrap()
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_has_no_variable() {
-        let mut child = start_process("cat", &[]);
+        let mut child = start_process_with_variable("cat", &[]);
         let mut echo = BufReader::new(child.stdout.take().unwrap());
         child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();
         echo.read_line(&mut String::new()).unwrap();
@@ -165,7 +165,8 @@ mod tests {
         // The launcher of a version manager would start another process.
         let python =
             Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
-        let mut child = start_process(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
+        let mut child =
+            start_process_with_variable(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
         wait_for_zombie(child_pid(&child));
         assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
         assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);

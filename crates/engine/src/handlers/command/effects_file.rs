@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::super::effects::MAX_EFFECTS_BYTES;
-use super::{RunAs, process_folder};
+use super::{RunAsUser, process_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct EffectsFile {
 impl EffectsFile {
     /// Creates a file that only the command's user can open. If that is not this process's user, the folder still
     /// belongs to this process, so that the command cannot replace the file.
-    pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
+    pub(super) fn create(owner: Option<&RunAsUser>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new()
             .permissions(private)

@@ -33,7 +33,7 @@ pub(super) fn build_environment(
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
     // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be
     // mistaken for a key.
-    for (name, value) in attempt_variables(task) {
+    for (name, value) in list_attempt_variables(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }
     all.insert(EFFECTS_VARIABLE.into(), effects.into());
@@ -41,11 +41,11 @@ pub(super) fn build_environment(
 }
 
 /// The `NAME=value` in the environment of one attempt by which its processes are found: no other attempt has it.
-pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
+pub(super) fn attempt_marker_variable(effects: &Path) -> Vec<u8> {
     [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
-fn attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
+fn list_attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),
@@ -67,7 +67,7 @@ fn attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
             variables.push(("NODE", step.node.to_string()));
         }
     }
-    variables.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
-    variables.extend(task.late.then(|| ("LATE", "true".to_owned())));
+    variables.extend(task.prev_sent_event.map(|prev| ("PREV_SENT", prev.to_string())));
+    variables.extend(task.out_of_order.then(|| ("LATE", "true".to_owned())));
     variables
 }

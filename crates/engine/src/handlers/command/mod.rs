@@ -45,7 +45,7 @@ use super::{effects, run_body, step_body};
 use crate::{Delivery, HandlerOutcome, Runner};
 pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
-pub use run_as::{BadRunAs, RunAs};
+pub use run_as::{BadRunAsUser, RunAsUser};
 use running_command::{CommandEnd, RunningCommand};
 
 /// The exit code of a snooze (EX_TEMPFAIL).
@@ -63,18 +63,18 @@ pub struct CommandSpec {
     /// Its working directory; that of this process if not given.
     pub dir: Option<PathBuf>,
     /// The user and group it runs as; those of this process if not given.
-    pub run_as: Option<RunAs>,
+    pub run_as: Option<RunAsUser>,
 }
 
 /// Why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCommand {
-    #[error("a command names at least a program")]
-    Empty,
-    #[error("an argument of the command holds a NUL character")]
-    Argument,
-    #[error("{0:?} cannot be the name of an environment variable, or its value holds a NUL character")]
-    Variable(String),
+    #[error("the command is empty; name at least a program")]
+    NoProgram,
+    #[error("an argument of the command contains a NUL character")]
+    NulInArgument,
+    #[error("{0:?} cannot be the name of an environment variable, or its value contains a NUL character")]
+    InvalidVariable(String),
 }
 
 /// A summary of a command without secrets: the program's name without its folder, and the number of its arguments.
@@ -97,16 +97,16 @@ pub struct CommandHandler {
 impl CommandHandler {
     pub fn new(spec: CommandSpec) -> Result<Self, BadCommand> {
         if spec.argv.first().is_none_or(String::is_empty) {
-            return Err(BadCommand::Empty);
+            return Err(BadCommand::NoProgram);
         }
         if spec.argv.iter().any(|argument| argument.contains('\0')) {
-            return Err(BadCommand::Argument);
+            return Err(BadCommand::NulInArgument);
         }
         let bad = |(name, value): &(&String, &String)| {
             name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
         };
         if let Some((name, _)) = spec.env.iter().find(bad) {
-            return Err(BadCommand::Variable(name.clone()));
+            return Err(BadCommand::InvalidVariable(name.clone()));
         }
         Ok(Self { spec })
     }
@@ -127,7 +127,7 @@ impl CommandHandler {
             // Setting the user also clears the supplementary groups.
             command.uid(run_as.uid.as_raw()).gid(run_as.gid.as_raw());
         }
-        RunningCommand::start(command, environment::attempt_variable(effects.path()))
+        RunningCommand::start(command, environment::attempt_marker_variable(effects.path()))
     }
 
     /// The outcome of a command that could not be started. The operating system reports a missing program and a missing
@@ -158,13 +158,13 @@ impl Runner for CommandHandler {
         "command"
     }
 
-    /// The program's name without its folder, and how many arguments it has: they may hold a secret.
+    /// The program's name without its folder, and the number of its arguments, which may contain secrets.
     fn target_label(&self) -> Option<String> {
         Some(summarize_command(&self.spec.argv))
     }
 
     async fn run(&self, delivery: Delivery) -> HandlerOutcome {
-        if delivery.cancel.is_cancelled() {
+        if delivery.cancel_token.is_cancelled() {
             return HandlerOutcome::failed("cancelled before it was started");
         }
         let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
@@ -179,9 +179,9 @@ impl Runner for CommandHandler {
             Ok(running) => running,
             Err(error) => return self.start_failure_outcome(&error),
         };
-        match running.finish(&delivery).await {
+        match running.run_to_end(&delivery).await {
             Err(error) => HandlerOutcome::failed(format!("cannot wait for the command: {error}")),
-            Ok(end) if end.is_cancelled => HandlerOutcome::failed_with_code(
+            Ok(end) if end.is_cancelled => HandlerOutcome::failed_with_return_code(
                 exit_code(end.status),
                 format!("cancelled; {}", describe_exit(end.status, &[])),
             ),
@@ -195,21 +195,21 @@ impl Runner for CommandHandler {
 
 /// Logs that processes were killed with the attempt: their author may have expected them to survive.
 async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
-    let processes = match end.killed_processes {
+    let processes = match end.killed_process_count {
         0 => return,
         1 => "1 process".to_owned(),
         many => format!("{many} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
-    delivery.log.write_line(delivery.log.now(), LogLevel::Info, message).await;
+    delivery.log_sink.write_line(delivery.log_sink.now(), LogLevel::Info, message).await;
 }
 
 /// The text on the stdin of the command.
 fn stdin_text(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.to_json(),
-        TaskSubject::CollectionRun(run) => run_body::to_json(task, run),
-        TaskSubject::Step(step) => step_body::to_json(task, step),
+        TaskSubject::CollectionRun(run) => run_body::encode_collection_run(task, run),
+        TaskSubject::Step(step) => step_body::encode_step(task, step),
     }
 }
 
@@ -219,20 +219,22 @@ async fn write_stdin(mut stdin: ChildStdin, text: String) {
     let _ = stdin.shutdown().await;
 }
 
-/// The outcome of an attempt by its exit status and its effects.
+/// Derives the outcome of an attempt from its exit status and its effects.
 fn outcome_from_exit(
     status: ExitStatus,
     last_error: &[u8],
     file: Result<String, String>,
     delivery: &Delivery,
 ) -> HandlerOutcome {
-    let now = delivery.log.now();
+    let now = delivery.log_sink.now();
     let effects = file
         .map_err(|why| JsonError::new("", why))
         .and_then(|text| effects::parse_effects_file(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
-        Some(0) => effects.map(|effects| effects.into_success(now)),
-        Some(SNOOZE_EXIT_CODE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
+        Some(0) => effects.map(|effects| effects.into_outcome(now)),
+        Some(SNOOZE_EXIT_CODE) => {
+            effects.and_then(|effects| effects.into_snoozed_outcome(DEFAULT_SNOOZE, now))
+        }
         _ => {
             return effects::failure_outcome(
                 exit_code(status),
@@ -242,7 +244,7 @@ fn outcome_from_exit(
             );
         }
     };
-    well.unwrap_or_else(|fault| effects::refused_outcome(&fault))
+    well.unwrap_or_else(|fault| effects::invalid_effects_outcome(&fault))
 }
 
 /// An exit status as a number, as in shells: 128 plus the signal if the command was killed.

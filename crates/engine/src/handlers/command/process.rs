@@ -63,20 +63,20 @@ pub(super) fn is_command_pid(pid: Pid) -> bool {
 /// Kills a process. A process that has ended is not an error.
 pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
     match is_command_pid(pid) {
-        true => ignore_ended(kill(pid, Signal::SIGKILL)),
+        true => ignore_no_such_process(kill(pid, Signal::SIGKILL)),
         false => Err(Errno::EINVAL),
     }
 }
 
 /// Signals a process group. A group without processes is not an error.
-pub(super) fn signal_group(group: Pid, signal: Signal) -> Result<(), Errno> {
+pub(super) fn signal_process_group(group: Pid, signal: Signal) -> Result<(), Errno> {
     match is_command_pid(group) {
-        true => ignore_ended(killpg(group, signal)),
+        true => ignore_no_such_process(killpg(group, signal)),
         false => Err(Errno::EINVAL),
     }
 }
 
-fn ignore_ended(result: Result<(), Errno>) -> Result<(), Errno> {
+fn ignore_no_such_process(result: Result<(), Errno>) -> Result<(), Errno> {
     match result {
         Err(Errno::ESRCH) => Ok(()),
         other => other,
@@ -104,7 +104,7 @@ mod tests {
     fn neither_this_process_nor_its_group_nor_init_is_ever_killed() {
         for pid in [Pid::from_raw(0), Pid::from_raw(1), Pid::from_raw(-1), getpid()] {
             assert_eq!(kill_process(pid), Err(Errno::EINVAL), "{pid}");
-            assert_eq!(signal_group(pid, Signal::SIGKILL), Err(Errno::EINVAL), "{pid}");
+            assert_eq!(signal_process_group(pid, Signal::SIGKILL), Err(Errno::EINVAL), "{pid}");
         }
         assert_eq!(kill_process(Pid::from_raw(i32::MAX)), Ok(()));
     }

@@ -33,7 +33,7 @@ pub(super) fn process_folder_path() -> io::Result<PathBuf> {
         return Ok(folder.path.clone());
     }
     let parent = std::env::temp_dir();
-    let folder = create_folder(&parent)?;
+    let folder = create_locked_folder(&parent)?;
     let path = folder.path.clone();
     *current = Some(folder);
     drop(current);
@@ -41,7 +41,7 @@ pub(super) fn process_folder_path() -> io::Result<PathBuf> {
     Ok(path)
 }
 
-fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
+fn create_locked_folder(parent: &Path) -> io::Result<ProcessFolder> {
     // Only its owner can write to it, so that nobody else can replace a file in it.
     let path = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?.keep();
     // The mode with which a folder is created is narrowed by the umask.
@@ -66,7 +66,7 @@ fn remove_stale_in_background(parent: PathBuf, owner: u32) {
 fn remove_stale_folders(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let has_prefix = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
-        if has_prefix && is_stale(&entry.path(), owner) {
+        if has_prefix && is_stale_folder(&entry.path(), owner) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -74,16 +74,16 @@ fn remove_stale_folders(parent: &Path, owner: u32) {
 
 /// Whether a folder was left by an ended process of this user. Owner and mode are checked, because anybody can create a
 /// folder of this name in a shared place.
-fn is_stale(folder: &Path, owner: u32) -> bool {
+fn is_stale_folder(folder: &Path, owner: u32) -> bool {
     let Ok(metadata) = fs::symlink_metadata(folder) else { return false };
     let is_own = metadata.is_dir() && metadata.uid() == owner && metadata.mode() & 0o7777 == FOLDER_MODE;
     let is_old =
         metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
-    is_own && is_old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
+    is_own && is_old && open_lock_file(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
 /// Opens a lock file, without following a link and without waiting for a reader of a pipe.
-fn open_lock(path: &Path) -> io::Result<File> {
+fn open_lock_file(path: &Path) -> io::Result<File> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     let lock = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
     match lock.metadata()?.is_file() {
@@ -98,15 +98,16 @@ mod tests {
 
     use super::*;
 
-    fn make_old(folder: &Path) {
+    fn set_old_modification_time(folder: &Path) {
         File::open(folder).unwrap().set_modified(SystemTime::now() - MIN_STALE_AGE * 2).unwrap();
     }
 
     #[test]
     fn folders_of_dead_processes_are_removed_and_locked_ones_kept() {
         let parent = tempfile::tempdir().unwrap();
-        let (held, young) = (create_folder(parent.path()).unwrap(), create_folder(parent.path()).unwrap());
-        let ProcessFolder { path: left, _lock } = create_folder(parent.path()).unwrap();
+        let (held, young) =
+            (create_locked_folder(parent.path()).unwrap(), create_locked_folder(parent.path()).unwrap());
+        let ProcessFolder { path: left, _lock } = create_locked_folder(parent.path()).unwrap();
         fs::write(left.join("effects"), "x").unwrap();
         drop(_lock);
         let young_path = young.path.clone();
@@ -114,7 +115,7 @@ mod tests {
         let foreign = parent.path().join("pointsman-other");
         fs::create_dir(&foreign).unwrap();
         for folder in [&held.path, &left, &foreign] {
-            make_old(folder);
+            set_old_modification_time(folder);
         }
         remove_stale_folders(parent.path(), folder_owner(parent.path()));
         assert!(!left.exists());
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn foreign_folders_with_the_same_prefix_are_kept() {
         let parent = tempfile::tempdir().unwrap();
-        let left = || create_folder(parent.path()).unwrap().path;
+        let left = || create_locked_folder(parent.path()).unwrap().path;
         let (open, linked, piped, foreign) = (left(), left(), left(), left());
         fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
         let elsewhere = parent.path().join("elsewhere");
@@ -138,11 +139,15 @@ mod tests {
         fs::remove_file(piped.join(LOCK_FILE)).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK_FILE)).status().unwrap().success());
         for folder in [&open, &linked, &piped, &foreign] {
-            make_old(folder);
+            set_old_modification_time(folder);
         }
         let owner = folder_owner(parent.path());
-        assert!(!is_stale(&open, owner) && !is_stale(&linked, owner) && !is_stale(&piped, owner));
-        assert!(!is_stale(&foreign, owner + 1) && is_stale(&foreign, owner));
+        assert!(
+            !is_stale_folder(&open, owner)
+                && !is_stale_folder(&linked, owner)
+                && !is_stale_folder(&piped, owner)
+        );
+        assert!(!is_stale_folder(&foreign, owner + 1) && is_stale_folder(&foreign, owner));
     }
 
     #[test]

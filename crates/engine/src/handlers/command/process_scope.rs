@@ -18,15 +18,15 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
-use super::children::{adopts_orphans, list_orphans};
+use super::children::{adopts_orphans, list_and_reap_orphans};
 use super::descendants::{VariablePresence, has_variable, list_descendants};
-use super::process::{Process, ProcessStat, kill_process, signal_group};
+use super::process::{Process, ProcessStat, kill_process, signal_process_group};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long an orphan may show neither arguments nor an environment before the attempt ends without it.
-const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(50);
+const UNKNOWN_ORPHAN_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
@@ -37,42 +37,47 @@ struct ScopeProcesses {
     /// The command itself, and the id of its process group.
     leader: Process,
     /// Whether the leader was waited for. Its pid may then become another process's.
-    is_reaped: bool,
+    is_leader_reaped: bool,
     /// Whether it was logged that a process could not be signalled.
     is_signal_failure_logged: AtomicBool,
     cgroup: Option<Cgroup>,
     /// A `NAME=value` that only processes of this attempt have in their environment.
-    variable: Vec<u8>,
+    marker_variable: Vec<u8>,
 }
 
 impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
     pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
         let refused = AtomicBool::new(false);
-        let mut processes =
-            ScopeProcesses { leader, is_reaped: false, is_signal_failure_logged: refused, cgroup, variable };
-        processes.enter_cgroup();
+        let mut processes = ScopeProcesses {
+            leader,
+            is_leader_reaped: false,
+            is_signal_failure_logged: refused,
+            cgroup,
+            marker_variable: variable,
+        };
+        processes.move_into_cgroup();
         Self(Some(processes))
     }
 
     /// Signals the process group of the command.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal_group(&self, signal: Signal) {
         if let Some(processes) = &self.0 {
-            processes.signal_group(signal, &processes.list());
+            processes.signal_group(signal, &processes.list_processes());
         }
     }
 
     /// Kills every process, once.
     pub(super) fn kill(&self) {
         if let Some(processes) = &self.0 {
-            processes.kill(&processes.list());
+            processes.kill(&processes.list_processes());
         }
     }
 
     /// Records that the leader was reaped.
-    pub(super) fn set_reaped(&mut self) {
+    pub(super) fn set_leader_reaped(&mut self) {
         if let Some(processes) = &mut self.0 {
-            processes.is_reaped = true;
+            processes.is_leader_reaped = true;
         }
     }
 
@@ -88,9 +93,9 @@ impl ProcessScope {
 impl Drop for ProcessScope {
     fn drop(&mut self) {
         let Some(mut processes) = self.0.take() else { return };
-        processes.kill(&processes.list());
+        processes.kill(&processes.list_processes());
         // The runtime reaps the leader soon. If its start was not seen, a reuse of its pid could not be detected.
-        processes.is_reaped |= processes.leader.started_ticks.is_none();
+        processes.is_leader_reaped |= processes.leader.started_ticks.is_none();
         // A process that was starting another one meanwhile is killed in the background.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(processes.kill_until_gone());
@@ -100,10 +105,10 @@ impl Drop for ProcessScope {
 
 impl ScopeProcesses {
     /// Moves the command into its control group, with what it has started already.
-    fn enter_cgroup(&mut self) {
+    fn move_into_cgroup(&mut self) {
         let Some(cgroup) = &self.cgroup else { return };
         // A command that has ended already cannot be moved, but an orphan of it can.
-        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_ended) {
+        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_no_such_process) {
             tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
             self.cgroup = None;
             return;
@@ -123,7 +128,7 @@ impl ScopeProcesses {
     }
 
     /// The processes that can be found and have not been reaped, without the leader.
-    fn list(&self) -> Vec<Pid> {
+    fn list_processes(&self) -> Vec<Pid> {
         let mut found = self.list_without_cgroup();
         found.extend(self.cgroup.iter().flat_map(Cgroup::list_processes));
         found.retain(|pid| *pid != self.leader.pid);
@@ -144,22 +149,24 @@ impl ScopeProcesses {
 
     fn list_own_orphans(&self) -> Vec<Pid> {
         let may_hold_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
-        let mut orphans = list_orphans();
+        let mut orphans = list_and_reap_orphans();
         orphans.retain(|pid| {
             (may_hold_group && self.is_in_group(*pid))
-                || has_variable(*pid, &self.variable) == VariablePresence::Yes
+                || has_variable(*pid, &self.marker_variable) == VariablePresence::Yes
         });
         orphans
     }
 
     /// Whether an orphan may be one of these processes: it is about to become another program, or just ending.
-    fn may_have_orphans(&self) -> bool {
-        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != VariablePresence::No)
+    fn may_have_unidentified_orphans(&self) -> bool {
+        list_and_reap_orphans()
+            .into_iter()
+            .any(|pid| has_variable(pid, &self.marker_variable) != VariablePresence::No)
     }
 
     /// Whether the leader's pid is certainly still its own.
     fn owns_leader_pid(&self) -> bool {
-        !self.is_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
+        !self.is_leader_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
     }
 
     fn is_in_group(&self, pid: Pid) -> bool {
@@ -181,7 +188,7 @@ impl ScopeProcesses {
 
     fn signal_group(&self, signal: Signal, found: &[Pid]) {
         if self.owns_process_group(found) {
-            self.log_signal_failure(self.leader.pid, signal_group(self.leader.pid, signal));
+            self.log_signal_failure(self.leader.pid, signal_process_group(self.leader.pid, signal));
         }
     }
 
@@ -206,20 +213,20 @@ impl ScopeProcesses {
 
     async fn kill_until_gone(self) -> usize {
         // A process that is just ending by itself, such as the last of a pipeline, was not left behind.
-        if !self.list().is_empty() {
+        if !self.list_processes().is_empty() {
             sleep(KILL_INTERVAL).await;
         }
         let mut killed = BTreeSet::new();
         let deadline = Instant::now() + KILL_TIMEOUT;
         let mut unknown_since = None;
         loop {
-            let left = self.list();
+            let left = self.list_processes();
             self.kill(&left);
             killed.extend(left.iter().copied());
             let now = Instant::now();
             if left.is_empty() {
                 let since = *unknown_since.get_or_insert(now);
-                if now >= since + UNKNOWN_TIMEOUT || !self.may_have_orphans() {
+                if now >= since + UNKNOWN_ORPHAN_TIMEOUT || !self.may_have_unidentified_orphans() {
                     return killed.len();
                 }
             } else {
@@ -238,7 +245,7 @@ impl ScopeProcesses {
 }
 
 /// Treats a process that has ended as success: it cannot be moved, and need not be.
-fn ignore_ended(error: std::io::Error) -> std::io::Result<()> {
+fn ignore_no_such_process(error: std::io::Error) -> std::io::Result<()> {
     match error.raw_os_error() {
         Some(nix::libc::ESRCH) => Ok(()),
         _ => Err(error),
@@ -268,7 +275,7 @@ mod tests {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
         child.wait().await.unwrap();
-        scope.set_reaped();
+        scope.set_leader_reaped();
         (Pid::from_raw(detached), scope.kill_until_gone().await)
     }
 
@@ -328,16 +335,16 @@ mod tests {
         for is_reaped in [false, true] {
             let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
             if is_reaped {
-                scope.set_reaped();
+                scope.set_leader_reaped();
             }
-            scope.signal(Signal::SIGTERM);
+            scope.signal_group(Signal::SIGTERM);
             scope.kill();
             assert_eq!(scope.kill_until_gone().await, 0);
             drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
         }
         sleep(Duration::from_millis(50)).await;
         assert!(is_running(other.pid) && is_running(below));
-        signal_group(other.pid, Signal::SIGKILL).unwrap();
+        signal_process_group(other.pid, Signal::SIGKILL).unwrap();
         child.wait().await.unwrap();
     }
 
@@ -368,7 +375,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(own).is_some() {
             assert!(Instant::now() < deadline);
-            list_orphans();
+            list_and_reap_orphans();
             sleep(KILL_INTERVAL).await;
         }
     }

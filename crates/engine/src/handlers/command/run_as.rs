@@ -15,7 +15,7 @@ const CAP_SETUID: u32 = 7;
 
 /// A user and a group of this machine. A command that runs as these has no other groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunAs {
+pub struct RunAsUser {
     pub(super) uid: Uid,
     pub(super) gid: Gid,
     /// The user's home, if the user database names one.
@@ -24,7 +24,7 @@ pub struct RunAs {
 
 /// Why no command can run as the requested user or group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadRunAs {
+pub enum BadRunAsUser {
     #[error(
         "this process may not run commands as another user or group: it needs to be root, or to have the \
          capabilities CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL and CAP_DAC_READ_SEARCH (or CAP_DAC_OVERRIDE)"
@@ -37,13 +37,13 @@ pub enum BadRunAs {
     #[error("there is no group {0:?} on this machine; name one that exists, or a number")]
     UnknownGroup(String),
     #[error("cannot look up {0:?} among the users and groups of this machine: {1}")]
-    Lookup(String, nix::errno::Errno),
+    LookupFailed(String, nix::errno::Errno),
 }
 
-impl RunAs {
+impl RunAsUser {
     /// Looks up a user and a group, each by name or number. Without `group` it is the user's own, without `user` the
     /// server's user stays.
-    pub fn find(user: Option<&str>, group: Option<&str>) -> Result<Self, BadRunAs> {
+    pub fn find(user: Option<&str>, group: Option<&str>) -> Result<Self, BadRunAsUser> {
         let (uid, own_group, home) = match user {
             Some(user) => find_user(user)?,
             None => (geteuid(), Some(getegid()), None),
@@ -51,11 +51,11 @@ impl RunAs {
         let gid = match (group, own_group) {
             (Some(group), _) => find_group(group)?,
             (None, Some(own)) => own,
-            (None, None) => return Err(BadRunAs::UnknownUser(user.unwrap_or_default().into())),
+            (None, None) => return Err(BadRunAsUser::UnknownUser(user.unwrap_or_default().into())),
         };
         match may_switch_user() {
             true => Ok(Self { uid, gid, home }),
-            false => Err(BadRunAs::NotPermitted),
+            false => Err(BadRunAsUser::NotPermitted),
         }
     }
 
@@ -66,8 +66,8 @@ impl RunAs {
 }
 
 /// A user's id, group and home. The user database need not know a number.
-fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAs> {
-    let lookup = |errno| BadRunAs::Lookup(user.into(), errno);
+fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAsUser> {
+    let lookup = |errno| BadRunAsUser::LookupFailed(user.into(), errno);
     let number = parse_id(user).map(Uid::from_raw);
     let found = match number {
         Some(uid) => User::from_uid(uid).map_err(lookup)?,
@@ -76,16 +76,16 @@ fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAs
     match (found, number) {
         (Some(found), _) => Ok((found.uid, Some(found.gid), Some(found.dir))),
         (None, Some(uid)) => Ok((uid, None, None)),
-        (None, None) => Err(BadRunAs::UnknownUser(user.into())),
+        (None, None) => Err(BadRunAsUser::UnknownUser(user.into())),
     }
 }
 
-fn find_group(group: &str) -> Result<Gid, BadRunAs> {
+fn find_group(group: &str) -> Result<Gid, BadRunAsUser> {
     if let Some(gid) = parse_id(group) {
         return Ok(Gid::from_raw(gid));
     }
-    let found = Group::from_name(group).map_err(|errno| BadRunAs::Lookup(group.into(), errno))?;
-    found.map(|found| found.gid).ok_or_else(|| BadRunAs::UnknownGroup(group.into()))
+    let found = Group::from_name(group).map_err(|errno| BadRunAsUser::LookupFailed(group.into(), errno))?;
+    found.map(|found| found.gid).ok_or_else(|| BadRunAsUser::UnknownGroup(group.into()))
 }
 
 /// A number that can be an id: the largest one means "leave it as it is" to the kernel.
@@ -134,23 +134,29 @@ mod tests {
     #[test]
     fn users_and_groups_are_names_or_numbers() {
         let missing = || Some("pointsman-no-such-user");
-        assert_eq!(RunAs::find(missing(), None), Err(BadRunAs::UnknownUser("pointsman-no-such-user".into())));
         assert_eq!(
-            RunAs::find(None, missing()),
-            Err(BadRunAs::UnknownGroup("pointsman-no-such-user".into()))
+            RunAsUser::find(missing(), None),
+            Err(BadRunAsUser::UnknownUser("pointsman-no-such-user".into()))
         );
-        assert_eq!(RunAs::find(Some("4000000000"), None), Err(BadRunAs::UnknownUser("4000000000".into())));
         assert_eq!(
-            RunAs::find(Some("4294967295"), Some("0")),
-            Err(BadRunAs::UnknownUser("4294967295".into()))
+            RunAsUser::find(None, missing()),
+            Err(BadRunAsUser::UnknownGroup("pointsman-no-such-user".into()))
         );
-        assert!(RunAs::find(Some("a\0b"), None).is_err() && RunAs::find(Some(""), None).is_err());
+        assert_eq!(
+            RunAsUser::find(Some("4000000000"), None),
+            Err(BadRunAsUser::UnknownUser("4000000000".into()))
+        );
+        assert_eq!(
+            RunAsUser::find(Some("4294967295"), Some("0")),
+            Err(BadRunAsUser::UnknownUser("4294967295".into()))
+        );
+        assert!(RunAsUser::find(Some("a\0b"), None).is_err() && RunAsUser::find(Some(""), None).is_err());
         match geteuid().is_root() {
             true => {
-                assert_eq!(RunAs::find(Some("4000000000"), Some("7")).unwrap().ids(), (4_000_000_000, 7));
-                assert_eq!(RunAs::find(Some("root"), None).unwrap().ids(), (0, 0));
+                assert_eq!(RunAsUser::find(Some("4000000000"), Some("7")).unwrap().ids(), (4_000_000_000, 7));
+                assert_eq!(RunAsUser::find(Some("root"), None).unwrap().ids(), (0, 0));
             }
-            false => assert_eq!(RunAs::find(Some("root"), None), Err(BadRunAs::NotPermitted)),
+            false => assert_eq!(RunAsUser::find(Some("root"), None), Err(BadRunAsUser::NotPermitted)),
         }
     }
 }

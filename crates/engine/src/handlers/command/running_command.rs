@@ -1,4 +1,4 @@
-//! A command while it runs: its processes, and the streams between.
+//! A running command: its processes and its standard streams.
 
 use std::io;
 use std::process::ExitStatus;
@@ -32,12 +32,12 @@ pub(super) struct RunningCommand {
 /// How a command ended.
 pub(super) struct CommandEnd {
     pub(super) status: ExitStatus,
-    /// The attempt was cancelled.
+    /// Whether the attempt was cancelled.
     pub(super) is_cancelled: bool,
     /// The last line on its stderr.
     pub(super) last_stderr_line: Vec<u8>,
     /// The number of processes that it had left running, which were killed.
-    pub(super) killed_processes: usize,
+    pub(super) killed_process_count: usize,
 }
 
 impl RunningCommand {
@@ -49,28 +49,28 @@ impl RunningCommand {
         Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited_child: awaited })
     }
 
-    /// Feeds the command, passes its output on, and waits for it to end, or ends it when the attempt is cancelled.
+    /// Writes the command's stdin, logs its output, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
-    pub(super) async fn finish(self, delivery: &Delivery) -> io::Result<CommandEnd> {
-        // Dropped in reverse order, should the attempt be.
+    pub(super) async fn run_to_end(self, delivery: &Delivery) -> io::Result<CommandEnd> {
+        // If the attempt is dropped, these are dropped in reverse order.
         let Self { awaited_child: awaited, mut child, mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(io::Error::other("it has no standard streams"));
+            return Err(io::Error::other("the command has no standard streams"));
         };
         let over = CancellationToken::new();
         let output = async {
             let (_, last_error) = tokio::join!(
-                output::forward_output(stdout, LogLevel::Info, &delivery.log, &over),
-                output::forward_output(stderr, LogLevel::Error, &delivery.log, &over)
+                output::forward_output(stdout, LogLevel::Info, &delivery.log_sink, &over),
+                output::forward_output(stderr, LogLevel::Error, &delivery.log_sink, &over)
             );
             last_error
         };
         let mut output = std::pin::pin!(output);
         let mut last_error = None;
         let (status, cancelled) = {
-            let mut waiting = std::pin::pin!(wait_or_cancel(child, &scope, &delivery.cancel));
+            let mut waiting = std::pin::pin!(wait_or_terminate(child, &scope, &delivery.cancel_token));
             let mut feeding = std::pin::pin!(write_stdin(stdin, stdin_text(&delivery.task)));
             let mut fed = false;
             loop {
@@ -82,7 +82,7 @@ impl RunningCommand {
             }
         };
         drop(awaited);
-        scope.set_reaped();
+        scope.set_leader_reaped();
         let last_error = match last_error {
             Some(line) => line,
             None => match timeout(OUTPUT_GRACE, &mut output).await {
@@ -100,14 +100,14 @@ impl RunningCommand {
             status,
             is_cancelled: cancelled,
             last_stderr_line: last_error,
-            killed_processes: left,
+            killed_process_count: left,
         })
     }
 }
 
 /// Waits for the command itself; when the attempt is cancelled, sends SIGTERM to its group, and kills everything soon
 /// after.
-async fn wait_or_cancel(
+async fn wait_or_terminate(
     child: &mut Child,
     scope: &ProcessScope,
     cancel: &CancellationToken,
@@ -116,7 +116,7 @@ async fn wait_or_cancel(
         status = child.wait() => return Ok((status?, false)),
         () = cancel.cancelled() => {}
     }
-    scope.signal(Signal::SIGTERM);
+    scope.signal_group(Signal::SIGTERM);
     let in_time = timeout(TERM_GRACE, child.wait()).await;
     // Also when the command obeyed: its other processes may not have.
     scope.kill();

@@ -16,8 +16,8 @@ use url::{Host, Url};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkAccess {
     /// 127.0.0.0/8 and ::1.
-    pub allow_loopback: bool,
-    pub allow: Vec<AllowedAddress>,
+    pub allows_loopback: bool,
+    pub allowed_addresses: Vec<AllowedAddress>,
 }
 
 /// A network or host that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
@@ -25,7 +25,7 @@ pub struct NetworkAccess {
 pub enum AllowedAddress {
     Network {
         address: IpAddr,
-        prefix: u8,
+        prefix_length: u8,
     },
     /// A host name in lower case, whatever its address.
     Host(String),
@@ -37,16 +37,16 @@ pub struct BadAllowedAddress(String);
 
 /// A target that may not be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddressRefused {
+pub struct ForbiddenAddressError {
     host: String,
     address: IpAddr,
     address_kind: &'static str,
 }
 
-impl fmt::Display for AddressRefused {
+impl fmt::Display for ForbiddenAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, address, address_kind: kind } = self;
-        let setting = if *kind == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
+        let setting = if *kind == LOOPBACK_KIND { "network.allow_loopback" } else { "network.allow" };
         match host.trim_matches(['[', ']']) {
             host if host == address.to_string() => write!(f, "{address} may not be reached: it is {kind}")?,
             host => write!(f, "{host} may not be reached: its address {address} is {kind}")?,
@@ -55,11 +55,11 @@ impl fmt::Display for AddressRefused {
     }
 }
 
-impl std::error::Error for AddressRefused {}
+impl std::error::Error for ForbiddenAddressError {}
 
 impl NetworkAccess {
     /// Checks a URL whose host is an address. Names are checked when they are resolved.
-    pub fn check_url_address(&self, url: &Url) -> Result<(), AddressRefused> {
+    pub fn check_url_address(&self, url: &Url) -> Result<(), ForbiddenAddressError> {
         match url.host() {
             Some(Host::Ipv4(address)) => {
                 self.check_address(url.host_str().unwrap_or_default(), address.into())
@@ -71,19 +71,21 @@ impl NetworkAccess {
         }
     }
 
-    fn check_address(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
+    fn check_address(&self, host: &str, address: IpAddr) -> Result<(), ForbiddenAddressError> {
         let address = address.to_canonical();
         match special_address_kind(address) {
             None => Ok(()),
-            Some(LOOPBACK) if self.allow_loopback => Ok(()),
+            Some(LOOPBACK_KIND) if self.allows_loopback => Ok(()),
             Some(_) if self.is_allowed(host, address) => Ok(()),
-            Some(kind) => Err(AddressRefused { host: host.into(), address, address_kind: kind }),
+            Some(kind) => Err(ForbiddenAddressError { host: host.into(), address, address_kind: kind }),
         }
     }
 
     fn is_allowed(&self, host: &str, canonical: IpAddr) -> bool {
-        self.allow.iter().any(|allowed| match allowed {
-            AllowedAddress::Network { address, prefix } => is_in_network(canonical, *address, *prefix),
+        self.allowed_addresses.iter().any(|allowed| match allowed {
+            AllowedAddress::Network { address, prefix_length: prefix } => {
+                is_in_network(canonical, *address, *prefix)
+            }
             AllowedAddress::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
         })
     }
@@ -97,16 +99,16 @@ impl FromStr for AllowedAddress {
             let address: IpAddr = address.parse().map_err(|_| bad())?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(bad)?;
-            return Ok(Self::Network { address, prefix });
+            return Ok(Self::Network { address, prefix_length: prefix });
         }
         // Bare IPv6 has no brackets here, which a URL's host would need.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self::Network { address: address.into(), prefix: 128 });
+            return Ok(Self::Network { address: address.into(), prefix_length: 128 });
         }
         match Host::parse(text).map_err(|_| bad())? {
             Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
-            Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix: 32 }),
-            Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix: 128 }),
+            Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix_length: 32 }),
+            Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix_length: 128 }),
         }
     }
 }
@@ -114,56 +116,56 @@ impl FromStr for AllowedAddress {
 impl fmt::Display for AllowedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Network { address, prefix } => write!(f, "{address}/{prefix}"),
+            Self::Network { address, prefix_length: prefix } => write!(f, "{address}/{prefix}"),
             Self::Host(name) => f.write_str(name),
         }
     }
 }
 
-const LOOPBACK: &str = "a loopback address";
-const PRIVATE: &str = "a private address";
-const LINK_LOCAL: &str = "a link-local address";
-const MULTICAST: &str = "a multicast address";
-const DOCUMENTATION: &str = "an address for documentation only";
-const RESERVED: &str = "a reserved address";
-const TUNNEL: &str = "an address of a tunnel";
-const UNSPECIFIED: &str = "an unspecified address";
+const LOOPBACK_KIND: &str = "a loopback address";
+const PRIVATE_KIND: &str = "a private address";
+const LINK_LOCAL_KIND: &str = "a link-local address";
+const MULTICAST_KIND: &str = "a multicast address";
+const DOCUMENTATION_KIND: &str = "an address for documentation only";
+const RESERVED_KIND: &str = "a reserved address";
+const TUNNEL_KIND: &str = "an address of a tunnel";
+const UNSPECIFIED_KIND: &str = "an unspecified address";
 
 /// The special networks of IPv4.
 const SPECIAL_IPV4_NETWORKS: &[(Ipv4Addr, u8, &str)] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
+    (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED_KIND),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE_KIND),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "an address of a carrier's own network"),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED),
-    (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION),
-    (Ipv4Addr::new(192, 88, 99, 0), 24, TUNNEL),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, RESERVED),
-    (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION),
-    (Ipv4Addr::new(203, 0, 113, 0), 24, DOCUMENTATION),
-    (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST),
-    (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK_KIND),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL_KIND),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE_KIND),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED_KIND),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION_KIND),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, TUNNEL_KIND),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE_KIND),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, RESERVED_KIND),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION_KIND),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, DOCUMENTATION_KIND),
+    (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST_KIND),
+    (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED_KIND),
 ];
 
-const fn ipv6_network(first: u16, second: u16) -> Ipv6Addr {
+const fn ipv6_prefix(first: u16, second: u16) -> Ipv6Addr {
     Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)
 }
 
 /// The special networks of IPv6, the narrower before the wider. Only 2000::/3 has public addresses at all.
 const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
-    (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
-    (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
-    (ipv6_network(0x2001, 0xdb8), 32, DOCUMENTATION),
-    (ipv6_network(0x2001, 0), 23, RESERVED),
-    (ipv6_network(0x2002, 0), 16, TUNNEL),
-    (ipv6_network(0x3fff, 0), 20, DOCUMENTATION),
-    (ipv6_network(0xfc00, 0), 7, PRIVATE),
-    (ipv6_network(0xfe80, 0), 10, LINK_LOCAL),
-    (ipv6_network(0xfec0, 0), 10, PRIVATE),
-    (ipv6_network(0xff00, 0), 8, MULTICAST),
+    (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED_KIND),
+    (Ipv6Addr::LOCALHOST, 128, LOOPBACK_KIND),
+    (ipv6_prefix(0x2001, 0xdb8), 32, DOCUMENTATION_KIND),
+    (ipv6_prefix(0x2001, 0), 23, RESERVED_KIND),
+    (ipv6_prefix(0x2002, 0), 16, TUNNEL_KIND),
+    (ipv6_prefix(0x3fff, 0), 20, DOCUMENTATION_KIND),
+    (ipv6_prefix(0xfc00, 0), 7, PRIVATE_KIND),
+    (ipv6_prefix(0xfe80, 0), 10, LINK_LOCAL_KIND),
+    (ipv6_prefix(0xfec0, 0), 10, PRIVATE_KIND),
+    (ipv6_prefix(0xff00, 0), 8, MULTICAST_KIND),
 ];
 
 /// The kind of a special address; `None` if it is a public one.
@@ -177,9 +179,8 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
             match (network, nat64_ipv4(address)) {
                 (Some((_, _, kind)), _) => Some(*kind),
                 (None, Some(behind)) => special_ipv4_kind(behind),
-                (None, None) => {
-                    (!is_in_network(address.into(), ipv6_network(0x2000, 0).into(), 3)).then_some(RESERVED)
-                }
+                (None, None) => (!is_in_network(address.into(), ipv6_prefix(0x2000, 0).into(), 3))
+                    .then_some(RESERVED_KIND),
             }
         }
     }
@@ -247,7 +248,7 @@ impl Resolve for GuardedResolver {
 mod tests {
     use super::*;
 
-    fn check_url(access: &NetworkAccess, url: &str) -> Result<(), AddressRefused> {
+    fn check_url(access: &NetworkAccess, url: &str) -> Result<(), ForbiddenAddressError> {
         access.check_url_address(&url.parse().unwrap())
     }
 
@@ -308,8 +309,8 @@ mod tests {
     #[test]
     fn allowed_networks_can_be_reached() {
         let access = NetworkAccess {
-            allow_loopback: true,
-            allow: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
+            allows_loopback: true,
+            allowed_addresses: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
         };
         for open in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
         {
@@ -322,7 +323,8 @@ mod tests {
 
     #[test]
     fn a_host_is_allowed_by_name_whatever_its_address() {
-        let access = NetworkAccess { allow_loopback: false, allow: vec!["DB.Internal".parse().unwrap()] };
+        let access =
+            NetworkAccess { allows_loopback: false, allowed_addresses: vec!["DB.Internal".parse().unwrap()] };
         let private = "10.0.0.1".parse().unwrap();
         assert!(access.check_address("db.internal", private).is_ok());
         assert!(access.check_address("db.internal.", private).is_ok());

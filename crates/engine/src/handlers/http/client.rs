@@ -12,7 +12,7 @@ use super::access::{GuardedResolver, NetworkAccess};
 
 /// A target that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that lives as long as a handler uses it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Deref for SharedClient {
 static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
 /// The client for this policy, created if there is none.
-pub(super) fn shared_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
+pub(super) fn find_or_build_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
     let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
     if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
@@ -62,6 +62,6 @@ fn client_builder(access: &NetworkAccess) -> ClientBuilder {
         .redirect(Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
         .dns_resolver(Arc::new(GuardedResolver::new(access.clone())))
 }

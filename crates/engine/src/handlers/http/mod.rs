@@ -34,7 +34,7 @@ use pointsman_core::store::AttemptResult;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
-pub use access::{AddressRefused, AllowedAddress, BadAllowedAddress, NetworkAccess};
+pub use access::{AllowedAddress, BadAllowedAddress, ForbiddenAddressError, NetworkAccess};
 pub use signature::{BadSecret, WebhookSecret};
 
 use crate::{Delivery, HandlerOutcome, Runner};
@@ -69,9 +69,9 @@ impl fmt::Debug for HttpTarget {
 #[derive(Debug, thiserror::Error)]
 pub enum BadTarget {
     #[error("an HTTP handler's URL begins with http:// or https://, not {0}:")]
-    Scheme(String),
+    UnsupportedScheme(String),
     #[error("cannot create the HTTP client")]
-    Client(#[source] reqwest::Error),
+    ClientCreation(#[source] reqwest::Error),
 }
 
 /// Delivers to one endpoint.
@@ -84,9 +84,9 @@ pub struct HttpHandler {
 impl HttpHandler {
     pub fn new(target: HttpTarget) -> Result<Self, BadTarget> {
         if !matches!(target.url.scheme(), "http" | "https") {
-            return Err(BadTarget::Scheme(target.url.scheme().into()));
+            return Err(BadTarget::UnsupportedScheme(target.url.scheme().into()));
         }
-        let client = client::shared_client(&target.access).map_err(BadTarget::Client)?;
+        let client = client::find_or_build_client(&target.access).map_err(BadTarget::ClientCreation)?;
         Ok(Self { target, client })
     }
 
@@ -113,7 +113,7 @@ impl HttpHandler {
     }
 
     fn unreachable_outcome(&self, error: &reqwest::Error) -> HandlerOutcome {
-        match error_chain(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
+        match error_chain(error).find_map(|cause| cause.downcast_ref::<ForbiddenAddressError>()) {
             Some(refused) => refused_address_outcome(refused),
             None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
@@ -136,16 +136,18 @@ impl Runner for HttpHandler {
     }
 
     async fn run(&self, delivery: Delivery) -> HandlerOutcome {
-        let exchanged =
-            delivery.cancel.run_until_cancelled(self.send_request(&delivery, delivery.log.now())).await;
+        let exchanged = delivery
+            .cancel_token
+            .run_until_cancelled(self.send_request(&delivery, delivery.log_sink.now()))
+            .await;
         let answer = match exchanged {
             // The worker decides whether it was a timeout of the target.
             None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
-        let now = delivery.log.now();
-        delivery.log.write_line(now, answer.log_level(), answer.summary()).await;
+        let now = delivery.log_sink.now();
+        delivery.log_sink.write_line(now, answer.log_level(), answer.summary()).await;
         answer.to_outcome(delivery.task.subject.tenant(), now)
     }
 }
@@ -156,10 +158,10 @@ fn failing_target_outcome(error: impl Into<String>) -> HandlerOutcome {
 }
 
 /// The outcome for an address that is not allowed, without a retry, which would be refused again.
-fn refused_address_outcome(refused: &AddressRefused) -> HandlerOutcome {
+fn refused_address_outcome(refused: &ForbiddenAddressError) -> HandlerOutcome {
     let ended =
         AttemptResult::Failed { error: refused.to_string(), return_code: 1, retry_at: None, permanent: true };
-    HandlerOutcome { ended, ..HandlerOutcome::done() }
+    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
 }
 
 fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

@@ -11,7 +11,7 @@ use super::HttpTarget;
 use super::signature::signature_header;
 
 /// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.
-const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+const PERCENT_ENCODED_CHARS: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of
 /// the delivery.
@@ -28,7 +28,7 @@ pub(super) fn build_headers(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let headers_of_subject = match &task.subject {
         TaskSubject::Event(event) => event_headers(event),
-        TaskSubject::CollectionRun(run) => run_headers(task, run),
+        TaskSubject::CollectionRun(run) => collection_run_headers(task, run),
         TaskSubject::Step(step) => step_headers(task, step),
     };
     for (name, value) in headers_of_subject.into_iter().chain(attempt_headers(task)) {
@@ -55,14 +55,14 @@ pub(super) fn build_headers(
 pub(super) fn build_body(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.value.as_str().to_owned(),
-        TaskSubject::CollectionRun(run) => run_body::to_json(task, run),
-        TaskSubject::Step(step) => step_body::to_json(task, step),
+        TaskSubject::CollectionRun(run) => run_body::encode_collection_run(task, run),
+        TaskSubject::Step(step) => step_body::encode_step(task, step),
     }
 }
 
 /// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
 /// endpoint.
-fn run_headers(task: &ClaimedTask, run: &CollectionRun) -> Vec<(&'static str, String)> {
+fn collection_run_headers(task: &ClaimedTask, run: &CollectionRun) -> Vec<(&'static str, String)> {
     let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
@@ -95,7 +95,7 @@ fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
         ("ce-type", event.kind.to_string()),
         ("ce-time", event.id.timestamp().to_string()),
     ];
-    let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED).to_string();
+    let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED_CHARS).to_string();
     headers_of_subject.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
     headers_of_subject.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
     headers_of_subject
@@ -107,8 +107,8 @@ fn attempt_headers(task: &ClaimedTask) -> Vec<(&'static str, String)> {
         ("pointsman-attempt", task.attempt.to_string()),
         ("pointsman-fence", task.fence.to_string()),
     ];
-    headers_of_subject.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
-    headers_of_subject.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
+    headers_of_subject.extend(task.prev_sent_event.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    headers_of_subject.extend(task.out_of_order.then(|| ("pointsman-late", "true".to_owned())));
     headers_of_subject
 }
 

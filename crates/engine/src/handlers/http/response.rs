@@ -63,8 +63,8 @@ impl TargetResponse {
     fn outcome_without_health(&self, tenant: &Tenant, now: Timestamp) -> HandlerOutcome {
         if self.status.is_success() {
             return match self.parse_effects(tenant, now) {
-                Ok(effects) => effects.into_success(now),
-                Err(fault) => effects::refused_outcome(&fault),
+                Ok(effects) => effects.into_outcome(now),
+                Err(fault) => effects::invalid_effects_outcome(&fault),
             };
         }
         let mut outcome = effects::failure_outcome(
@@ -73,10 +73,10 @@ impl TargetResponse {
             self.parse_effects(tenant, now),
             now,
         );
-        if let AttemptResult::Failed { permanent: last, .. } = &mut outcome.ended {
+        if let AttemptResult::Failed { permanent: last, .. } = &mut outcome.result {
             *last |= self.status == StatusCode::GONE;
             if let (false, Some(until)) = (*last, self.requested_retry_time(now)) {
-                outcome.ended = AttemptResult::Snoozed { until };
+                outcome.result = AttemptResult::Snoozed { until };
             }
         }
         outcome
@@ -120,7 +120,7 @@ impl TargetResponse {
             std::str::from_utf8(&self.body).map_err(|_| JsonError::new("", "the reply is not UTF-8"))?;
         Ok(match effects::parse_reply(text, tenant, now)? {
             ReplyKind::Effects(effects) => effects,
-            ReplyKind::Foreign => Effects::default(),
+            ReplyKind::WithoutEffects => Effects::default(),
             ReplyKind::Ambiguous(member) => Effects::with_error_line(
                 format!("the reply was not used as effects, because it has the unknown member {member:?}"),
                 now,
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(wait(429, "60"), Some(60));
         assert_eq!(wait(503, "999999999"), Some(86_400));
         assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(1));
-        assert_eq!(wait(429, "0"), Some(1), "or it would come back at once, and for ever");
+        assert_eq!(wait(429, "0"), Some(1), "otherwise the task would run again at once, without end");
         assert_eq!(wait(500, "60"), None);
     }
 }

@@ -19,17 +19,21 @@ pub struct WebhookSecret(Vec<u8>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
     #[error("a webhook secret begins with whsec_")]
-    Prefix,
-    #[error("what follows whsec_ is not base64")]
-    Base64,
-    #[error("a webhook secret holds 24 to 64 bytes, this one {0}")]
-    Length(usize),
+    MissingPrefix,
+    #[error("the part after whsec_ is not base64")]
+    InvalidBase64,
+    #[error("a webhook secret has 24 to 64 bytes, this one has {0}")]
+    InvalidLength(usize),
 }
 
 impl WebhookSecret {
     pub fn new(key: impl Into<Vec<u8>>) -> Result<Self, BadSecret> {
         let key = key.into();
-        if KEY_LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
+        if KEY_LENGTHS.contains(&key.len()) {
+            Ok(Self(key))
+        } else {
+            Err(BadSecret::InvalidLength(key.len()))
+        }
     }
 
     /// Signs the id, the time and the body, so that none of them can be exchanged.
@@ -44,8 +48,8 @@ impl WebhookSecret {
 impl std::str::FromStr for WebhookSecret {
     type Err = BadSecret;
     fn from_str(text: &str) -> Result<Self, BadSecret> {
-        let key = text.strip_prefix(SECRET_PREFIX).ok_or(BadSecret::Prefix)?;
-        Self::new(STANDARD.decode(key).map_err(|_| BadSecret::Base64)?)
+        let key = text.strip_prefix(SECRET_PREFIX).ok_or(BadSecret::MissingPrefix)?;
+        Self::new(STANDARD.decode(key).map_err(|_| BadSecret::InvalidBase64)?)
     }
 }
 
@@ -87,9 +91,9 @@ mod tests {
 
     #[test]
     fn bad_secrets_are_rejected_and_never_printed() {
-        assert_eq!("secret".parse::<WebhookSecret>(), Err(BadSecret::Prefix));
-        assert_eq!("whsec_!".parse::<WebhookSecret>(), Err(BadSecret::Base64));
-        assert_eq!("whsec_AAAA".parse::<WebhookSecret>(), Err(BadSecret::Length(3)));
+        assert_eq!("secret".parse::<WebhookSecret>(), Err(BadSecret::MissingPrefix));
+        assert_eq!("whsec_!".parse::<WebhookSecret>(), Err(BadSecret::InvalidBase64));
+        assert_eq!("whsec_AAAA".parse::<WebhookSecret>(), Err(BadSecret::InvalidLength(3)));
         let secret = WebhookSecret::new([b'k'; 24]).unwrap();
         assert!(!format!("{secret:?}").contains("107"));
     }

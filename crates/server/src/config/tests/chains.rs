@@ -7,7 +7,7 @@ use pointsman_engine::Setup;
 
 use super::*;
 
-const CHAINS: &str = r#"
+const CHAINS_YAML: &str = r#"
 handlers:
   render: {run: {command: [sh]}}
   deploy: {run: pull, observe: all}
@@ -46,7 +46,7 @@ fn warnings_of(text: &str) -> Vec<String> {
 
 #[test]
 fn chains_are_part_of_the_engine_setup() {
-    let (_folder, config) = load_valid(CHAINS);
+    let (_folder, config) = load_valid(CHAINS_YAML);
     let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
     assert_eq!(paths, ["/publish/article", "/publish/page"]);
@@ -59,7 +59,7 @@ fn chains_are_part_of_the_engine_setup() {
 
 #[test]
 fn check_report_describes_chains() {
-    let (config_folder, config) = load_valid(CHAINS);
+    let (config_folder, config) = load_valid(CHAINS_YAML);
     let summary_text =
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0)));
     for want in [
@@ -84,10 +84,10 @@ fn check_report_describes_chains() {
 
 #[test]
 fn displayed_chains_parse_to_the_same_chains() {
-    let (config_folder, config) = load_valid(CHAINS);
+    let (config_folder, config) = load_valid(CHAINS_YAML);
     let yaml = config.to_yaml();
     assert!(yaml.contains("  /publish/article:\n    nodes:\n      - id: render  # "), "{yaml}");
-    assert!(yaml.contains("        end: true  # "), "what ends a chain is no secret: {yaml}");
+    assert!(yaml.contains("        end: true  # "), "`end` of a chain node is not masked: {yaml}");
     config_folder.write_file("pointsman.yml", &yaml);
     let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
     let summary_text = |config: &Config| {
@@ -185,7 +185,7 @@ chains:
             "pointsman.yml:2:28: nothing routes to the handler \"b\"",
             "pointsman.yml:3:27: events of type \"y\" are routed to no handler",
             "pointsman.yml:6:3: the schedule \"two\": `overlap` applies to tasks of events; an order with an `id` is not \
-             added while it is on its way",
+             added while it runs",
             "pointsman.yml:13:9: no path leads to the node lost of the chain /c",
             "pointsman.yml:14:9: no path leads to the node found of the chain /c",
         ]
@@ -208,7 +208,7 @@ fn files_can_add_chains_but_not_define_one_twice() {
 #[test]
 fn variables_override_chain_settings() {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", CHAINS);
+    config_folder.write_file("pointsman.yml", CHAINS_YAML);
     let variables = [
         ("POINTSMAN_CHAINS__PUBLISH_PAGE__NODES", "[{id: done, end: true}]"),
         ("POINTSMAN_SCHEDULES__NIGHTLY__ORDER__NODE", "deploy"),
@@ -251,7 +251,7 @@ fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
 
 #[test]
 fn handlers_schedules_and_chains_have_digests_by_journal_key() {
-    let keys: Vec<String> = digests_of(CHAINS).into_keys().collect();
+    let keys: Vec<String> = digests_of(CHAINS_YAML).into_keys().collect();
     assert_eq!(
         keys,
         [
@@ -269,14 +269,14 @@ fn handlers_schedules_and_chains_have_digests_by_journal_key() {
 
 #[test]
 fn a_digest_does_not_change_with_key_order_or_notation() {
-    assert_eq!(changed_digest_keys(CHAINS, CHAINS), [""; 0]);
-    let rewritten = CHAINS
+    assert_eq!(changed_digest_keys(CHAINS_YAML, CHAINS_YAML), [""; 0]);
+    let rewritten = CHAINS_YAML
         .replace("{id: render, handler: render, next: done}", "{next: done, handler: render, id: render}")
         .replace("setback: {delay: 30s, max: 5}", "setback: {max: 5, delay: 30000ms, backoff: fixed}")
         .replace("{a: 1, b: 2}", "{b: 2, a: 1}")
         .replace("{run: pull, observe: all}", "{observe: all, run: pull, crashes: 3}");
-    assert_ne!(rewritten, CHAINS);
-    assert_eq!(changed_digest_keys(CHAINS, &rewritten), [""; 0]);
+    assert_ne!(rewritten, CHAINS_YAML);
+    assert_eq!(changed_digest_keys(CHAINS_YAML, &rewritten), [""; 0]);
 }
 
 #[test]
@@ -290,10 +290,10 @@ fn a_changed_setting_changes_only_its_own_digest() {
         ("{n: 1}", "{n: 2}", "Schedule:/nightly"),
         ("max: 5", "max: 6", "JobChain:/publish/article"),
     ] {
-        assert_eq!(changed_digest_keys(CHAINS, &CHAINS.replace(from, to)), [key], "{from} → {to}");
+        assert_eq!(changed_digest_keys(CHAINS_YAML, &CHAINS_YAML.replace(from, to)), [key], "{from} → {to}");
     }
-    let without = CHAINS.replace("  nightly:", "  weekly:");
-    assert_eq!(changed_digest_keys(CHAINS, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
+    let without = CHAINS_YAML.replace("  nightly:", "  weekly:");
+    assert_eq!(changed_digest_keys(CHAINS_YAML, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
 }
 
 #[test]

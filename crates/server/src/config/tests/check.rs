@@ -1,6 +1,6 @@
 //! The report of `config check`: summaries, warnings and the locations of faults.
 
-use pointsman_engine::handlers::command::{BadRunAs, RunAs};
+use pointsman_engine::handlers::command::{BadRunAsUser, RunAsUser};
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn check_report_names_the_user_and_group_of_commands() {
          sources: {shop: {run: {command: [sh], user: root}, collections: [orders]}}\n",
     );
     let report = check_config(&config_folder.inputs(), Timestamp::MIN);
-    if RunAs::find(Some("65534"), Some("65533")) == Err(BadRunAs::NotPermitted) {
+    if RunAsUser::find(Some("65534"), Some("65533")) == Err(BadRunAsUser::NotPermitted) {
         assert!(!report.is_valid(), "this process may not switch users");
         return;
     }

@@ -7,18 +7,18 @@ fn displayed_configuration_parses_to_the_same_configuration() {
     let (config_folder, config) = load_full_config();
     let yaml = config.to_yaml();
     assert!(yaml.contains("secret: env:SIGNING"), "references are shown: {yaml}");
-    assert!(yaml.contains("x-team: \"***\""), "what may be a secret is not: {yaml}");
+    assert!(yaml.contains("x-team: \"***\""), "a value that may be a secret is masked: {yaml}");
     let yaml = yaml.replace("x-team: \"***\"", "x-team: a").replace("LEVEL: \"***\"", "LEVEL: info");
-    assert_reads_back(&config_folder, &config, &yaml);
+    assert_parses_to_same_config(&config_folder, &config, &yaml);
     // JSON is valid YAML.
     let json = config.to_json()["settings"].to_string();
     let json = json
         .replace("\"x-team\":\"***\"", "\"x-team\":\"a\"")
         .replace("\"LEVEL\":\"***\"", "\"LEVEL\":\"info\"");
-    assert_reads_back(&config_folder, &config, &json);
+    assert_parses_to_same_config(&config_folder, &config, &json);
 }
 
-fn assert_reads_back(config_folder: &ConfigFolder, config: &Config, yaml: &str) {
+fn assert_parses_to_same_config(config_folder: &ConfigFolder, config: &Config, yaml: &str) {
     config_folder.write_file("pointsman.yml", yaml);
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
     let again = ConfigInputs { env, ..config_folder.inputs() }

@@ -8,7 +8,7 @@ use pointsman_engine::{HandlerSpec, Setup};
 
 use super::*;
 
-const WORK: &str = r#"
+const SOURCES_AND_LIMITS_YAML: &str = r#"
 tenants:
   shop: {weight: 3}
 handlers:
@@ -40,7 +40,7 @@ fn load_valid(text: &str) -> (ConfigFolder, Config) {
 
 #[test]
 fn limits_weights_and_sources_are_part_of_the_engine_setup() {
-    let (_folder, config) = load_valid(WORK);
+    let (_folder, config) = load_valid(SOURCES_AND_LIMITS_YAML);
     let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
     let described = |spec: &HandlerSpec| {
         let kind = spec.runner.as_ref().map(|runner| runner.kind());
@@ -80,7 +80,7 @@ fn limits_weights_and_sources_are_part_of_the_engine_setup() {
 
 #[test]
 fn check_report_describes_sources_and_limits() {
-    let (config_folder, _) = load_valid(WORK);
+    let (config_folder, _) = load_valid(SOURCES_AND_LIMITS_YAML);
     assert_eq!(
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0))),
         "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 chains, 0 tokens.\n\
@@ -104,7 +104,7 @@ fn check_report_describes_sources_and_limits() {
 }
 
 /// The example of the original specification, including its comment.
-const DOCUMENTED_EXAMPLE: &str = r#"
+const DOCUMENTED_SOURCE_YAML: &str = r#"
 sources:
   source_id:
     collections:
@@ -114,7 +114,7 @@ sources:
 
 #[test]
 fn documented_source_example_is_read_and_its_cron_expression_warned_about() {
-    let (config_folder, config) = load_valid(DOCUMENTED_EXAMPLE);
+    let (config_folder, config) = load_valid(DOCUMENTED_SOURCE_YAML);
     let source = &config.sources[0];
     assert!(source.def.pull);
     assert_eq!(config.schedules[0].schedule.name.as_str(), "source_id/sample_collection");
@@ -206,7 +206,7 @@ pointsman.yml:11:52: "never" is not one of skip, queue, cancel
 #[test]
 fn variables_override_sources_and_limits() {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", WORK);
+    config_folder.write_file("pointsman.yml", SOURCES_AND_LIMITS_YAML);
     let variables = [
         ("POINTSMAN_TENANTS__SHOP__WEIGHT", "7"),
         ("POINTSMAN_HANDLERS__NOTIFY__RATE", "5/s"),
@@ -217,7 +217,7 @@ fn variables_override_sources_and_limits() {
     let env: Environment = variables.into_iter().collect();
     let config =
         ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
-    assert_eq!(config.tenants.values().map(|weight| weight.get()).collect::<Vec<_>>(), [7]);
+    assert_eq!(config.tenant_weights.values().map(|weight| weight.get()).collect::<Vec<_>>(), [7]);
     let notify = &config.handlers[0].def;
     assert_eq!((notify.limits.rate, notify.pull), ("5/s".parse().ok(), true));
     let last = &config.schedules.last().unwrap().schedule;
@@ -229,7 +229,7 @@ fn variables_override_sources_and_limits() {
 
 #[test]
 fn displayed_sources_and_limits_parse_to_the_same_setup() {
-    let (config_folder, config) = load_valid(WORK);
+    let (config_folder, config) = load_valid(SOURCES_AND_LIMITS_YAML);
     let yaml = config.to_yaml();
     config_folder.write_file("pointsman.yml", &yaml);
     let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));

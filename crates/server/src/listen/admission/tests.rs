@@ -1,53 +1,53 @@
 use super::*;
 use crate::limits::testing::test_caller;
 
-const LIMITS: ServerLimits = ServerLimits {
-    anonymous: 4,
-    per_address: 4,
+const TEST_LIMITS: ServerLimits = ServerLimits {
+    anonymous_connections: 4,
+    connections_per_address: 4,
     connections_per_client: Some(8),
-    reserve: 2,
+    reserved_connections: 2,
     streams_per_client: 1,
     response_memory: 1,
     response_memory_per_client: 1,
 };
 
-fn new_admission(max_connections: usize, limits: ServerLimits) -> Arc<Admission> {
-    Admission::new(max_connections, &limits, Arc::default())
+fn new_admission(max_connections: usize, limits: ServerLimits) -> Arc<ConnectionAdmission> {
+    ConnectionAdmission::new(max_connections, &limits, Arc::default())
 }
 
 fn test_address(number: u32) -> IpAddr {
     std::net::Ipv4Addr::from(number).into()
 }
 
-fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
+fn admit(admission: &Arc<ConnectionAdmission>, from: u32, now: Instant) -> AdmittedConnection {
     admission.admit(test_address(from), now).unwrap()
 }
 
-fn admit_authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
+fn admit_authenticated(admission: &Arc<ConnectionAdmission>, from: u32, now: Instant) -> AdmittedConnection {
     let admitted = admit(admission, from, now);
-    record_read_with_token(&admitted, "one", now);
+    admit_read_with_token(&admitted, "one", now);
     admitted
 }
 
-fn record_request(
+fn admit_request(
     admitted: &AdmittedConnection,
     identity: &Identity,
     purpose: RequestPurpose,
     now: Instant,
 ) -> RequestAdmission {
-    admitted.connection.record_request(identity, purpose, now)
+    admitted.connection.admit_request(identity, purpose, now)
 }
 
-fn record_read_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
-    record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Other, now)
+fn admit_read_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    admit_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Other, now)
 }
 
-fn record_emit_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
-    record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Emit, now)
+fn admit_emit_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    admit_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Emit, now)
 }
 
-fn record_health_check(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
-    record_request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
+fn admit_health_check(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
+    admit_request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
 }
 
 fn slot_of(admitted: &AdmittedConnection) -> Option<ConnectionSlot> {
@@ -61,25 +61,25 @@ fn is_evicted(admitted: &AdmittedConnection) -> bool {
 
 #[test]
 fn the_longest_idle_connection_is_evicted_first() {
-    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
     let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let later = now + IDLE_GRACE_PERIOD;
-    // It is not the oldest any more.
-    record_health_check(&unauthenticated[0], later);
+    // A request makes the first connection the most recently active one.
+    admit_health_check(&unauthenticated[0], later);
     let new = admit(&admission, 9, later);
     let closed: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
     assert_eq!(closed, [false, true, false, false]);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(
-        record_read_with_token(&unauthenticated[1], "one", later),
+        admit_read_with_token(&unauthenticated[1], "one", later),
         RequestAdmission::Refused(ConnectionShortage::Ordinary)
     );
-    assert_eq!(admission.count().unauthenticated, 4);
+    assert_eq!(admission.count_open_connections().unauthenticated, 4);
 }
 
 #[test]
 fn a_connection_within_its_grace_period_is_evicted_last() {
-    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
     let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let reserve: Vec<_> = (0..2).map(|number| admit(&admission, number, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
@@ -91,19 +91,28 @@ fn a_connection_within_its_grace_period_is_evicted_last() {
 
 #[test]
 fn a_connection_with_a_valid_token_evicts_one_without() {
-    let (admission, now) =
-        (new_admission(8, ServerLimits { anonymous: 8, per_address: 8, ..LIMITS }), Instant::now());
+    let (admission, now) = (
+        new_admission(
+            8,
+            ServerLimits { anonymous_connections: 8, connections_per_address: 8, ..TEST_LIMITS },
+        ),
+        Instant::now(),
+    );
     let unauthenticated: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
     let new = admit_authenticated(&admission, 9, now);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(unauthenticated.iter().filter(|connection| is_evicted(connection)).count(), 1);
     assert!(is_evicted(&unauthenticated[0]));
-    assert_eq!(admission.count(), OpenConnections { authenticated: 1, unauthenticated: 5, reserve: 0 });
+    assert_eq!(
+        admission.count_open_connections(),
+        OpenConnections { authenticated: 1, unauthenticated: 5, reserve: 0 }
+    );
 }
 
 #[test]
 fn an_address_at_its_limit_evicts_its_own_connections() {
-    let (admission, now) = (new_admission(16, ServerLimits { anonymous: 16, ..LIMITS }), Instant::now());
+    let (admission, now) =
+        (new_admission(16, ServerLimits { anonymous_connections: 16, ..TEST_LIMITS }), Instant::now());
     let other = admit(&admission, 1, now);
     let own: Vec<_> = (0..4).map(|_| admit(&admission, 2, now)).collect();
     let new = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
@@ -113,7 +122,8 @@ fn an_address_at_its_limit_evicts_its_own_connections() {
 
 #[test]
 fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
-    let (admission, now) = (new_admission(8, ServerLimits { per_address: 8, ..LIMITS }), Instant::now());
+    let (admission, now) =
+        (new_admission(8, ServerLimits { connections_per_address: 8, ..TEST_LIMITS }), Instant::now());
     let held: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let reserve: Vec<_> = (0..2).map(|_| admit(&admission, 1, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
@@ -123,52 +133,68 @@ fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
 
     for admitted in [&reserve[1], &later] {
         assert_eq!(
-            record_read_with_token(admitted, "one", now),
+            admit_read_with_token(admitted, "one", now),
             RequestAdmission::Refused(ConnectionShortage::Ordinary)
         );
     }
     assert!(!held.iter().any(is_evicted));
-    assert_eq!(admission.count(), OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 });
+    assert_eq!(
+        admission.count_open_connections(),
+        OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 }
+    );
 }
 
 #[test]
 fn a_token_has_a_share_of_the_connections() {
-    let limits = ServerLimits { per_address: 4, anonymous: 16, connections_per_client: None, ..LIMITS };
+    let limits = ServerLimits {
+        connections_per_address: 4,
+        anonymous_connections: 16,
+        connections_per_client: None,
+        ..TEST_LIMITS
+    };
     let (admission, now) = (new_admission(14, limits), Instant::now());
     // From two addresses, so that the share of one address is not used up.
     let held: Vec<_> = (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
     let beyond = admit(&admission, 2, now);
     let refused = RequestAdmission::Refused(ConnectionShortage::Token);
-    assert_eq!(record_read_with_token(&beyond, "one", now), refused);
-    assert_eq!(record_emit_with_token(&beyond, "one", now), RequestAdmission::ServedLast);
+    assert_eq!(admit_read_with_token(&beyond, "one", now), refused);
+    assert_eq!(admit_emit_with_token(&beyond, "one", now), RequestAdmission::ServedThenClosed);
     let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
     for other in &others {
-        assert_eq!(record_read_with_token(other, "other", now), RequestAdmission::Served);
+        assert_eq!(admit_read_with_token(other, "other", now), RequestAdmission::Served);
     }
     assert!(is_evicted(&beyond), "it is evicted like a connection without a valid token");
-    assert_eq!(admission.count(), OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 });
+    assert_eq!(
+        admission.count_open_connections(),
+        OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 }
+    );
     drop(held);
-    assert_eq!(record_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
+    assert_eq!(admit_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
 }
 
 #[test]
 fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
-    let limits = ServerLimits { connections_per_client: Some(1), ..LIMITS };
+    let limits = ServerLimits { connections_per_client: Some(1), ..TEST_LIMITS };
     let (admission, now) = (new_admission(8, limits), Instant::now());
     let (first, second) = (admit(&admission, 1, now), admit(&admission, 2, now));
-    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(record_read_with_token(&first, "other", now), RequestAdmission::Served);
-    assert_eq!(record_read_with_token(&second, "one", now), RequestAdmission::Served);
+    assert_eq!(admit_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(admit_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(admit_read_with_token(&first, "other", now), RequestAdmission::Served);
+    assert_eq!(admit_read_with_token(&second, "one", now), RequestAdmission::Served);
     assert_eq!(
-        record_read_with_token(&second, "other", now),
+        admit_read_with_token(&second, "other", now),
         RequestAdmission::Refused(ConnectionShortage::Token)
     );
 }
 
 #[test]
 fn emits_leave_a_part_of_the_reserve_to_health_checks() {
-    let limits = ServerLimits { reserve: 8, per_address: 64, anonymous: 64, ..LIMITS };
+    let limits = ServerLimits {
+        reserved_connections: 8,
+        connections_per_address: 64,
+        anonymous_connections: 64,
+        ..TEST_LIMITS
+    };
     let limits = ServerLimits { connections_per_client: Some(64), ..limits };
     let (admission, now) = (new_admission(32, limits), Instant::now());
     let _held: Vec<_> = (0..24).map(|_| admit_authenticated(&admission, 1, now)).collect();
@@ -177,16 +203,16 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     let admissions: Vec<_> = emits
         .iter()
         .enumerate()
-        .map(|(number, emit)| record_emit_with_token(emit, if number < 4 { "one" } else { "other" }, now))
+        .map(|(number, emit)| admit_emit_with_token(emit, if number < 4 { "one" } else { "other" }, now))
         .collect();
-    let served = RequestAdmission::ServedLast;
+    let served = RequestAdmission::ServedThenClosed;
     assert_eq!(admissions, [served, served, served, refused, served, served, served, refused]);
 
     for number in 0..100 {
         let check = admit(&admission, number, now + IDLE_GRACE_PERIOD * number);
         assert_eq!(
-            record_health_check(&check, now + IDLE_GRACE_PERIOD * number),
-            RequestAdmission::ServedLast
+            admit_health_check(&check, now + IDLE_GRACE_PERIOD * number),
+            RequestAdmission::ServedThenClosed
         );
         // It stays open, and so do all others.
         std::mem::forget(check);
@@ -194,12 +220,12 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     for (emit, admission) in emits.iter().zip(admissions) {
         assert_eq!(is_evicted(emit), admission == refused, "only refused ones are closed for others");
     }
-    assert_eq!(admission.count().reserve, 8);
+    assert_eq!(admission.count_open_connections().reserve, 8);
 }
 
 #[test]
 fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected() {
-    let (admission, now) = (new_admission(16, LIMITS), Instant::now());
+    let (admission, now) = (new_admission(16, TEST_LIMITS), Instant::now());
     let _held: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
     assert_eq!(slot_of(&admit(&admission, 1, now)), Some(ConnectionSlot::Reserve));
     assert_eq!(slot_of(&admit(&admission, 2, now)), Some(ConnectionSlot::Ordinary));
@@ -207,22 +233,22 @@ fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected()
 
 #[test]
 fn a_connection_whose_token_became_invalid_is_evictable_again() {
-    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
     let admitted = admit_authenticated(&admission, 1, now);
-    record_health_check(&admitted, now);
-    assert_eq!(admission.count().authenticated, 1);
-    record_request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
-    assert_eq!(admission.count().unauthenticated, 1);
+    admit_health_check(&admitted, now);
+    assert_eq!(admission.count_open_connections().authenticated, 1);
+    admit_request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
+    assert_eq!(admission.count_open_connections().unauthenticated, 1);
 }
 
 #[test]
 fn closed_connections_leave_no_entries() {
-    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
     let mut held = Vec::new();
     for number in 0..1000 {
         let admitted = admit(&admission, number % 7, now);
         if number % 3 == 0 {
-            record_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
+            admit_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }
         held.push(admitted);
         if held.len() > 5 {
@@ -231,18 +257,22 @@ fn closed_connections_leave_no_entries() {
     }
     drop(held);
     let open = admission.lock_table();
-    assert_eq!((open.connections.len(), open.ordinary, open.reserve), (0, 0, 0));
-    assert_eq!((open.tokens.len(), open.reserve_emits), (0, 0));
-    assert!(open.evictable.is_empty() && open.evictable_in_reserve.is_empty() && open.addresses.is_empty());
+    assert_eq!((open.connections.len(), open.ordinary_count, open.reserve_count), (0, 0, 0));
+    assert_eq!((open.connections_by_token.len(), open.reserve_emit_count), (0, 0));
+    assert!(
+        open.evictable_ordinary.is_empty()
+            && open.evictable_in_reserve.is_empty()
+            && open.connections_by_address.is_empty()
+    );
 }
 
 #[test]
 fn the_reserve_is_at_most_a_quarter_of_all_connections() {
-    let shares = |max| ConnectionShares::new(max, &LIMITS);
-    assert_eq!((shares(1024).ordinary, shares(1024).reserve), (1022, 2));
-    assert_eq!((shares(4).ordinary, shares(4).reserve), (3, 1));
-    assert_eq!((shares(1).ordinary, shares(1).reserve), (1, 0));
-    let emits = |max| shares(max).reserve_emits;
+    let shares = |max| ConnectionLimits::new(max, &TEST_LIMITS);
+    assert_eq!((shares(1024).max_ordinary, shares(1024).max_reserve), (1022, 2));
+    assert_eq!((shares(4).max_ordinary, shares(4).max_reserve), (3, 1));
+    assert_eq!((shares(1).max_ordinary, shares(1).max_reserve), (1, 0));
+    let emits = |max| shares(max).max_reserve_emits;
     assert_eq!((emits(1024), emits(4), emits(1)), (1, 0, 0));
 }
 

@@ -64,7 +64,7 @@ impl TestDatabase for PostgresDatabase {
     }
 
     fn url_through(&self, proxy: &Proxy) -> String {
-        self.server.url_through(proxy, self.database_name()).expect("a URL")
+        self.server.url_through_proxy(proxy, self.database_name()).expect("a URL")
     }
 
     fn kill(&self) {
@@ -120,7 +120,7 @@ impl TestDatabase for RedisDatabase {
     }
 
     fn url_through(&self, proxy: &Proxy) -> String {
-        self.0.url_through(proxy).expect("a URL")
+        self.0.url_through_proxy(proxy).expect("a URL")
     }
 
     fn kill(&self) {

@@ -67,7 +67,7 @@ test_on_each_database! {
 }
 
 fn job_handler() -> Setup {
-    in_process_handler("job", |_| HandlerOutcome::done())
+    in_process_handler("job", |_| HandlerOutcome::succeeded())
 }
 
 async fn all_servers_accept_the_first_token<D: TestDatabase>() {

@@ -47,7 +47,7 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
 /// Succeeds and emits an event of type `made`.
 fn emit_made_event(_: &Delivery) -> HandlerOutcome {
     let made = NewEvent::new(HandlingKey::new("made").expect("a type"));
-    HandlerOutcome { emits: vec![made], ..HandlerOutcome::done() }
+    HandlerOutcome { emitted_events: vec![made], ..HandlerOutcome::succeeded() }
 }
 
 fn used_memory(redis: &RedisDatabase) -> u64 {

@@ -4,14 +4,14 @@ use pointsman_store::finding::{Finding, format_age, format_bytes};
 
 use super::{CheckResult, Doctor, format_list};
 use crate::error::quote_identifier;
-use crate::pool::MAX_READERS;
+use crate::pool::MAX_CONCURRENT_READS;
 use crate::session::query;
 
 /// The most connections that a node opens: one for the writer, one that listens, one that drops partitions, and the
 /// readers.
-const CONNECTIONS_PER_NODE: i64 = 3 + MAX_READERS as i64;
+const CONNECTIONS_PER_NODE: i64 = 3 + MAX_CONCURRENT_READS as i64;
 /// An active replication slot may retain this much WAL.
-const MAX_SLOT_BYTES: i64 = 10 << 30;
+const MAX_SLOT_WAL_BYTES: i64 = 10 << 30;
 
 impl Doctor {
     /// Checks whether the server allows the connections of this many nodes, or of a first one.
@@ -42,8 +42,8 @@ impl Doctor {
         Ok((vec![finding], ()))
     }
 
-    pub(super) async fn check_transactions(&self) -> CheckResult<()> {
-        let long = self.long_transaction.as_secs_f64();
+    pub(super) async fn check_long_transactions(&self) -> CheckResult<()> {
+        let long = self.long_transaction_threshold.as_secs_f64();
         let rows = self.query_read_only(query!("doctor/transactions", FLOAT8), &[&long]).await?;
         let (mut open, mut pids, mut sees_all) = (Vec::new(), Vec::new(), true);
         for row in &rows {
@@ -83,7 +83,7 @@ impl Doctor {
         let rows = self
             .query_read_only(
                 query!("doctor/prepared_transactions", FLOAT8),
-                &[&self.long_transaction.as_secs_f64()],
+                &[&self.long_transaction_threshold.as_secs_f64()],
             )
             .await?;
         let mut left = Vec::new();
@@ -113,7 +113,7 @@ impl Doctor {
                 (_, false) => {
                     problems.push(format!("{name} retains {size_text} of WAL, and nothing reads from it"))
                 }
-                (_, true) if kept > MAX_SLOT_BYTES => {
+                (_, true) if kept > MAX_SLOT_WAL_BYTES => {
                     problems.push(format!("{name} retains {size_text} of WAL"))
                 }
                 (_, true) => {}

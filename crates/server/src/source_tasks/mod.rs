@@ -9,7 +9,9 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{SourceRunResponse, SourceTaskLogs, TaskBody};
-use pointsman_core::store::{IdempotencyKey, NewCollectionRun, Registration, RunReceipt, RunRefusal};
+use pointsman_core::store::{
+    CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, Registration,
+};
 use pointsman_core::{CollectionName, HandlerName, SourceCollection, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -105,41 +107,47 @@ pub(crate) async fn run_collection(
     _: EmptyBody,
 ) -> Result<(StatusCode, Json<SourceRunResponse>), Problem> {
     let query = Query::from_uri(&uri, &["source", "collection"])?;
-    let source: HandlerName = query.require("source", query.parse("source")?)?;
-    let collection: CollectionName = query.require("collection", query.parse("collection")?)?;
+    let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
+    let collection: CollectionName =
+        query.require_parameter("collection", query.parse_parameter("collection")?)?;
     let pair = SourceCollection { source, collection };
     let operation = ["run collection", &pair.to_string()];
-    let idempotency = idempotency::for_action(&headers, &caller, &operation, &[])?;
+    let idempotency = idempotency::key_for_action(&headers, &caller, &operation, &[])?;
     // A repeat gets its response also when the collection is gone.
-    if let Some(ran) = idempotency::read_recorded_response::<RunReceipt>(&app, idempotency.as_ref()).await? {
+    if let Some(ran) =
+        idempotency::read_recorded_response::<CollectionRunReceipt>(&app, idempotency.as_ref()).await?
+    {
         return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: ran.task.to_string() })));
     }
     let registration = app.store().read_merged_registration().await?;
     require_collection(&registration, &caller, &pair)?;
     let inner = app.clone();
-    let ran =
-        app.run_to_completion(async move { start_run(&inner, &caller, pair, idempotency).await }).await?;
+    let ran = app
+        .run_change_to_completion(
+            async move { start_and_audit_run(&inner, &caller, pair, idempotency).await },
+        )
+        .await?;
     let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(SourceRunResponse { task_id: ran.task.to_string() })))
 }
 
-async fn start_run(
+async fn start_and_audit_run(
     app: &App,
     caller: &Caller,
     pair: SourceCollection,
     idempotency: Option<IdempotencyKey>,
-) -> Result<RunReceipt, Problem> {
+) -> Result<CollectionRunReceipt, Problem> {
     let ran = app
         .engine
         .run_collection(NewCollectionRun { source_collection: pair.clone(), priority: None }, idempotency)
         .await?;
     let ran = ran.map_err(|refused| match refused {
         // It may have been removed since it was checked.
-        RunRefusal::NoSuchCollection(gone) => Problem::not_found(gone).parameter("collection"),
-        RunRefusal::Idempotency(conflict) => conflict.into(),
+        CollectionRunError::NoSuchCollection(gone) => Problem::not_found(gone).with_parameter("collection"),
+        CollectionRunError::Idempotency(conflict) => conflict.into(),
     })?;
     if ran.created && !ran.repeated {
-        app.record_audit(caller, "run", format!("collection {pair}"), &ran.task).await;
+        app.record_audit_entry(caller, "run", format!("collection {pair}"), &ran.task).await;
     }
     Ok(ran)
 }
@@ -164,7 +172,7 @@ fn require_collection(
         let names = visible_sources(registration, caller).map(|(name, _)| name.as_str());
         let hint = did_you_mean_suffix(pair.source.as_str(), names);
         return Err(
-            Problem::not_found(format!("there is no source {}{hint}", pair.source)).parameter("source")
+            Problem::not_found(format!("there is no source {}{hint}", pair.source)).with_parameter("source")
         );
     };
     if source.collections.contains_key(&pair.collection) {
@@ -173,5 +181,5 @@ fn require_collection(
     let hint =
         did_you_mean_suffix(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
     let detail = format!("the source {} has no collection {}{hint}", pair.source, pair.collection);
-    Err(Problem::not_found(detail).parameter("collection"))
+    Err(Problem::not_found(detail).with_parameter("collection"))
 }

@@ -9,7 +9,7 @@ use crate::target_folder;
 
 /// Returns a `python3` that has `psycopg`: from the tools of the repository, from PATH, or Debian's, whose packages
 /// work with `/usr/bin/python3` only.
-pub fn python_with_psycopg() -> anyhow::Result<Command> {
+pub fn find_python_with_psycopg() -> anyhow::Result<Command> {
     let tools_program = target_folder::tools_folder().map(|tools| tools.join("python/bin/python3"));
     let system_programs = ["python3", "/usr/bin/python3"].map(PathBuf::from);
     let mut found = tools_program.into_iter().chain(system_programs).filter(|program| {
@@ -23,7 +23,7 @@ pub fn python_with_psycopg() -> anyhow::Result<Command> {
 }
 
 /// Returns a `node` that has `pg`: from the tools of the repository, or Debian's.
-pub fn node_with_pg() -> anyhow::Result<Command> {
+pub fn find_nodejs_with_pg() -> anyhow::Result<Command> {
     let tools_program = target_folder::tools_folder().map(|tools| tools.join("node/node_modules"));
     let folders = tools_program.into_iter().chain([PathBuf::from("/usr/share/nodejs")]);
     let path = std::env::join_paths(folders)?;

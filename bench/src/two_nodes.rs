@@ -13,16 +13,18 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let wanted = options.events / 2;
     let (mut alone, mut both) = (ThroughputTotal::default(), ThroughputTotal::default());
-    let sides =
-        [("one", NodeSetup::single(MANY_SLOTS)), ("two", NodeSetup { count: 2, slots: MANY_SLOTS / 2 })];
+    let sides = [
+        ("one", NodeSetup::single(MANY_SLOTS)),
+        ("two", NodeSetup { node_count: 2, slots_per_node: MANY_SLOTS / 2 }),
+    ];
     for round in 0..ROUNDS {
         // Each side has its own database, and the order alternates.
         let stores = environment.new_store_factory()?;
         for index in [round, round + 1] {
             let (name, nodes) = sides[index % 2];
-            let run = end_to_end::run_events(&stores, name, wanted, nodes).await?;
+            let run = end_to_end::measure_event_lifecycle(&stores, name, wanted, nodes).await?;
             stores.flush_to_disk(name).await?;
-            if nodes.count == 1 { &mut alone } else { &mut both }.add(run.events, run.rate);
+            if nodes.node_count == 1 { &mut alone } else { &mut both }.add(run.event_count, run.rate);
         }
     }
     let name = format!(

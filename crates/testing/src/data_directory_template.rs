@@ -44,7 +44,7 @@ fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> an
     let mut command = Command::new(&programs.initdb);
     command.args(INITDB_OPTIONS).arg(data);
     isolate_command(&mut command, data.parent().context("the data directory has no parent folder")?);
-    user.apply_to(&mut command);
+    user.apply_to_command(&mut command);
     let output = command.output().with_context(|| format!("cannot run {}", programs.initdb.display()))?;
     if !output.status.success() {
         bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));

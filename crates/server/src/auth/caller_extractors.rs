@@ -24,7 +24,7 @@ macro_rules! caller_with_role {
 }
 caller_with_role!(Viewer, Producer, Worker, Operator, Admin);
 
-/// A caller of any role.
+/// Extracts an authenticated caller of any role.
 pub(crate) struct AnyCaller(pub(crate) Caller);
 
 impl FromRequestParts<App> for AnyCaller {
@@ -63,25 +63,25 @@ impl Caller {
     /// The tenant of a request that names `named`. A caller bound to a tenant gets its own and may not name another.
     pub(crate) fn resolve_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         match (&self.tenant, named) {
-            (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden(&named)),
+            (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden_problem(&named)),
             (Some(own), _) => Ok(Some(own.clone())),
             (None, named) => Ok(named),
         }
     }
 
     /// Refuses a caller that is bound to a tenant. `why` says what concerns all tenants.
-    pub(crate) fn require_all_tenants(&self, why: &str) -> Result<(), Problem> {
+    pub(crate) fn require_access_to_all_tenants(&self, why: &str) -> Result<(), Problem> {
         match self.tenant {
             None => Ok(()),
-            Some(_) => Err(Problem::forbidden(format!("{why}; this needs a token that is bound to none"))),
+            Some(_) => Err(Problem::forbidden(format!("{why}; use a token that is not bound to a tenant"))),
         }
     }
 
-    pub(crate) fn tenant_forbidden(&self, tenant: &Tenant) -> Problem {
+    pub(crate) fn tenant_forbidden_problem(&self, tenant: &Tenant) -> Problem {
         Problem::forbidden(format!("the token {:?} may not name the tenant {:?}", self.name, tenant.as_str()))
     }
 
-    /// Whether it may see data of this tenant.
+    /// Whether the caller may see data of a tenant.
     pub(crate) fn can_see_tenant(&self, tenant: &Tenant) -> bool {
         self.tenant.as_ref().is_none_or(|own| own == tenant)
     }

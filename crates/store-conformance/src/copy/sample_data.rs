@@ -7,7 +7,7 @@ use pointsman_core::{Limits, RuleKind};
 
 use crate::fixture::*;
 
-pub fn full_registration() -> RegistrationBuilder {
+pub fn sample_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .registrant("server")
         .route("record", &["check!", "index", "gone"])
@@ -21,18 +21,18 @@ pub fn full_registration() -> RegistrationBuilder {
         .collection("shop/orders", 200)
         .collection("shop/customers", 100)
         .chain("/publish/article", "render=render>deploy!failed deploy=deploy>done done failed")
-        .step_retry("/publish/article", "deploy", 3, 30)
+        .step_retry_policy("/publish/article", "deploy", 3, 30)
         .chain_route("article", "/publish/article")
         .config_file("Job:/index", "1")
 }
 
 /// Fills a fixture registered with [`full_registration`]. Afterwards about half of its work is unfinished.
-pub async fn fill_store(fixture: &mut StoreFixture<'_>) {
+pub async fn fill_with_sample_data(fixture: &mut StoreFixture<'_>) {
     let capabilities =
         NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
     expect_ok(fixture.store.announce_capabilities(fixture.node, capabilities).await);
     emit_events(fixture).await;
-    work_on_tasks(fixture).await;
+    run_some_tasks(fixture).await;
     add_orders(fixture).await;
     fire_schedules(fixture).await;
     set_rules_and_audit_entries(fixture).await;
@@ -49,13 +49,13 @@ async fn emit_events(fixture: &mut StoreFixture<'_>) {
             .await;
         fixture.emit(new_event("bulk").with_priority(1 + n as i64)).await;
     }
-    fixture.append(vec![keyed_emission("default", "once", 7, vec![new_event("bulk").with_key("b")])]).await;
+    fixture.append(vec![keyed_emit_batch("default", "once", 7, vec![new_event("bulk").with_key("b")])]).await;
     fixture.advance_clock(20);
-    fixture.undefine_handler("gone").await;
+    fixture.undefine_handler_and_rescue("gone").await;
 }
 
 /// Some tasks succeed, some fail, some fail permanently, some are still running.
-async fn work_on_tasks(fixture: &mut StoreFixture<'_>) {
+async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
     for round in 0..3 {
         for (n, task) in fixture.claim(9).await.iter().enumerate() {
             let ended = match n % 4 {
@@ -69,10 +69,12 @@ async fn work_on_tasks(fixture: &mut StoreFixture<'_>) {
                 },
                 _ => AttemptResult::Snoozed { until: fixture.seconds_from_now(40) },
             };
-            let logs =
-                vec![info_line(fixture.now, &format!("round {round}")), info_line(fixture.now, "two\0lines")];
+            let logs = vec![
+                info_log_line(fixture.now, &format!("round {round}")),
+                info_log_line(fixture.now, "two\0lines"),
+            ];
             fixture
-                .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(task, ended) })
+                .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(task, ended) })
                 .await
                 .expect("its fence is the last one");
         }
@@ -105,7 +107,7 @@ async fn add_orders(fixture: &mut StoreFixture<'_>) {
     fixture.succeed(&deploys[0]).await;
     fixture.fail(&deploys[1]).await;
     fixture.suspend_order("/publish/article,4").await;
-    fixture.set_node_action("/publish/article render", ChainNodeAction::Stop).await;
+    fixture.set_chain_node_action("/publish/article render", ChainNodeAction::Stop).await;
 }
 
 async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
@@ -114,28 +116,30 @@ async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
         schedule_definition("shop/orders", "@hourly"),
         schedule_definition("held", "daily"),
     ];
-    fixture.plan_schedules(&plans).await;
+    fixture.register_schedules(&plans).await;
     let (first, second) = (fixture.seconds_from_now(1), fixture.seconds_from_now(2));
-    fixture.pause("@held").await;
+    fixture.set_pause_rule("@held").await;
     fixture.advance_clock(3);
     fixture
         .resolve_firing(
-            FiringBuilder::emitting(new_event("report").with_key("daily")).build("nightly", first),
+            FireRequestBuilder::emitting_event(new_event("report").with_key("daily")).build("nightly", first),
         )
         .await;
-    fixture.resolve_firing(skipped_firing("nightly", second)).await;
+    fixture.resolve_firing(skip_request("nightly", second)).await;
     fixture
         .resolve_firing(
-            FiringBuilder::starting_run("shop/customers")
+            FireRequestBuilder::running_collection("shop/customers")
                 .with_punctuality(Punctuality::CaughtUp)
                 .build("shop/orders", first),
         )
         .await;
-    fixture.resolve_firing(FiringBuilder::emitting(new_event("report")).build("held", second)).await;
+    fixture
+        .resolve_firing(FireRequestBuilder::emitting_event(new_event("report")).build("held", second))
+        .await;
 }
 
 async fn set_rules_and_audit_entries(fixture: &mut StoreFixture<'_>) {
-    fixture.pause("index").await;
+    fixture.set_pause_rule("index").await;
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/customers", None)).await);
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "loose", Some("acme"))).await);
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "/publish/article", None)).await);

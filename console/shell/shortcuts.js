@@ -10,8 +10,8 @@ import { signal } from "../vendor/signals.js";
 
 /** Active layers, topmost last. @type {{current: Shortcuts}[]} */
 const shortcutLayers = [];
-/** Changes with the layers, for the help dialog. */
-export const layersVersion = signal(0);
+/** Increases when a layer is added or removed, so that the help dialog renders again. */
+export const shortcutLayersVersion = signal(0);
 
 /** @param {Shortcuts} shortcuts */
 export function useShortcuts(shortcuts) {
@@ -19,10 +19,10 @@ export function useShortcuts(shortcuts) {
   layer.current = shortcuts;
   useEffect(() => {
     shortcutLayers.push(layer);
-    layersVersion.value += 1;
+    shortcutLayersVersion.value += 1;
     return () => {
       shortcutLayers.splice(shortcutLayers.indexOf(layer), 1);
-      layersVersion.value += 1;
+      shortcutLayersVersion.value += 1;
     };
   }, []);
 }
@@ -30,17 +30,17 @@ export function useShortcuts(shortcuts) {
 /** Active shortcuts, topmost layer first, each key once. */
 export function activeShortcuts() {
   /** @type {Map<string, Shortcut>} */
-  const found = new Map();
+  const byKey = new Map();
   for (const { current } of [...shortcutLayers].reverse()) {
     for (const [key, shortcut] of Object.entries(current)) {
-      if (!found.has(key) && !shortcut.hidden) found.set(key, shortcut);
+      if (!byKey.has(key) && !shortcut.hidden) byKey.set(key, shortcut);
     }
   }
-  return found;
+  return byKey;
 }
 
 /** @param {EventTarget | null} target */
-function isTyping(target) {
+function isTextInput(target) {
   return target instanceof HTMLElement
     && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
     && !(target instanceof HTMLInputElement && /^(checkbox|radio|button)$/.test(target.type));
@@ -48,11 +48,11 @@ function isTyping(target) {
 
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.altKey || event.isComposing) return;
-  const chord = event.ctrlKey || event.metaKey;
-  const key = chord ? `ctrl+${event.key.toLowerCase()}` : event.key;
-  if (!chord && isTyping(event.target)) return;
+  const hasModifier = event.ctrlKey || event.metaKey;
+  const key = hasModifier ? `ctrl+${event.key.toLowerCase()}` : event.key;
+  if (!hasModifier && isTextInput(event.target)) return;
   // A dialog has its own keys; Enter activates a focused button or link.
-  if (!chord && document.querySelector("dialog[open]")) return;
+  if (!hasModifier && document.querySelector("dialog[open]")) return;
   if (key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
   for (const { current } of [...shortcutLayers].reverse()) {
     const shortcut = current[key];

@@ -8,9 +8,9 @@ type BoxError = Box<dyn std::error::Error + Sync + Send>;
 
 /// A cell as a statement parameter.
 #[derive(Debug)]
-pub(super) struct CellParam<'a>(pub(super) &'a CopyValue);
+pub(super) struct CopyValueParam<'a>(pub(super) &'a CopyValue);
 
-impl ToSql for CellParam<'_> {
+impl ToSql for CopyValueParam<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
         match (self.0, ty) {
             (CopyValue::Null, _) => return Ok(IsNull::Yes),
@@ -35,7 +35,7 @@ impl ToSql for CellParam<'_> {
 }
 
 /// The parameter type of a cell of a cursor position.
-pub(super) fn cell_parameter_type(cell: &CopyValue) -> Type {
+pub(super) fn copy_value_param_type(cell: &CopyValue) -> Type {
     match cell {
         CopyValue::Number(_) | CopyValue::Null => Type::INT8,
         CopyValue::Text(_) => Type::TEXT,
@@ -45,9 +45,9 @@ pub(super) fn cell_parameter_type(cell: &CopyValue) -> Type {
 
 /// A cell as a column of a result.
 #[derive(Debug)]
-pub(super) struct CellColumn(pub(super) CopyValue);
+pub(super) struct CopyValueColumn(pub(super) CopyValue);
 
-impl<'a> FromSql<'a> for CellColumn {
+impl<'a> FromSql<'a> for CopyValueColumn {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
         Ok(Self(match *ty {
             Type::INT8 => CopyValue::Number(i64::from_sql(ty, raw)?),

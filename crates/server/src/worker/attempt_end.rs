@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::log_lines::parse_log_lines;
-use super::{lease_lost_problem, parse_fence, require_visible_lease};
+use super::{lease_lost_problem, parse_fence, require_visible_task_info};
 use crate::app::App;
 use crate::auth::Worker;
 use crate::events::parse_event_at;
@@ -23,7 +23,7 @@ use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 
 /// Maximum number of events that an attempt emits.
-const MAX_EMITS: usize = 1000;
+const MAX_EMITTED_EVENTS: usize = 1000;
 /// Maximum length of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Duration of a snooze that names none.
@@ -31,7 +31,7 @@ const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct DoneMembers {
+pub(crate) struct CompleteTaskRequest {
     fence: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     emit: Option<Box<RawValue>>,
@@ -56,18 +56,25 @@ pub(crate) async fn complete_task(
     Worker(caller): Worker,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
-    JsonBody(members): JsonBody<DoneMembers>,
+    JsonBody(members): JsonBody<CompleteTaskRequest>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let LeasedTaskInfo { tenant, max_result_bytes: max_result } =
-        require_visible_lease(&app, &caller, &id, fence).await?;
+        require_visible_task_info(&app, &caller, &id, fence).await?;
     let result = members.result.map(|raw| parse_result(&raw, max_result)).transpose()?;
-    let emits =
-        members.emit.map(|raw| parse_emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
+    let emits = members
+        .emit
+        .map(|raw| parse_emitted_events(&raw, &tenant, app.now()))
+        .transpose()?
+        .unwrap_or_default();
     let logs =
         members.log.map(|raw| parse_log_lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
-    let outcome =
-        HandlerOutcome { ended: AttemptResult::Succeeded { result }, target_health: None, emits, logs };
+    let outcome = HandlerOutcome {
+        result: AttemptResult::Succeeded { result },
+        target_health: None,
+        emitted_events: emits,
+        log_lines: logs,
+    };
     end_attempt(&app, &id, fence, outcome).await
 }
 
@@ -78,10 +85,11 @@ fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, JsonError> {
 }
 
 /// Parses the emitted events, which must belong to the tenant of the task.
-fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
+fn parse_emitted_events(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<Box<RawValue>> = parse_member("/emit", raw, "a list of events")?;
-    if list.len() > MAX_EMITS {
-        let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
+    if list.len() > MAX_EMITTED_EVENTS {
+        let detail =
+            format!("an attempt emits at most {MAX_EMITTED_EVENTS} events, these are {}", list.len());
         return Err(JsonError::new("/emit", detail).into());
     }
     let event = |(index, raw): (usize, &RawValue)| {
@@ -89,7 +97,7 @@ fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<Ne
         let event = parse_event_at(raw, &at, tenant, now)?;
         if event.tenant != *tenant {
             let detail = format!("a task of the tenant {tenant} can emit only for {tenant}");
-            return Err(Problem::refused(detail).pointer(format!("{at}/tenant")));
+            return Err(Problem::unprocessable(detail).with_pointer(format!("{at}/tenant")));
         }
         Ok(event)
     };
@@ -98,7 +106,7 @@ fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<Ne
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct FailMembers {
+pub(crate) struct FailTaskRequest {
     fence: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
     code: Option<Box<RawValue>>,
@@ -124,7 +132,7 @@ pub(crate) async fn fail_task(
     Worker(caller): Worker,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
-    JsonBody(members): JsonBody<FailMembers>,
+    JsonBody(members): JsonBody<FailTaskRequest>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let error = members
@@ -139,15 +147,15 @@ pub(crate) async fn fail_task(
     let retry =
         members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let after = members.after.map(|raw| parse_duration("/after", &raw)).transpose()?;
-    require_visible_lease(&app, &caller, &id, fence).await?;
+    require_visible_task_info(&app, &caller, &id, fence).await?;
     let after = after.map(|wait| app.now().plus(wait));
     let ended = AttemptResult::Failed { error, return_code: code, retry_at: after, permanent: !retry };
-    end_attempt(&app, &id, fence, HandlerOutcome { ended, ..HandlerOutcome::done() }).await
+    end_attempt(&app, &id, fence, HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }).await
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct SnoozeMembers {
+pub(crate) struct SnoozeTaskRequest {
     fence: Option<Box<RawValue>>,
     #[serde(rename = "for")]
     duration: Option<Box<RawValue>>,
@@ -172,16 +180,16 @@ pub(crate) async fn snooze_task(
     Worker(caller): Worker,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
-    JsonBody(members): JsonBody<SnoozeMembers>,
+    JsonBody(members): JsonBody<SnoozeTaskRequest>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
-    require_visible_lease(&app, &caller, &id, fence).await?;
+    require_visible_task_info(&app, &caller, &id, fence).await?;
     end_attempt(
         &app,
         &id,
         fence,
-        HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() },
+        HandlerOutcome { result: AttemptResult::Snoozed { until }, ..HandlerOutcome::succeeded() },
     )
     .await
 }
@@ -207,8 +215,9 @@ async fn end_attempt(
 ) -> Result<Json<EndedBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
     // The end is stored and its waiters are notified even if the worker disconnects.
-    let ended =
-        app.run_to_completion(async move { Ok(inner.engine.end_leased_task(&task, fence, outcome).await?) });
+    let ended = app.run_change_to_completion(async move {
+        Ok(inner.engine.end_leased_task(&task, fence, outcome).await?)
+    });
     let finished = ended.await?.map_err(lease_lost_problem)?;
     Ok(Json(EndedBody {
         id: id.to_string(),

@@ -2,7 +2,7 @@
 
 import { Dialog } from "../parts/dialog.js";
 import { html } from "../parts/ui.js";
-import { layersVersion, activeShortcuts } from "./keys.js";
+import { shortcutLayersVersion, activeShortcuts } from "./shortcuts.js";
 import { openPane } from "./panes.js";
 
 /** @param {string} key */
@@ -11,9 +11,9 @@ function formatKey(key) {
 }
 
 export function ShortcutHelp() {
-  layersVersion.value;
+  shortcutLayersVersion.value;
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${() => { openPane.value = null; }}>
-    <dl class="keys">${[...activeShortcuts()].map(([key, { title }]) => html`<div key=${key}><dt><kbd>${formatKey(key)}</kbd></dt><dd>${title}</dd></div>`)}</dl>
+    <dl class="shortcut-list">${[...activeShortcuts()].map(([key, { title }]) => html`<div key=${key}><dt><kbd>${formatKey(key)}</kbd></dt><dd>${title}</dd></div>`)}</dl>
     <p class="faint">Search finds a task or event id, an order path, an object key or a handler name.</p>
   <//>`;
 }

@@ -1,19 +1,13 @@
-// Filters of the stream, with the meaning of the parameters of `/api/v1/stream`.
+// Filters of the stream, with the meaning of the parameters of `/api/v1/stream`, and the event keys that they match.
 
-/** An event of the stream. Engine events have their own fields instead of `value`.
- * @typedef {{eventId: number, TYPE: string, key?: unknown, prev?: number | null, sub?: string, value?: unknown,
- *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} JournalEvent */
+/** @typedef {import("./api-types.js").JournalEvent} JournalEvent */
+/** @typedef {import("./api-types.js").TaskChange} TaskChange */
 
-/** A change of a task, sent as it happens.
- * @typedef {{id: string, handler: string, tenant: string, key: string | null, collection: string,
- *   event_id: number | null, status: string, state: string, attempt: number, error: string | null,
- *   delay_until: string, time: string}} TaskChange */
-
-/** `types` are types or ancestors of types; `tasks` includes changes of tasks.
+/** `types` are types or ancestors of types; `tasks` includes task changes.
  * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} StreamFilter */
 
 /** Engine event types by their parent type. @type {Record<string, string[]>} */
-export const ENGINE_EVENT_TYPES = {
+const ENGINE_EVENT_TYPES = {
   OrderEvent: ["OrderStarted", "OrderFinished", "OrderStepStarted", "OrderStepEnded", "OrderSetBack",
     "OrderNodeChanged", "OrderSuspended", "OrderResumed"],
   JobChainEvent: ["JobChainStateChanged", "JobChainNodeActionChanged"],
@@ -22,24 +16,11 @@ export const ENGINE_EVENT_TYPES = {
   SchedulerEvent: ["SchedulerStateChanged", "SchedulerClosed"],
 };
 
-/** Whether the engine published the event.
- * @param {JournalEvent} event */
-export function isEngineEvent(event) {
-  return event.tenant === undefined;
-}
-
 /** The key as text. The key of a TaskEvent is an object.
  * @param {JournalEvent} event */
 export function eventKeyText(event) {
   if (event.key === undefined || event.key === null) return null;
   return typeof event.key === "string" ? event.key : JSON.stringify(event.key);
-}
-
-/** The task id of a TaskEvent.
- * @param {JournalEvent} event */
-export function eventTaskId(event) {
-  const key = /** @type {{taskId?: unknown} | null | undefined} */ (event.key);
-  return typeof key === "object" && typeof key?.taskId === "string" ? key.taskId : null;
 }
 
 /** @param {string} type @param {string} ancestor */
@@ -77,18 +58,18 @@ export function matchesTaskChange({ tasks, key, path, tenant }, change) {
 
 /** The stream parameters that all filters share: the server filters by them.
  * @param {StreamFilter[]} filters */
-export function sharedParameters(filters) {
+export function sharedStreamParameters(filters) {
   /** @param {keyof StreamFilter} name */
-  const shared = (name) => {
+  const sharedValue = (name) => {
     const first = filters[0]?.[name];
-    const same = filters.every((filter) => JSON.stringify(filter[name]) === JSON.stringify(first));
-    return same ? first : undefined;
+    const isShared = filters.every((filter) => JSON.stringify(filter[name]) === JSON.stringify(first));
+    return isShared ? first : undefined;
   };
-  const types = filters.some((filter) => filter.tasks) ? undefined : /** @type {string[] | undefined} */ (shared("types"));
+  const types = filters.some((filter) => filter.tasks) ? undefined : /** @type {string[] | undefined} */ (sharedValue("types"));
   return {
     return: types?.length ? types.join(",") : undefined,
-    key: /** @type {string | undefined} */ (shared("key")),
-    path: /** @type {string | undefined} */ (shared("path")),
-    tenant: /** @type {string | undefined} */ (shared("tenant")),
+    key: /** @type {string | undefined} */ (sharedValue("key")),
+    path: /** @type {string | undefined} */ (sharedValue("path")),
+    tenant: /** @type {string | undefined} */ (sharedValue("tenant")),
   };
 }

@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use crate::test_store::{TEST_TIMEOUT, TestStore, emit};
+use crate::test_store::{TEST_TIMEOUT, TestStore, emit_in_sql};
 
 #[tokio::test]
 async fn only_the_first_emit_notifies_a_sleeping_node() {
     let store_node = TestStore::new().await;
-    let client = store_node.client().await;
-    emit(&client, "emit('a')").await;
+    let client = store_node.connect_client().await;
+    emit_in_sql(&client, "emit('a')").await;
     store_node.wait_for_events(1).await;
     let asleep = async {
         let bell = "SELECT last_value = 1 FROM pointsman.drainer_state";
@@ -36,7 +36,7 @@ async fn only_the_first_emit_notifies_a_sleeping_node() {
     listener.batch_execute("LISTEN pointsman").await.unwrap();
     for _ in 0..2 {
         for _ in 0..50 {
-            emit(&client, "emit('a')").await;
+            emit_in_sql(&client, "emit('a')").await;
         }
         client.batch_execute("SELECT setval('pointsman.drainer_state', 1)").await.unwrap();
     }

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 /// The members of an order to be added. `null` is the same as a missing member.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an order")]
-pub(super) struct NewOrderMembers {
+pub(super) struct NewOrderRequest {
     path: Option<Box<RawValue>>,
     value: Option<Box<RawValue>>,
     node: Option<Box<RawValue>>,
@@ -25,8 +25,8 @@ pub(super) struct NewOrderMembers {
     tenant: Option<Box<RawValue>>,
 }
 
-impl NewOrderMembers {
-    /// Reads the members; [`NewOrderMembers::into_order`] parses their values.
+impl NewOrderRequest {
+    /// Reads the raw members; `into_order` parses their values.
     pub(super) fn parse(text: &str) -> Result<Self, JsonError> {
         parse_object(text)
     }
@@ -36,15 +36,15 @@ impl NewOrderMembers {
         let path =
             self.path.ok_or_else(|| JsonError::new("/path", "an order has a path: `/chain/path,id`"))?;
         let (chain, id) =
-            parse_target(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
+            parse_order_path(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
         let named = self.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
         let named = named.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         Ok(NewOrder {
             chain,
             id,
-            node: self.node.map(|raw| parse_node(&raw)).transpose()?,
+            node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
             value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
-            planned_at: parse_due(self.at.as_deref(), self.delay.as_deref(), now)?,
+            planned_at: parse_planned_time(self.at.as_deref(), self.delay.as_deref(), now)?,
             priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
             tenant: named.unwrap_or_else(|| tenant.clone()),
             origin: None,
@@ -53,7 +53,7 @@ impl NewOrderMembers {
 }
 
 /// Parses a chain path, with the id of an order if there is one.
-fn parse_target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
+fn parse_order_path(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
     match path.contains(',') {
         true => path.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
         false => ChainPath::new(path).map(|chain| (chain, None)),
@@ -63,15 +63,15 @@ fn parse_target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
 /// The members of a change of an order. A value may be changed to `null`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct ChangeOrderMembers {
-    #[serde(default, deserialize_with = "deserialize_present")]
+pub(crate) struct ChangeOrderRequest {
+    #[serde(default, deserialize_with = "deserialize_null_as_present")]
     value: Option<Box<RawValue>>,
     node: Option<Box<RawValue>>,
     at: Option<Box<RawValue>>,
 }
 
 /// Deserializes `null` as a value, so that it differs from a missing member.
-fn deserialize_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>, D::Error> {
+fn deserialize_null_as_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(d).map(Some)
 }
 
@@ -80,19 +80,19 @@ fn deserialize_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<Raw
 pub(super) struct OrderChange {
     pub(super) value: Option<Json>,
     pub(super) node: Option<ChainNodeId>,
-    pub(super) at: Option<Timestamp>,
+    pub(super) planned_at: Option<Timestamp>,
 }
 
-impl ChangeOrderMembers {
+impl ChangeOrderRequest {
     pub(super) fn into_change(self) -> Result<OrderChange, Problem> {
         let change = OrderChange {
             value: self.value.map(|raw| parse_value(&raw)).transpose()?,
-            node: self.node.map(|raw| parse_node(&raw)).transpose()?,
-            at: self.at.map(|raw| parse_time(&raw)).transpose()?,
+            node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
+            planned_at: self.at.map(|raw| parse_timestamp(&raw)).transpose()?,
         };
         if change == OrderChange::default() {
             let detail = "nothing to change: give `value`, `node` or `at`";
-            return Err(Problem::malformed(detail).pointer(""));
+            return Err(Problem::malformed(detail).with_pointer(""));
         }
         Ok(change)
     }
@@ -101,27 +101,27 @@ impl ChangeOrderMembers {
 fn parse_value(raw: &RawValue) -> Result<Json, Problem> {
     if raw.get().len() > MAX_VALUE_BYTES {
         let detail = format!("a value has at most {MAX_VALUE_BYTES} bytes");
-        return Err(Problem::too_large(detail).pointer("/value"));
+        return Err(Problem::too_large(detail).with_pointer("/value"));
     }
     Ok(Json::parse(raw.get()).map_err(|e| JsonError::new("/value", e))?)
 }
 
-fn parse_node(raw: &RawValue) -> Result<ChainNodeId, JsonError> {
+fn parse_chain_node_id(raw: &RawValue) -> Result<ChainNodeId, JsonError> {
     ChainNodeId::new(parse_string("/node", raw)?).map_err(|e| JsonError::new("/node", e))
 }
 
-fn parse_time(raw: &RawValue) -> Result<Timestamp, JsonError> {
+fn parse_timestamp(raw: &RawValue) -> Result<Timestamp, JsonError> {
     parse_string("/at", raw)?.parse().map_err(|e| JsonError::new("/at", e))
 }
 
-fn parse_due(
+fn parse_planned_time(
     at: Option<&RawValue>,
     delay: Option<&RawValue>,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, JsonError> {
     match (at, delay) {
         (None, None) => Ok(None),
-        (Some(at), None) => parse_time(at).map(Some),
+        (Some(at), None) => parse_timestamp(at).map(Some),
         (None, Some(delay)) => parse_duration("/delay", delay).map(|delay| Some(now.plus(delay))),
         (Some(_), Some(_)) => Err(JsonError::new("/at", "`delay` and `at` exclude each other")),
     }
@@ -139,7 +139,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn parse_order(text: &str) -> Result<NewOrder, Problem> {
-        NewOrderMembers::parse(text)?.into_order(NOW, &Tenant::default())
+        NewOrderRequest::parse(text)?.into_order(NOW, &Tenant::default())
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_value_can_be_changed_to_null() {
-        let change = |text: &str| parse_object::<ChangeOrderMembers>(text).unwrap().into_change();
+        let change = |text: &str| parse_object::<ChangeOrderRequest>(text).unwrap().into_change();
         assert_eq!(change(r#"{"value":null}"#).unwrap().value, Some(Json::null()));
         assert_eq!(change(r#"{"node":"x"}"#).unwrap().value, None);
         assert!(change("{}").is_err() && change(r#"{"node":null}"#).is_err());

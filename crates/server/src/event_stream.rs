@@ -23,9 +23,9 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
 use crate::events::EventQuery;
-use crate::journal_reader::{BATCH_DELAY, JournalReader, ReadStep};
+use crate::journal_reader::{BATCH_DELAY, JournalReader, PageReadOutcome};
 use crate::limits::{StreamMemory, StreamPermit};
-use crate::paging::{encode_chunk, page_bytes};
+use crate::paging::{encode_chunk, page_memory_bytes};
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
@@ -60,20 +60,20 @@ pub(crate) async fn follow_events(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let event_query = EventQuery::from_query(&EventQuery::parse_query(&uri, &[])?, &caller)?;
-    let permit = app.streams.open_stream(&caller)?;
+    let event_query = EventQuery::from_query(&EventQuery::query_from_uri(&uri, &[])?, &caller)?;
+    let permit = app.stream_limiter.open_stream(&caller)?;
     // Subscribe before reading, so that no change is missed between the two.
-    let task_changes = (!event_query.names_types).then(|| app.engine.subscribe_task_changes());
+    let task_changes = (!event_query.has_type_filter).then(|| app.engine.subscribe_task_changes());
     let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
     let after = match given_cursor {
         Some(after) => after,
-        None => app.engine.observer().read_extent().await?.head,
+        None => app.engine.observer().read_journal_range().await?.head,
     };
     let follower = JournalFollower {
-        reader: JournalReader::forwards(app.clone(), event_query.filter.clone(), after),
+        reader: JournalReader::new_forwards(app.clone(), event_query.filter.clone(), after),
         app,
         caller,
-        page: VecDeque::new(),
+        unsent_events: VecDeque::new(),
         filter: event_query.filter,
         task_changes,
         pending_task_changes: Vec::new(),
@@ -97,7 +97,7 @@ pub(crate) async fn follow_events(
 /// Reads the cursor of a client that reconnects.
 pub(crate) fn read_last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
-    let bad = |detail: String| Problem::malformed(detail).parameter("Last-Event-ID");
+    let bad = |detail: String| Problem::malformed(detail).with_parameter("Last-Event-ID");
     let text = value.to_str().map_err(|_| bad("`Last-Event-ID` is not an EventId".into()))?;
     text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
 }
@@ -107,7 +107,7 @@ struct JournalFollower {
     caller: Caller,
     reader: JournalReader,
     /// Events that were read and not sent yet.
-    page: VecDeque<Arc<Event>>,
+    unsent_events: VecDeque<Arc<Event>>,
     filter: EventFilter,
     task_changes: Option<broadcast::Receiver<TaskChange>>,
     /// Received but not sent yet: events journaled before them are sent first.
@@ -144,17 +144,17 @@ impl JournalFollower {
         if let Some(start) = self.initial_cursor.take() {
             return Some(sse::format_keep_alive(Some(start.get())));
         }
-        while !self.is_finished && self.app.tokens.borrow().accepts_caller(&self.caller) {
-            if !self.page.is_empty() {
+        while !self.is_finished && self.app.accepted_tokens.borrow().accepts_caller(&self.caller) {
+            if !self.unsent_events.is_empty() {
                 return Some(self.encode_next_chunk());
             }
             let frames = match self.reader.read_page(usize::MAX).await {
-                Ok(ReadStep::Events(events)) => {
+                Ok(PageReadOutcome::Events(events)) => {
                     self.load_page(events).await.then(|| self.encode_next_chunk())
                 }
-                Ok(ReadStep::NoMatch) => None,
-                Ok(ReadStep::End) => self.wait_at_head().await,
-                Ok(ReadStep::Torn { head }) => {
+                Ok(PageReadOutcome::NoMatch) => None,
+                Ok(PageReadOutcome::End) => self.send_task_changes_or_wait().await,
+                Ok(PageReadOutcome::Torn { head }) => {
                     self.is_finished = true;
                     let data = format!("{{\"TYPE\":\"Torn\",\"eventId\":{head}}}");
                     Some(sse::format_frame(None, "Torn", &data))
@@ -172,26 +172,27 @@ impl JournalFollower {
     /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again;
     /// if there is no memory in time, the stream ends and the client resumes it.
     async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
-        let bytes = page_bytes(&events);
+        let bytes = page_memory_bytes(&events);
         if !self.page_memory.reserve_for_page(&self.app, &self.caller, bytes) {
             drop(events);
-            self.reader = JournalReader::forwards(self.app.clone(), self.filter.clone(), self.sent_cursor);
+            self.reader =
+                JournalReader::new_forwards(self.app.clone(), self.filter.clone(), self.sent_cursor);
             self.is_finished = !self.page_memory.wait_for_memory(&self.app, &self.caller, bytes).await;
             return false;
         }
-        self.page = events.into();
+        self.unsent_events = events.into();
         true
     }
 
     /// Encodes the next chunk of the page.
     fn encode_next_chunk(&mut self) -> String {
-        let before = self.page.len();
+        let before = self.unsent_events.len();
         let sent_cursor = &mut self.sent_cursor;
-        let text = encode_chunk(&mut self.page, |event, text| {
+        let text = encode_chunk(&mut self.unsent_events, |event, text| {
             text.push_str(&sse::format_frame(Some(event.id.get()), &event.kind, &event.to_json()));
             *sent_cursor = event.id;
         });
-        self.reader.adapt_page_size(before - self.page.len(), text.len());
+        self.reader.adapt_page_size(before - self.unsent_events.len(), text.len());
         self.reset_timers();
         text
     }
@@ -202,7 +203,7 @@ impl JournalFollower {
     }
 
     /// All events have been sent: sends task changes, or waits.
-    async fn wait_at_head(&mut self) -> Option<String> {
+    async fn send_task_changes_or_wait(&mut self) -> Option<String> {
         self.page_memory.release();
         let pending_task_changes = std::mem::take(&mut self.pending_task_changes);
         let frames: String = pending_task_changes
@@ -239,7 +240,7 @@ impl JournalFollower {
     /// keep them from ever being sent.
     fn resume_reading(&mut self) {
         self.collect_task_changes();
-        self.reader.resume();
+        self.reader.start_next_read();
     }
 
     async fn wait_for_wake(&mut self) -> WakeReason {
@@ -254,7 +255,7 @@ impl JournalFollower {
         };
         tokio::select! {
             biased;
-            () = app.stopping.cancelled() => WakeReason::Stopping,
+            () = app.stop_signal.cancelled() => WakeReason::Stopping,
             () = app.wait_until_revoked(caller) => WakeReason::TokenRevoked,
             reason = next_change => reason,
             () = sleep_until(*keep_alive_at) => WakeReason::KeepAliveDue,
@@ -305,7 +306,7 @@ fn format_task_frame(change: &TaskChange) -> String {
         key: change.key.as_ref().map(ToString::to_string),
         collection: change.collection.to_string(),
         event_id: change.event_id.map(EventId::get),
-        status: change.status.public_name(change.reason).into(),
+        status: change.status.public_name(change.error_reason).into(),
         state: change.status.as_str().into(),
         attempt: change.attempt,
         error: change.error.clone(),

@@ -7,27 +7,27 @@ import { testServer } from "./test-server.mjs";
 
 const rows = (page) => page.locator(".table-box tbody tr:not(.spacer-row)");
 
-/** Emits raw JSON: `JSON.stringify` cannot write such numbers. */
-async function emitAndRead(text) {
+/** Emits raw JSON, since `JSON.stringify` cannot write such numbers, and returns the stored event. */
+async function emitRawJson(text) {
   const headers = { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" };
   const response = await fetch(`${testServer.url}/api/v1/events`, { method: "POST", headers, body: text });
-  const answer = await response.text();
-  assert.ok(response.ok, answer);
-  return JSON.parse(answer).events[0];
+  const body = await response.text();
+  assert.ok(response.ok, body);
+  return JSON.parse(body).events[0];
 }
 
-const LONG = '{"id":12345678901234567891,"rate":3.14159265358979323846,"even":1.50}';
+const LONG_NUMBERS = '{"id":12345678901234567891,"rate":3.14159265358979323846,"even":1.50}';
 
-test("odd: numbers are shown with all digits, also in the stream", async () => {
+test("unusual values: numbers are shown with all digits, also in the stream", async () => {
   await openPage("/stream?return=digits", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    const { eventId } = await emitAndRead(`{"type":"digits.live","key":"digits:1","value":${LONG}}`);
+    const { eventId } = await emitRawJson(`{"type":"digits.live","key":"digits:1","value":${LONG_NUMBERS}}`);
     const exact = /12345678901234567891.*3\.14159265358979323846.*1\.5/;
     await page.getByText("digits.live").waitFor();
-    assert.match(await rows(page).first().innerText(), exact, "as it came");
+    assert.match(await rows(page).first().innerText(), exact, "streamed");
     await page.reload();
     await page.getByText("digits.live").waitFor();
-    assert.match(await rows(page).first().innerText(), exact, "as it was read");
+    assert.match(await rows(page).first().innerText(), exact, "read");
     await page.goto(`${testServer.url}/#/events/${eventId}`);
     await page.getByRole("group", { name: "Value" }).getByText("12345678901234567891").waitFor();
     await page.getByRole("button", { name: "Copy Value" }).click();
@@ -36,11 +36,11 @@ test("odd: numbers are shown with all digits, also in the stream", async () => {
   });
 });
 
-test("odd: deeply nested values are shown, and their neighbours, too", async () => {
+test("unusual values: deeply nested values are shown, and their neighbours, too", async () => {
   await openPage("/stream?return=deep", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    const deep = await emitAndRead(`{"type":"deep.one","key":"deep:1","value":${"[".repeat(99)}${"]".repeat(99)}}`);
-    await emitAndRead('{"type":"deep.two","key":"deep:1","value":2}');
+    const deep = await emitRawJson(`{"type":"deep.one","key":"deep:1","value":${"[".repeat(99)}${"]".repeat(99)}}`);
+    await emitRawJson('{"type":"deep.two","key":"deep:1","value":2}');
     await page.getByText("deep.two").waitFor();
     await page.getByText("deep.one").waitFor();
     await page.goto(`${testServer.url}/#/events/${deep.eventId}`);
@@ -49,28 +49,28 @@ test("odd: deeply nested values are shown, and their neighbours, too", async () 
   });
 });
 
-test("odd: events named like frames of the stream are normal events", async () => {
+test("unusual values: events named like frames of the stream are normal events", async () => {
   await openPage("/stream?key=called:1&tasks=1", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByText("No event matches").waitFor();
-    for (const type of ["task.done", "Torn.page", "message", "end"]) await emitAndRead(`{"type":"${type}","key":"called:1","value":{"called":"${type}"}}`);
+    for (const type of ["task.done", "Torn.page", "message", "end"]) await emitRawJson(`{"type":"${type}","key":"called:1","value":{"called":"${type}"}}`);
     await rows(page).filter({ hasText: '{ "called": "end" }' }).waitFor();
     for (const type of ["task.done", "Torn.page", "message"]) assert.equal(await rows(page).filter({ hasText: `{ "called": "${type}" }` }).count(), 1, type);
     assert.equal(await page.getByText("Events are missing").count(), 0);
   });
 });
 
-test("odd: long and right-to-left names do not break the layout", async () => {
+test("unusual values: long and right-to-left names do not break the layout", async () => {
   const key = `\u202e${"k".repeat(200)}/${"ö".repeat(100)}`;
   const type = `t${".long-type".repeat(10)}`;
-  const event = await emitAndRead(JSON.stringify({ type: `flaky.${type}`, key, value: { ["n".repeat(300)]: "w".repeat(3000) }, context: { ["c".repeat(60)]: "x".repeat(500) } }));
+  const event = await emitRawJson(JSON.stringify({ type: `flaky.${type}`, key, value: { ["n".repeat(300)]: "w".repeat(3000) }, context: { ["c".repeat(60)]: "x".repeat(500) } }));
   const [task] = (await testServer.waitUntil(`/api/v1/tasks?key=${encodeURIComponent(key)}`, ({ tasks }) => tasks[0]?.status === "FAILED")).tasks;
   const screens = { event: `/events/${event.eventId}`, task: `/tasks/${task.id}`, tasks: `/tasks?key=${encodeURIComponent(key)}`, stream: `/stream?key=${encodeURIComponent(key)}`, failures: "/failures" };
   for (const [name, hash] of Object.entries(screens)) {
     await openPage(hash, async (page) => {
       await page.locator("main").getByText(/flaky/).first().waitFor();
-      assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("dt, dd")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)), [], name);
-      await checkScreen(page, `odd-${name}`);
+      assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("dt, dd")].filter((element) => element.scrollWidth > element.clientWidth).map((element) => element.textContent)), [], name);
+      await checkScreen(page, `unusual-values-${name}`);
     });
   }
 });

@@ -12,7 +12,7 @@ use crate::fixture::*;
 
 impl RandomWalk<'_> {
     /// Checks that a claim returned exactly as many tasks as the model allows, and only claimable ones.
-    pub(super) fn check_claims(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
+    pub(super) fn check_claim_result(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
         let now = self.fixture.now;
         let (pulls, of) = match &claim.claimant {
             Claimant::Node(_) => (false, None),
@@ -28,8 +28,8 @@ impl RandomWalk<'_> {
         let scheduled: BTreeSet<_> =
             self.model.live_tasks_with_status(TaskStatus::Scheduled).into_iter().filter(mine).collect();
         let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(mine).collect();
-        let waiting: Vec<_> = self.model.runnable_heads().into_iter().filter(mine).collect();
-        let there = self.model.free_slots_for(scheduled.union(&ready).copied());
+        let waiting: Vec<_> = self.model.unblocked_new_tasks().into_iter().filter(mine).collect();
+        let there = self.model.count_tasks_within_limits(scheduled.union(&ready).copied());
 
         let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
         assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
@@ -40,7 +40,7 @@ impl RandomWalk<'_> {
         assert_eq!(taken.len(), claim.max_tasks.min(there), "a claim gives all it can");
         assert_eq!(claims.has_more, there > claim.max_tasks, "whether there is more");
         if taken.iter().any(|seq| ready.contains(seq)) {
-            let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
+            let free = |seq: &&TaskSeq| !self.model.has_concurrency_limit(&self.model.tasks[*seq].handler);
             assert!(
                 scheduled.iter().filter(free).all(|seq| taken.contains(seq)),
                 "scheduled tasks are claimed first"
@@ -48,7 +48,7 @@ impl RandomWalk<'_> {
         }
         self.check_priorities(&ready, &taken);
 
-        let dues = waiting.iter().filter_map(|seq| match self.model.tasks[seq].life.state {
+        let dues = waiting.iter().filter_map(|seq| match self.model.tasks[seq].lifecycle.state {
             TaskState::New { due } if due > now => Some(due),
             _ => None,
         });
@@ -57,7 +57,7 @@ impl RandomWalk<'_> {
             assert!(published <= soonest, "next_due is {published}, but a task is due at {soonest}");
         }
         assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
-        self.lock_claimed_tasks(claim, claims);
+        self.lock_claimed_tasks_in_model(claim, claims);
     }
 
     /// Checks that within one queue no task is claimed before one of higher priority.
@@ -66,11 +66,11 @@ impl RandomWalk<'_> {
         let mut most_left = BTreeMap::new();
         for seq in ready {
             let task = &self.model.tasks[seq];
-            if self.model.is_limited(&task.handler) {
+            if self.model.has_concurrency_limit(&task.handler) {
                 continue;
             }
             // All sources of a tenant share one queue.
-            let queue = (Some(&task.handler).filter(|_| task.pair.is_none()), &task.tenant);
+            let queue = (Some(&task.handler).filter(|_| task.source_collection.is_none()), &task.tenant);
             if taken.contains(seq) {
                 let least = least_taken.entry(queue).or_insert(task.priority);
                 *least = task.priority.min(*least);
@@ -85,11 +85,11 @@ impl RandomWalk<'_> {
         }
     }
 
-    fn lock_claimed_tasks(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
+    fn lock_claimed_tasks_in_model(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
         let mut fences: Vec<_> = claims.tasks.iter().map(|task| task.fence).collect();
         fences.sort();
         fences.insert(0, self.highest_fence);
-        assert_ascending(&fences);
+        assert_strictly_ascending(&fences);
         self.highest_fence = fences[fences.len() - 1];
         let (node, until) = match claim.claimant {
             Claimant::Node(node) => (node, None),
@@ -102,21 +102,24 @@ impl RandomWalk<'_> {
                 .expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
-            let published = (task.attempt, task.retries, task.late);
-            assert_eq!(published, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
-            let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
+            let published = (task.attempt, task.retries, task.out_of_order);
+            assert_eq!(
+                published,
+                (shadow.lifecycle.attempt, shadow.lifecycle.retries, shadow.lifecycle.late)
+            );
+            let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent_event);
             assert!(
-                task.late || task.prev_sent == prev_sent,
+                task.out_of_order || task.prev_sent_event == prev_sent,
                 "a repeated attempt carries the same previous event"
             );
             self.claimed_tasks.push(task.clone());
             let shadow = &self.model.tasks[&task.seq];
             let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
-                assert_eq!(Some(&task.run().source_collection), shadow.pair.as_ref());
+                assert_eq!(Some(&task.collection_run().source_collection), shadow.source_collection.as_ref());
                 continue;
             };
             assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
-            if let Some(prev) = task.prev_sent {
+            if let Some(prev) = task.prev_sent_event {
                 let before = &self.model.events[&prev];
                 assert!(prev < event.id && before.key == event.key && before.tenant == event.tenant);
             }
@@ -137,8 +140,11 @@ impl RandomWalk<'_> {
             if want != [0; 6] {
                 assert_eq!(view.paused, held, "{queue:?} held");
             }
-            let got = view_counts(view);
-            if !held && claimed_handlers.contains(&view.handler) && !self.model.is_limited(&view.handler) {
+            let got = queue_view_counts(view);
+            if !held
+                && claimed_handlers.contains(&view.handler)
+                && !self.model.has_concurrency_limit(&view.handler)
+            {
                 assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
             }
             assert_eq!(got[0] + got[1], want[0] + want[1], "{queue:?}: ready and waiting");
@@ -162,7 +168,7 @@ impl RandomWalk<'_> {
             assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
             assert_eq!(
                 normalize_worker_lease(task.lifecycle),
-                normalize_worker_lease(shadow.life),
+                normalize_worker_lease(shadow.lifecycle),
                 "{}",
                 task.id
             );
@@ -185,13 +191,13 @@ impl RandomWalk<'_> {
         for shadow in self.model.tasks.values() {
             let task = self.fixture.read_task(&shadow.id).await;
             let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
-            assert_eq!(ends, shadow.attempts, "{}", task.id);
+            assert_eq!(ends, shadow.attempt_outcomes, "{}", task.id);
         }
     }
 
     /// Checks that the journal contains every unexpired event as it was emitted.
     pub(super) async fn check_journal(&self) {
-        let extent = self.fixture.journal_extent().await;
+        let extent = self.fixture.read_journal_range().await;
         assert_eq!(extent.head, self.model.last_event_id());
         let read = self.fixture.read_events_after(extent.expired_up_to, &Default::default()).await;
         let want: Vec<_> =
@@ -218,6 +224,6 @@ fn normalize_worker_lease(life: TaskLifecycle) -> TaskLifecycle {
     }
 }
 
-fn view_counts(view: &QueueView) -> QueueCounts {
+fn queue_view_counts(view: &QueueView) -> QueueCounts {
     [view.ready, view.waiting, view.scheduled, view.running, view.halted, view.missing]
 }

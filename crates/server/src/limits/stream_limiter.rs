@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// Counts the open streams and long polls of each token. Each of them occupies a connection as long as its reader keeps
 /// it open.
 #[derive(Debug)]
-pub(crate) struct StreamShares {
+pub(crate) struct StreamLimiter {
     max_per_token: usize,
     open_counts: Mutex<HashMap<TokenId, usize>>,
     metrics: Arc<HttpMetrics>,
@@ -19,11 +19,11 @@ pub(crate) struct StreamShares {
 /// An open stream, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
-    shares: Arc<StreamShares>,
+    limiter: Arc<StreamLimiter>,
     token: TokenId,
 }
 
-impl StreamShares {
+impl StreamLimiter {
     pub(crate) fn new(max_per_token: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
         Arc::new(Self { max_per_token, open_counts: Mutex::default(), metrics })
     }
@@ -34,7 +34,7 @@ impl StreamShares {
         let mut open = self.lock_counts();
         let count = open.entry(token).or_default();
         if *count >= self.max_per_token {
-            self.metrics.refused_stream();
+            self.metrics.count_refused_stream();
             return Err(Problem::unavailable(format!(
                 "the token {:?} has {} streams and long polls open, which is the limit; close some of them, or \
                  raise `server.limits.streams_per_client`",
@@ -42,7 +42,7 @@ impl StreamShares {
             )));
         }
         *count += 1;
-        Ok(StreamPermit { shares: self.clone(), token })
+        Ok(StreamPermit { limiter: self.clone(), token })
     }
 
     /// The number of open streams of all tokens.
@@ -57,7 +57,7 @@ impl StreamShares {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.shares.lock_counts();
+        let mut open = self.limiter.lock_counts();
         if let Some(count) = open.get_mut(&self.token) {
             *count -= 1;
             if *count == 0 {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_token_has_its_own_stream_limit() {
-        let shares = StreamShares::new(2, Arc::default());
+        let shares = StreamLimiter::new(2, Arc::default());
         let (one, other) = (test_caller("one"), test_caller("other"));
         let held = [shares.open_stream(&one).unwrap(), shares.open_stream(&one).unwrap()];
         assert!(shares.open_stream(&one).is_err());

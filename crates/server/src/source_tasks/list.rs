@@ -15,13 +15,13 @@ use pointsman_core::store::{TaskFilter, TaskPage};
 use crate::app::App;
 use crate::auth::Viewer;
 use crate::handler_lookup;
-use crate::limits::stream_json_pieces;
+use crate::limits::stream_json_chunks;
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::tasks::StatusFilter;
 
 /// Number of tasks per page.
-const PAGE_TASKS: usize = 200;
+const TASKS_PER_PAGE: usize = 200;
 
 /// The tasks of a source that were created in a period, newest first, without pages.
 #[utoipa::path(
@@ -44,16 +44,17 @@ pub(crate) async fn list_source_tasks(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["source", "start", "end", "status", "collection"])?;
-    let source: HandlerName = query.require("source", query.parse("source")?)?;
+    let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let Period { start, end } = query.parse_period()?;
-    let (start, end) = (query.require("start", start)?, query.require("end", end)?);
-    let StatusFilter { statuses, reasons } = query.parse_with("status", parse_status)?.unwrap_or_default();
+    let (start, end) = (query.require_parameter("start", start)?, query.require_parameter("end", end)?);
+    let StatusFilter { statuses, error_reasons } =
+        query.parse_parameter_with("status", parse_public_status)?.unwrap_or_default();
     handler_lookup::require_handler(&app, &caller, &source, "source")
         .await
-        .map_err(|problem| problem.parameter("source"))?;
+        .map_err(|problem| problem.with_parameter("source"))?;
     let filter = TaskFilter {
         statuses,
-        error_reasons: reasons,
+        error_reasons,
         handler: Some(source),
         collection: query.get("collection").map(Into::into),
         tenant: caller.tenant.clone(),
@@ -61,13 +62,14 @@ pub(crate) async fn list_source_tasks(
         created_before: Some(end),
         ..TaskFilter::default()
     };
-    let page = app.store().list_tasks(filter.clone(), None, PAGE_TASKS).await?;
-    let budget = app.responses.clone();
-    let remaining = RemainingTasks { app, filter, page, prefix: "{\"tasks\":[", has_tasks: false };
-    stream_json_pieces(&budget, &caller, stream::unfold(Some(remaining), next_chunk)).await
+    let page = app.store().list_tasks(filter.clone(), None, TASKS_PER_PAGE).await?;
+    let budget = app.response_budget.clone();
+    let remaining =
+        RemainingTasks { app, filter, page, json_prefix: "{\"tasks\":[", has_written_task: false };
+    stream_json_chunks(&budget, &caller, stream::unfold(Some(remaining), encode_page_and_read_next)).await
 }
 
-fn parse_status(text: &str) -> Result<StatusFilter, String> {
+fn parse_public_status(text: &str) -> Result<StatusFilter, String> {
     StatusFilter::from_public_status(text).ok_or_else(|| {
         format!("{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED and CANCELED")
     })
@@ -79,28 +81,28 @@ struct RemainingTasks {
     filter: TaskFilter,
     page: TaskPage,
     /// Written before the first task.
-    prefix: &'static str,
-    has_tasks: bool,
+    json_prefix: &'static str,
+    has_written_task: bool,
 }
 
 /// Encodes a page and reads the next one.
-async fn next_chunk(
+async fn encode_page_and_read_next(
     remaining: Option<RemainingTasks>,
 ) -> Option<(io::Result<Bytes>, Option<RemainingTasks>)> {
     let mut remaining = remaining?;
-    let mut text = std::mem::take(&mut remaining.prefix).to_owned();
+    let mut text = std::mem::take(&mut remaining.json_prefix).to_owned();
     for task in remaining.page.tasks.drain(..) {
-        if remaining.has_tasks {
+        if remaining.has_written_task {
             text.push(',');
         }
-        remaining.has_tasks = true;
+        remaining.has_written_task = true;
         text.push_str(&serde_json::to_string(&TaskBody::from(&task)).unwrap_or_default());
     }
     let Some(before) = remaining.page.next else {
         text.push_str("]}");
         return Some((Ok(text.into()), None));
     };
-    match remaining.app.store().list_tasks(remaining.filter.clone(), Some(before), PAGE_TASKS).await {
+    match remaining.app.store().list_tasks(remaining.filter.clone(), Some(before), TASKS_PER_PAGE).await {
         Ok(page) => Some((Ok(text.into()), Some(RemainingTasks { page, ..remaining }))),
         Err(error) => Some((Err(io::Error::other(error)), None)),
     }

@@ -1,6 +1,8 @@
 //! Runs of sources: at most one task at a time for each pair of source and collection.
 
-use pointsman_core::store::{IdempotencyKey, NewCollectionRun, NoSuchCollection, RunReceipt, RunRefusal};
+use pointsman_core::store::{
+    CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, NoSuchCollection,
+};
 use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle};
 use pointsman_core::{Priority, SourceCollection, TaskSeq, Tenant, Timestamp};
 
@@ -12,7 +14,7 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// The registered definition of a source's collection.
-struct PairDefinition {
+struct SourceCollectionDef {
     source: HandlerId,
     tenant: Tenant,
     priority: Priority,
@@ -20,27 +22,28 @@ struct PairDefinition {
 
 impl<T: Tables> Txn<'_, T> {
     /// Creates a task for a source's collection, or returns the existing one.
-    pub(crate) fn create_run(
+    pub(crate) fn create_collection_run(
         &mut self,
         run: &NewCollectionRun,
         planned: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunReceipt, NoSuchCollection>> {
-        let Some(pair_def) = self.find_pair(&run.source_collection) else {
+    ) -> Result<std::result::Result<CollectionRunReceipt, NoSuchCollection>> {
+        let Some(pair_def) = self.find_source_collection(&run.source_collection) else {
             return Ok(Err(NoSuchCollection(run.source_collection.clone())));
         };
         let collection = run.source_collection.collection.as_str();
         let kind = QueueSubject::Collection(run.source_collection.collection.clone());
-        let queue = self.state.get_or_create_queue(self.tables, pair_def.source, &pair_def.tenant, kind)?;
-        let (seq, created) = match self.find_pair_task(pair_def.source, collection)? {
+        let queue =
+            self.state.get_or_create_non_event_queue(self.tables, pair_def.source, &pair_def.tenant, kind)?;
+        let (seq, created) = match self.find_source_collection_task(pair_def.source, collection)? {
             Some(seq) => (seq, false),
             None => {
                 let priority = run.priority.unwrap_or(pair_def.priority);
-                (self.create_run_task(&pair_def, queue, collection, priority, planned, now)?, true)
+                (self.create_collection_run_task(&pair_def, queue, collection, priority, planned, now)?, true)
             }
         };
-        Ok(Ok(RunReceipt {
-            task: self.state.task_id(pair_def.source, collection, seq)?,
+        Ok(Ok(CollectionRunReceipt {
+            task: self.state.build_task_id(pair_def.source, collection, seq)?,
             created,
             repeated: false,
         }))
@@ -48,18 +51,18 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Creates a task for a source's collection on request. A repeat under the same idempotency key creates nothing and
     /// gets the first answer.
-    pub(crate) fn create_requested_run(
+    pub(crate) fn create_requested_collection_run(
         &mut self,
         run: &NewCollectionRun,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunReceipt, RunRefusal>> {
-        match self.read_recorded_answer::<RunReceipt>(idempotency)? {
-            Ok(Some(answer)) => return Ok(Ok(RunReceipt { repeated: true, ..answer })),
+    ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
+        match self.read_recorded_answer::<CollectionRunReceipt>(idempotency)? {
+            Ok(Some(answer)) => return Ok(Ok(CollectionRunReceipt { repeated: true, ..answer })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
-        let ran = match self.create_run(run, None, now)? {
+        let ran = match self.create_collection_run(run, None, now)? {
             Ok(ran) => ran,
             Err(no_such_pair) => return Ok(Err(no_such_pair.into())),
         };
@@ -68,30 +71,30 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Cancels the queued or running task of a source's collection.
-    pub(crate) fn cancel_run(
+    pub(crate) fn cancel_collection_run(
         &mut self,
         pair: &SourceCollection,
         reason: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(pair_def) = self.find_pair(pair) else { return Ok(()) };
-        if let Some(seq) = self.find_pair_task(pair_def.source, pair.collection.as_str())? {
+        let Some(pair_def) = self.find_source_collection(pair) else { return Ok(()) };
+        if let Some(seq) = self.find_source_collection_task(pair_def.source, pair.collection.as_str())? {
             // A refusal means that the task has already ended.
-            let _ = self.apply_command(seq, TaskCommand::Cancel, reason, now)?;
+            let _ = self.apply_task_command(seq, TaskCommand::Cancel, reason, now)?;
         }
         Ok(())
     }
 
-    fn find_pair(&self, pair: &SourceCollection) -> Option<PairDefinition> {
+    fn find_source_collection(&self, pair: &SourceCollection) -> Option<SourceCollectionDef> {
         let handler = self.state.find_handler(&pair.source).filter(|handler| handler.is_defined)?;
         let source = handler.def.source.as_ref()?;
         let priority = *source.collections.get(&pair.collection)?;
-        Some(PairDefinition { source: handler.id, tenant: source.tenant.clone(), priority })
+        Some(SourceCollectionDef { source: handler.id, tenant: source.tenant.clone(), priority })
     }
 
-    fn create_run_task(
+    fn create_collection_run_task(
         &mut self,
-        pair_def: &PairDefinition,
+        pair_def: &SourceCollectionDef,
         queue: QueueId,
         collection: &str,
         priority: Priority,
@@ -99,13 +102,13 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<TaskSeq> {
         let handler = self.state.handler(pair_def.source)?.clone();
-        let track = TaskGrouping::for_pair(self.state.salt, pair_def.source, collection);
+        let track = TaskGrouping::for_source_collection(self.state.salt, pair_def.source, collection);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
-            order: None,
+            order_number: None,
             phase: TaskPhase::Blocked,
             lane: track.lane,
             lane_position: Some(seq.0),
@@ -121,7 +124,7 @@ impl<T: Tables> Txn<'_, T> {
             created_at: now,
             started_at: None,
             error: None,
-            life: TaskLifecycle::new(now, true),
+            lifecycle: TaskLifecycle::new(now, true),
         };
         if !self.is_lane_occupied(track.lane)? {
             (task_row.phase, task_row.rank) =

@@ -1,4 +1,4 @@
-// Components that are loaded on first use, so that the first load stays small.
+// Loads components and style sheets on first use, so that the first load stays small.
 
 import { showError } from "./toast.js";
 import { html, useEffect, useState } from "./ui.js";
@@ -10,13 +10,13 @@ export function lazyComponent(load, name, ...styles) {
   /** @type {any} */
   let component = null;
   return function LazyComponent(/** @type {Record<string, unknown>} */ props) {
-    const [, redraw] = useState(0);
+    const [, rerender] = useState(0);
     useEffect(() => {
       if (component) return undefined;
       let isUnmounted = false;
       Promise.all([load(), ...styles.map(loadStyleSheet)]).then(([module]) => {
         component = module[name];
-        if (!isUnmounted) redraw(1);
+        if (!isUnmounted) rerender(1);
       }, () => showError("The server does not respond, or a new version was installed. Reload the console.", "A part of the console could not be loaded"));
       return () => {
         isUnmounted = true;

@@ -1,0 +1,151 @@
+//! Implements the read operations of the store ([`StoreReader`]), each on a read-only connection.
+
+use async_trait::async_trait;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
+    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
+};
+use pointsman_core::task::{Task, TaskId, TaskSeq};
+use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
+use pointsman_store::StoreReader;
+
+use crate::readers::Readers;
+use crate::tables::{SqliteTables, registry};
+use crate::{Sqlite, list_tasks, read_fires, read_journal, read_nodes, read_orders, read_tasks};
+
+#[async_trait]
+impl StoreReader for Sqlite {
+    type Tables = SqliteTables;
+
+    async fn read_journal_range(&self) -> Result<JournalRange> {
+        self.readers.run_read(read_journal::read_journal_range).await
+    }
+
+    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
+        self.readers.run_read(move |conn| read_journal::read_event_page(conn, &read)).await
+    }
+
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
+        self.readers.run_read(move |conn| read_journal::read_event_view(conn, id)).await
+    }
+
+    async fn read_object(
+        &self,
+        tenant: &Tenant,
+        key: &ObjectKey,
+        limit: usize,
+    ) -> Result<Option<ObjectView>> {
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.readers.run_read(move |conn| read_journal::read_object_view(conn, &tenant, &key, limit)).await
+    }
+
+    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
+        self.readers.run_read(read_nodes::list_nodes).await
+    }
+
+    async fn list_rules(&self) -> Result<Vec<Rule>> {
+        self.readers.run_read(registry::list_rules).await
+    }
+
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+        let handler = handler.cloned();
+        self.readers.run_read(move |conn| read_tasks::list_queue_views(conn, handler.as_ref())).await
+    }
+
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
+        self.readers.run_read(move |conn| read_nodes::list_audit_entries(conn, before, limit)).await
+    }
+
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
+        let id = id.clone();
+        self.readers
+            .run_read(move |conn| {
+                let extent = read_journal::read_journal_range(conn)?;
+                Ok(read_tasks::read_task_by_id(conn, &id)?.map(|task| (task, extent)))
+            })
+            .await
+    }
+
+    async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        before: Option<TaskSeq>,
+        limit: usize,
+    ) -> Result<TaskPage> {
+        self.readers.run_read(move |conn| list_tasks::list_tasks(conn, &filter, before, limit)).await
+    }
+
+    async fn find_lost_attempts(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.readers.run_read(move |conn| read_tasks::find_lost_fences(conn, &held)).await
+    }
+
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+        let id = id.clone();
+        self.readers.run_read(move |conn| read_tasks::read_log_page(conn, &id, from, limit)).await
+    }
+
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.readers.run_read(move |conn| read_orders::read_order_view(conn, &tenant, &key)).await
+    }
+
+    async fn list_orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderCursor>,
+        limit: usize,
+    ) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .run_read(move |conn| {
+                read_orders::list_orders(conn, &path, tenant.as_ref(), after.as_ref(), limit)
+            })
+            .await
+    }
+
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers.run_read(move |conn| read_orders::list_all_orders(conn, &path, tenant.as_ref())).await
+    }
+
+    async fn read_order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, JournalRange)> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .run_read(move |conn| read_orders::read_order_statistics(conn, &path, tenant.as_ref(), now))
+            .await
+    }
+
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
+        self.readers.run_read(read_orders::list_chain_views).await
+    }
+
+    async fn list_fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage> {
+        let schedule = schedule.clone();
+        self.readers.run_read(move |conn| read_fires::list_fires(conn, &schedule, before, limit)).await
+    }
+
+    /// Closes checkpointer and readers before the writer: the last connection to close must be able to write, because
+    /// it checkpoints the WAL.
+    fn close(&self) {
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.stop();
+        }
+        if let Readers::Pool(pool) = &self.readers {
+            pool.close();
+        }
+    }
+}
