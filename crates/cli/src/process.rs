@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use pointsman_engine::ServiceFailure;
 use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
 use pointsman_server::StartError;
 use pointsman_store_postgres::OpenError as PostgresError;
@@ -35,6 +36,14 @@ pub(crate) fn run_node(
     runtime.shutdown_timeout(FORCED_STOP_TIMEOUT);
     kill_orphans();
     outcome
+}
+
+/// The error of a node that stopped because one of its services failed for good.
+pub(crate) fn service_failure(failure: &ServiceFailure) -> Failure {
+    Failure::runtime(failure).with_hint(
+        "The node gave its tasks back and stopped. Start it again, and please report this error with the log lines \
+         before it.",
+    )
 }
 
 /// Waits for a graceful stop; another signal stops the node immediately.

@@ -57,9 +57,12 @@ impl ServeCommand {
         let banner = Banner::from_config(&config);
         let (name, drain) = (engine_settings(&config).node_name, config.drain_timeout);
         let started = Server::start(config, Some(sources), Setup::default()).await;
-        let server = started.map_err(process::start_failure)?;
+        let mut server = started.map_err(process::start_failure)?;
         banner.print(&server, output)?;
-        signals.recv().await;
+        let failure = tokio::select! {
+            () = signals.recv() => None,
+            failure = server.wait_for_failure() => Some(failure),
+        };
         let stopped = async {
             let waiting = describe_running_tasks(&server, &name, drain).await;
             tracing::info!("stopping{waiting}; another signal stops immediately");
@@ -67,7 +70,7 @@ impl ServeCommand {
         };
         process::wait_for_stop(stopped, &mut signals).await?;
         tracing::info!("stopped");
-        Ok(())
+        failure.map_or(Ok(()), |failure| Err(process::service_failure(&failure)))
     }
 }
 

@@ -116,12 +116,14 @@ impl WorkCommand {
         let settings = engine_settings(config, bound);
         let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
         let reason = tokio::select! {
-            () = engine.wait_for_attempt_limit() => EndReason::MaxEvents,
-            () = tokio::time::sleep(remaining(drain)) => EndReason::TimeLimit,
-            () = signals.recv() => EndReason::Signal,
+            () = engine.wait_for_attempt_limit() => Ok(EndReason::MaxEvents),
+            () = tokio::time::sleep(remaining(drain)) => Ok(EndReason::TimeLimit),
+            () = signals.recv() => Ok(EndReason::Signal),
+            failure = engine.wait_for_service_failure() => Err(failure),
         };
         process::wait_for_stop(engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))), signals)
             .await?;
+        let reason = reason.map_err(|failure| process::service_failure(&failure))?;
         Ok(RunSummary::new(engine.metrics().attempt_counts(), reason))
     }
 

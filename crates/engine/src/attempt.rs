@@ -9,7 +9,6 @@
 //! An attempt always has exactly one end, or none if its task was cancelled or given to another node. The slot is free
 //! as soon as the handler has ended: the end becomes durable together with the claim that fills the slot again.
 
-use std::any::Any;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,6 +31,7 @@ use crate::runner::LogSink;
 use crate::running_attempts::{AttemptControl, StopReason};
 use crate::slots::Slot;
 use crate::start_gate::PauseVersion;
+use crate::supervisor::panic_message;
 use crate::{Delivery, HandlerOutcome};
 
 /// How long a cancelled handler may take to end, and how long its cleanup on drop may take.
@@ -44,7 +44,7 @@ pub(crate) fn start_attempt(
     slot: Option<Slot>,
     pause_version: PauseVersion,
 ) {
-    let control = node.running_attempts.add(&task);
+    let unended = UnendedAttempt::new(node, &task);
     let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
@@ -55,39 +55,84 @@ pub(crate) fn start_attempt(
         attempt = task.attempt,
         event.id = task.subject.event().map(|event| event.id.get()),
     );
-    tokio::spawn(run_attempt(node.clone(), task, control, slot, pause_version).instrument(span));
+    tokio::spawn(run_attempt(unended, task, slot, pause_version).instrument(span));
 }
 
 async fn run_attempt(
-    node: Arc<Node>,
+    mut unended: UnendedAttempt,
     task: ClaimedTask,
-    control: Arc<AttemptControl>,
     slot: Option<Slot>,
     pause_version: PauseVersion,
 ) {
-    let (began, summary) = (Instant::now(), ClaimSummary::from_claimed(&task));
+    let UnendedAttempt { node, control, summary, .. } = &unended;
     let setup = node.active_setup();
     let runner = setup.find_runner(&task.handler);
     let ended = match runner {
         // The node stops: the task is released before its handler starts.
         _ if control.stop_reason().is_some() => {
-            Some(build_finished_attempt(&summary, released_outcome(), LogQuota::default()))
+            Some(build_finished_attempt(summary, released_outcome(), LogQuota::default()))
         }
-        Some(runner) => run_handler(&node, runner, task, &summary, &control, pause_version).await,
+        Some(runner) => run_handler(node, runner, task, summary, control, pause_version).await,
         // The handler was removed, or became a pulled one, since the claim: other nodes or workers may run the task.
-        None => Some(build_finished_attempt(&summary, released_outcome(), LogQuota::default())),
+        None => Some(build_finished_attempt(summary, released_outcome(), LogQuota::default())),
     };
     log_attempt_end(runner.is_some(), ended.as_ref());
     drop(slot);
-    match ended {
-        Some(ending) => {
-            node.metrics.count_ended_attempt(&summary.handler, &ending.result, began.elapsed());
-            // The worker is gone only when the node has stopped; then the rescuer frees the task.
-            let _ = node.ended_attempt_sender.send(EndedAttempt { task: summary, finished_attempt: ending });
+    unended.end(ended);
+}
+
+/// An attempt that has started and whose end was not handed to the worker yet. If it is dropped before, because the
+/// engine's own code panicked, the attempt has failed.
+struct UnendedAttempt {
+    node: Arc<Node>,
+    control: Arc<AttemptControl>,
+    summary: ClaimSummary,
+    began_at: Instant,
+    is_ended: bool,
+}
+
+impl UnendedAttempt {
+    fn new(node: &Arc<Node>, task: &ClaimedTask) -> Self {
+        Self {
+            control: node.running_attempts.add(task),
+            summary: ClaimSummary::from_claimed(task),
+            node: node.clone(),
+            began_at: Instant::now(),
+            is_ended: false,
         }
-        None => node.wake_signals.notify_work(),
     }
-    node.running_attempts.remove(&control);
+
+    /// Hands the end to the worker; `None` if the task no longer belongs to the attempt.
+    fn end(&mut self, ended: Option<FinishedAttempt>) {
+        self.is_ended = true;
+        match ended {
+            Some(finished_attempt) => {
+                let (handler, took) = (&self.summary.handler, self.began_at.elapsed());
+                self.node.metrics.count_ended_attempt(handler, &finished_attempt.result, took);
+                let ended = EndedAttempt { task: self.summary.clone(), finished_attempt };
+                // The worker is gone only when the node has stopped; then the rescuer frees the task.
+                let _ = self.node.ended_attempt_sender.send(ended);
+            }
+            None => self.node.wake_signals.notify_work(),
+        }
+        self.node.running_attempts.remove(&self.control);
+    }
+}
+
+impl Drop for UnendedAttempt {
+    fn drop(&mut self) {
+        if self.is_ended {
+            return;
+        }
+        let outcome = match std::thread::panicking() {
+            true => HandlerOutcome::failed(
+                "the engine panicked while it ran this attempt; please report this error",
+            ),
+            // The runtime is shutting down.
+            false => released_outcome(),
+        };
+        self.end(Some(build_finished_attempt(&self.summary, outcome, LogQuota::default())));
+    }
 }
 
 /// Runs the handler and forwards its log lines to the store, until both are complete.
@@ -217,11 +262,6 @@ fn outcome_from_join(ended: Result<HandlerOutcome, JoinError>) -> HandlerOutcome
         // Only a runtime that is shutting down cancels a handler; that is not the handler's failure.
         Err(_) => released_outcome(),
     })
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
 /// Logs how an attempt ended, in the span that names its task.

@@ -9,25 +9,21 @@ use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Store, StoreError};
 use pointsman_core::{HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::CANCEL_GRACE;
 use crate::bounded_run::restrict_setup_to_registered;
-use crate::clock::Clock;
 use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
 use crate::node::{Node, NodeParts, build_registration};
 use crate::observer::Observer;
 use crate::pull::{LongPollBroker, LongPollService};
 use crate::sequencer::{EmissionSender, Sequencer};
+use crate::supervisor::{FailureReport, ServiceFailure, ServiceGroup};
 use crate::time::{TimeSource, monitor};
 use crate::worker::Worker;
-use crate::{Settings, Setup, TaskChange, engine_events, pruner, rescuer, scheduler};
-
-/// How long a service may take to stop. Only one that waits for a hanging store takes longer.
-const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::{Settings, Setup, TaskChange, clock, engine_events, pruner, rescuer, scheduler};
 
 /// How long a metrics scrape waits for the store to return the backlog.
 const BACKLOG_READ_TIMEOUT: Duration = Duration::from_secs(2);
@@ -57,7 +53,8 @@ pub struct Engine {
 struct EngineInner {
     node: Arc<Node>,
     emission_sender: EmissionSender,
-    supervisor: Mutex<Option<ServiceSupervisor>>,
+    running_services: Mutex<Option<RunningServices>>,
+    failure_report: FailureReport,
     /// Serialises reconfigurations, so that the store and the node agree on the last one.
     reconfigure_lock: tokio::sync::Mutex<()>,
     /// Whether the journal has the event that this node stops.
@@ -65,7 +62,7 @@ struct EngineInner {
 }
 
 /// The running services, in groups that are stopped one after the other.
-struct ServiceSupervisor {
+struct RunningServices {
     /// Services that start new work: clock, scheduler, long-poll broker, pruner.
     claiming_services: ServiceGroup,
     /// Services that running attempts need: worker, rescuer, log writer, clock monitor.
@@ -110,31 +107,30 @@ impl Engine {
         }
 
         let (emission_sender, sequencer) = Sequencer::new(node.clone());
+        let failure_report = FailureReport::new(node.metrics.clone());
         let [mut claiming, mut executing, mut journaling, mut observing] =
-            std::array::from_fn(|_| ServiceGroup::default());
+            std::array::from_fn(|_| ServiceGroup::new(failure_report.clone()));
         let enabled = node.settings.services;
-        journaling.start_service("sequencer", |stop| sequencer.run(stop));
-        observing.start_service("observer", |stop| run_journal_filler(node.clone(), stop));
-        executing.start_service("log writer", |stop| log_writer_service.run(stop));
-        executing.start_service("clock monitor", |stop| monitor::run(node.clone(), stop));
-        executing.start_service("rescuer", |stop| rescuer::run(node.clone(), stop));
+        journaling.start_service("sequencer", sequencer);
+        observing.start_service("observer", node.run_with(run_journal_filler));
+        executing.start_service("log writer", log_writer_service);
+        executing.start_service("clock monitor", node.run_with(monitor::run));
+        executing.start_service("rescuer", node.run_with(rescuer::run));
         if enabled.worker {
-            executing.start_service("attempt checks", |stop| rescuer::run_attempt_checks(node.clone(), stop));
-            executing.start_service("worker", |stop| Worker::new(node.clone(), ended_receiver).run(stop));
+            executing.start_service("attempt checks", node.run_with(rescuer::run_attempt_checks));
+            executing.start_service("worker", Worker::new(node.clone(), ended_receiver));
         }
-        claiming.start_service("long-poll broker", |stop| {
-            LongPollService::new(node.clone(), pull_requests).run(stop)
-        });
+        claiming.start_service("long-poll broker", LongPollService::new(node.clone(), pull_requests));
         if enabled.worker && enabled.scheduler {
-            claiming.start_service("scheduler", |stop| scheduler::run(node.clone(), stop));
+            claiming.start_service("scheduler", node.run_with(scheduler::run));
         }
         if enabled.clock {
-            claiming.start_service("clock", |stop| Clock::new(node.clone()).run(stop));
+            claiming.start_service("clock", node.run_with(clock::run));
         }
         if enabled.pruner {
-            claiming.start_service("pruner", |stop| pruner::run(node.clone(), stop));
+            claiming.start_service("pruner", node.run_with(pruner::run));
         }
-        let supervisor = Mutex::new(Some(ServiceSupervisor {
+        let running_services = Mutex::new(Some(RunningServices {
             claiming_services: claiming,
             executing_services: executing,
             journaling_services: journaling,
@@ -152,7 +148,8 @@ impl Engine {
             inner: Arc::new(EngineInner {
                 node,
                 emission_sender,
-                supervisor,
+                running_services,
+                failure_report,
                 reconfigure_lock,
                 is_stop_published,
             }),
@@ -236,6 +233,18 @@ impl Engine {
         self.node().running_attempts.wait_until_empty().await;
     }
 
+    /// The failure of a service that made this node unable to work, if there was one. The services that still run
+    /// continue, but the node should be stopped.
+    pub fn service_failure(&self) -> Option<ServiceFailure> {
+        self.inner.failure_report.first_failure()
+    }
+
+    /// Waits until a service has failed more often than it is restarted. Then stop the engine and exit, so that other
+    /// nodes take over the tasks of this one.
+    pub async fn wait_for_service_failure(&self) -> ServiceFailure {
+        self.inner.failure_report.wait_for_failure().await
+    }
+
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.inner.node
     }
@@ -258,12 +267,12 @@ impl Engine {
     /// Stops claiming, lets running attempts end for up to `drain`, releases the rest without a retry, stops the
     /// services, and leaves the store's list of nodes.
     pub async fn stop(&self, drain: Duration) {
-        let supervisor = self.inner.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(supervisor) = supervisor else { return };
+        let services = self.inner.running_services.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(services) = services else { return };
         let node = &self.inner.node;
         node.slots.close();
         self.publish_stopping().await;
-        supervisor.claiming_services.stop().await;
+        services.claiming_services.stop().await;
         node.redrive_jobs.stop().await;
         if timeout(drain, wait_until_idle(node)).await.is_err() {
             tracing::info!(
@@ -278,10 +287,10 @@ impl Engine {
                 );
             }
         }
-        supervisor.executing_services.stop().await;
-        supervisor.journaling_services.stop().await;
+        services.executing_services.stop().await;
+        services.journaling_services.stop().await;
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
-        supervisor.observing_services.stop().await;
+        services.observing_services.stop().await;
         if let Err(error) = node.store.remove_node(node.id(), node.time_source.now()).await {
             tracing::warn!(
                 %error,
@@ -329,41 +338,6 @@ async fn warn_of_lost_handlers(
         }
     }
     Ok(())
-}
-
-/// Services that are stopped together, with their names.
-#[derive(Default)]
-struct ServiceGroup {
-    stop_token: CancellationToken,
-    services: Vec<(&'static str, JoinHandle<()>)>,
-}
-
-impl ServiceGroup {
-    fn start_service<F>(&mut self, name: &'static str, service: impl FnOnce(CancellationToken) -> F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.services.push((name, tokio::spawn(service(self.stop_token.clone()))));
-    }
-
-    async fn stop(self) {
-        self.stop_token.cancel();
-        for (service, mut handle) in self.services {
-            match timeout(SERVICE_STOP_TIMEOUT, &mut handle).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::error!(%error, service, "service panicked; please report this error")
-                }
-                Err(_) => {
-                    tracing::error!(
-                        service, timeout = ?SERVICE_STOP_TIMEOUT,
-                        "service did not stop in time; aborting it"
-                    );
-                    handle.abort();
-                }
-            }
-        }
-    }
 }
 
 /// Waits until no attempt runs and none can start.

@@ -11,12 +11,14 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `engine` | starts, supervises and stops the services |
+//! | `engine` | the services of a node and what callers may do with them |
+//! | `supervisor` | starts, restarts and stops services |
 //! | `node` | the state that all services share |
 //! | `time` | the time source of the node, and the service that monitors the clock |
 //! | `wake_signals` | notifications from the store that wake services |
 //! | `slots` | the number of attempts that may run at a time |
 //! | `attempt`, `running_attempts`, `start_gate` | running one attempt, stopping it, and not starting it if it was paused |
+//! | `node_claim` | claimed tasks, which are started or released |
 //! | `attempt_ending`, `claim_summary` | the end of an attempt as it is stored, and the part of its task needed for that |
 //! | `log_writer` | writes the log lines of attempts to the store |
 //! | `bounded_run` | runs that end after a number of attempts |
@@ -24,7 +26,8 @@
 //! | `task_change`, `retry_notifications`, `engine_events` | notifications to watchers, and engine events in the journal |
 //! | `observer`, `journal_tail`, `followers` | reading the journal, its newest events in memory, and readers that wait for more |
 //!
-//! Each service is one module and one spawned future that can be killed at any instant: all state is in the store.
+//! Each service is one module and one spawned future that can be killed at any instant: all state is in the store. The
+//! supervisor restarts a service that panics.
 //! Services wake each other by signals; timers are used only for things that have a due time.
 
 mod attempt;
@@ -40,6 +43,7 @@ mod journal_tail;
 mod log_writer;
 pub mod metrics;
 mod node;
+mod node_claim;
 pub mod observer;
 mod order_control;
 mod pruner;
@@ -55,6 +59,7 @@ mod sequencer;
 pub mod settings;
 mod slots;
 mod start_gate;
+mod supervisor;
 pub mod task_change;
 mod task_control;
 mod time;
@@ -70,5 +75,6 @@ pub use redrive::{PreparedRedrive, RedriveError, RedriveRequest, RedriveState, R
 pub use runner::{Delivery, HandlerOutcome, HandlerSpec, Runner};
 pub use schedule_run::ScheduleRunResult;
 pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};
+pub use supervisor::ServiceFailure;
 pub use task_change::TaskChange;
 pub use time::{ClockReading, MachineBoot, MachineClocks, TimeSource, now};

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::supervisor::Service;
 use crate::time::StoreBackoff;
 
 /// The maximum number of stored lines of one attempt.
@@ -51,7 +52,7 @@ impl LogWriterHandle {
         let write_count = watch::Sender::new(0);
         (
             Self { requests: sender, write_count: write_count.clone() },
-            LogWriter { store, metrics, requests: receiver, write_count },
+            LogWriter { store, metrics, requests: receiver, write_count, unwritten: LogBatch::default() },
         )
     }
 
@@ -107,54 +108,71 @@ pub(crate) struct LogWriter {
     metrics: Arc<Metrics>,
     requests: mpsc::Receiver<LogWriteRequest>,
     write_count: watch::Sender<u64>,
+    unwritten: LogBatch,
+}
+
+/// Lines that were received and are not stored yet, and the attempts that wait until they are.
+#[derive(Default)]
+struct LogBatch {
+    lines: Vec<NewLogLine>,
+    flush_waiters: Vec<oneshot::Sender<()>>,
+}
+
+impl LogBatch {
+    fn add_request(&mut self, request: LogWriteRequest) {
+        match request {
+            LogWriteRequest::Line(line) => self.lines.push(line),
+            LogWriteRequest::Flush(done) => self.flush_waiters.push(done),
+        }
+    }
 }
 
 fn increment_write_count(write_count: &watch::Sender<u64>) {
     write_count.send_modify(|count| *count = count.wrapping_add(1));
 }
 
-impl LogWriter {
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut batch = Vec::new();
+impl Service for LogWriter {
+    /// Writes until stopped. Lines that arrive later are dropped with the attempts that log them.
+    async fn run(&mut self, stop: CancellationToken) {
+        let mut received = Vec::new();
         loop {
-            tokio::select! {
-                taken = self.requests.recv_many(&mut batch, NODE_BUFFER_LINES) => if taken == 0 { return },
-                () = stop.cancelled() => return,
-            }
-            let mut lines = Vec::new();
-            let mut flushed = Vec::new();
-            for entry in batch.drain(..) {
-                match entry {
-                    LogWriteRequest::Line(line) => lines.push(line),
-                    LogWriteRequest::Flush(done) => flushed.push(done),
-                }
+            // After a restart, the lines of the failed run come first.
+            stop.run_until_cancelled(self.write_until_stored()).await;
+            if stop.is_cancelled() {
+                return;
             }
             tokio::select! {
-                () = self.write_until_stored(lines) => {}
+                taken = self.requests.recv_many(&mut received, NODE_BUFFER_LINES) => if taken == 0 { return },
                 () = stop.cancelled() => return,
             }
-            for done in flushed {
-                let _ = done.send(());
-            }
+            received.drain(..).for_each(|request| self.unwritten.add_request(request));
         }
     }
+}
 
-    /// Retries the write until the store has accepted it.
-    async fn write_until_stored(&self, lines: Vec<NewLogLine>) {
+impl LogWriter {
+    /// Retries the write until the store has accepted all lines, then notifies the attempts that wait for it.
+    async fn write_until_stored(&mut self) {
         let mut backoff = StoreBackoff::new();
-        while !lines.is_empty() {
-            match self.store.append_log_lines(lines.clone()).await {
-                Ok(_) => return increment_write_count(&self.write_count),
-                Err(StoreError::Closed) => return,
+        while !self.unwritten.lines.is_empty() {
+            match self.store.append_log_lines(self.unwritten.lines.clone()).await {
+                Ok(_) => {
+                    self.unwritten.lines.clear();
+                    increment_write_count(&self.write_count);
+                }
+                Err(StoreError::Closed) => self.unwritten.lines.clear(),
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::debug!(
-                        %error, lines = lines.len(),
+                        %error, lines = self.unwritten.lines.len(),
                         "could not store log lines; retrying, handlers that log wait"
                     );
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
+        }
+        for waiter in self.unwritten.flush_waiters.drain(..) {
+            let _ = waiter.send(());
         }
     }
 }

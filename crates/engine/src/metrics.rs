@@ -22,6 +22,7 @@ pub struct Metrics {
     pub(crate) store_errors: Counter,
     pub(crate) journal_reads: Counter,
     pub(crate) objects_pruned: Counter,
+    service_failures: Family<ServiceLabels, Counter>,
     emit_seconds: Histogram,
     start_latency: Histogram,
     attempt_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
@@ -87,6 +88,11 @@ struct BacklogLabels {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabels {
+    service: &'static str,
+}
+
 /// From a tenth of a millisecond to nearly a minute.
 fn seconds_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 20))
@@ -100,6 +106,7 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             journal_reads: Counter::default(),
             objects_pruned: Counter::default(),
+            service_failures: Family::default(),
             emit_seconds: seconds_histogram(),
             start_latency: seconds_histogram(),
             attempt_seconds: Family::new_with_constructor(seconds_histogram),
@@ -140,6 +147,8 @@ impl Metrics {
         registry.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
         let pruned = "Objects that this node deleted because nothing referred to them any more";
         registry.register("objects_pruned", pruned, self.objects_pruned.clone());
+        let failures = "Runs of a service that ended with a panic or before the stop";
+        registry.register("service_failures", failures, self.service_failures.clone());
         registry.register("backlog_tasks", "Active tasks, by state", self.backlog.clone());
         let read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
         registry.register("backlog_read", read, self.is_backlog_read.clone());
@@ -162,6 +171,10 @@ impl Metrics {
             snoozed: self.attempt_counters.snoozed.get(),
             released: self.attempt_counters.released.get(),
         }
+    }
+
+    pub(crate) fn count_service_failure(&self, service: &'static str) {
+        self.service_failures.get_or_create(&ServiceLabels { service }).inc();
     }
 
     pub(crate) fn observe_emit(&self, time: Duration) {

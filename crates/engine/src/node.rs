@@ -8,13 +8,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{
-    ClaimRequest, ClaimResult, Claimant, FinishReceipt, NodeCapabilities, NodeId, Registration, Store,
-    StoreError,
+    ClaimRequest, Claimant, FinishReceipt, NodeCapabilities, NodeId, Registration, Store, StoreError,
 };
 use pointsman_core::{HandlerName, NewEvent, TaskStatus, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
-use crate::attempt;
 use crate::attempt_ending::EndedAttempt;
 use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
@@ -24,7 +23,8 @@ use crate::redrive::RedriveJobs;
 use crate::running_attempts::RunningAttempts;
 use crate::settings::BoundedRun;
 use crate::slots::{ReservedSlots, Slots};
-use crate::start_gate::{PauseVersion, StartGate};
+use crate::start_gate::StartGate;
+use crate::supervisor::Service;
 use crate::task_change::TaskChangeNotifier;
 use crate::time::TimeSource;
 use crate::wake_signals::WakeSignals;
@@ -107,6 +107,18 @@ impl Node {
         }
     }
 
+    /// Makes a service of a function that gets this node and runs until stopped.
+    pub(crate) fn run_with<R>(
+        self: &Arc<Self>,
+        run: impl Fn(Arc<Self>, CancellationToken) -> R + Send + 'static,
+    ) -> impl Service
+    where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let node = self.clone();
+        move |stop| run(node.clone(), stop)
+    }
+
     /// The id of this node in the store. It changes when the node was declared dead and joins again.
     pub(crate) fn id(&self) -> NodeId {
         self.id.load(Ordering::Acquire)
@@ -141,19 +153,6 @@ impl Node {
             handlers,
             max_tasks: max,
         })
-    }
-
-    /// Starts the claimed tasks, each in one of the reserved slots.
-    pub(crate) fn start_claimed_tasks(
-        self: &Arc<Self>,
-        claims: &mut ClaimResult,
-        reserved: &mut ReservedSlots,
-        pause_version: PauseVersion,
-    ) {
-        for task in claims.tasks.drain(..) {
-            attempt::start_attempt(self, task, reserved.take_slot(), pause_version);
-            self.slots.record_attempt_started();
-        }
     }
 
     /// Updates metrics and notifies watchers and readers after the end of an attempt was stored.

@@ -166,8 +166,12 @@ impl Observer {
     pub(crate) async fn run_filler(&self, stop: CancellationToken) {
         let filling = async {
             let mut backoff = StoreBackoff::new();
+            // A failed run may have left an incomplete tail.
+            self.drop_tail();
             loop {
-                self.filler_wakeup.notified().await;
+                if !self.has_readers() {
+                    self.filler_wakeup.notified().await;
+                }
                 loop {
                     if let Err(error) = self.fill_tail_while_read(&mut backoff).await {
                         tracing::debug!(%error, "could not read the journal for followers; retrying");

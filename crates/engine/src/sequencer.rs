@@ -17,14 +17,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::NewEvent;
-use pointsman_core::store::{ClaimResult, EmitBatch, EmitReceipt, IdempotencyError, StoreError};
+use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::EmitError;
 use crate::node::Node;
+use crate::node_claim::NodeClaim;
 use crate::slots::ReservedSlots;
+use crate::supervisor::Service;
 
 /// The maximum load of one transaction.
 const MAX_BATCH_LOAD: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
@@ -135,11 +137,13 @@ impl EmissionSender {
             LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
                 .ok_or(EmitError::Overloaded)?;
         let (reply, response) = oneshot::channel();
-        let closed = |_| EmitError::Store(StoreError::Closed);
+        // Only a sequencer that panicked drops a reply; its batch may have been committed.
+        let lost =
+            |_| EmitError::Store(StoreError::Unavailable("the sequencer failed; it is restarted".into()));
         self.pending_sender
             .send(PendingEmission { emission, reply_sender: reply, reservation })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
-        response.await.map_err(closed)?
+        response.await.map_err(lost)?
     }
 }
 
@@ -225,21 +229,23 @@ impl EmissionQueue {
     }
 }
 
-impl Sequencer {
-    pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
-        let (sender, pending) = mpsc::unbounded_channel();
-        let intake = EmissionSender { pending_sender: sender, waiting_load: Arc::default() };
-        (intake, Self { node, queue: EmissionQueue::new(pending) })
-    }
-
+impl Service for Sequencer {
     /// Journals until stopped; emissions that were handed over before are still journaled.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    async fn run(&mut self, stop: CancellationToken) {
         while let Some(first) = self.queue.wait_for_first_emission(&stop).await {
             let batch = self.queue.fill_batch(first).await;
             let (emissions, began) = (batch.len(), Instant::now());
             self.commit_batch(batch).await;
             self.queue.record_commit(emissions, began.elapsed());
         }
+    }
+}
+
+impl Sequencer {
+    pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
+        let (sender, pending) = mpsc::unbounded_channel();
+        let intake = EmissionSender { pending_sender: sender, waiting_load: Arc::default() };
+        (intake, Self { node, queue: EmissionQueue::new(pending) })
     }
 
     async fn commit_batch(&self, batch: Vec<PendingEmission>) {
@@ -256,13 +262,18 @@ impl Sequencer {
         let mut reserved = self.reserve_slots(&emissions);
         let pause_version = node.start_gate.pause_version();
         match node.store.append(emissions, node.build_claim(&reserved), now).await {
-            Ok((receipts, mut claims)) => {
+            Ok((receipts, claim)) => {
+                let claim = NodeClaim::new(node, claim);
                 self.report_journaled_events(&receipts, watched_emissions.as_deref());
-                if claims.new_tasks_without_slot > 0 {
-                    node.slots.record_tasks_without_slot(claims.new_tasks_without_slot);
+                if claim.new_tasks_without_slot > 0 {
+                    node.slots.record_tasks_without_slot(claim.new_tasks_without_slot);
                 }
-                node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
-                self.wake_worker_if_needed(&claims, delayed);
+                // The worker claims what this claim left, and what falls due later.
+                let needs_worker = claim.has_more || delayed;
+                claim.start_tasks(&mut reserved, pause_version);
+                if needs_worker {
+                    node.wake_signals.notify_work();
+                }
                 for ((reply, _reservation), receipt) in producers.into_iter().zip(receipts) {
                     // The events of a producer that has disconnected are journaled all the same.
                     let _ = reply.send(receipt.map_err(EmitError::IdempotencyRefused));
@@ -295,13 +306,6 @@ impl Sequencer {
             free,
             self.node.time_source.now(),
         ))
-    }
-
-    /// Wakes the worker if this claim left ready tasks, or if the batch creates tasks that are due later.
-    fn wake_worker_if_needed(&self, claims: &ClaimResult, delayed: bool) {
-        if claims.has_more || delayed {
-            self.node.wake_signals.notify_work();
-        }
     }
 
     fn report_journaled_events(

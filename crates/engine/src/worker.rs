@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt_ending::EndedAttempt;
 use crate::node::Node;
+use crate::node_claim::NodeClaim;
+use crate::supervisor::Service;
 use crate::time::StoreBackoff;
 
 /// The maximum number of ends in one transaction.
@@ -43,6 +45,16 @@ pub(crate) struct Worker {
     backoff: StoreBackoff,
 }
 
+impl Service for Worker {
+    /// Works until stopped; then sends the remaining ends.
+    async fn run(&mut self, stop: CancellationToken) {
+        while self.wait_for_work(&stop).await {
+            self.flush_and_claim().await;
+        }
+        self.flush_remaining_ends().await;
+    }
+}
+
 impl Worker {
     pub(crate) fn new(node: Arc<Node>, ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
         Self {
@@ -54,14 +66,6 @@ impl Worker {
             is_store_failing: false,
             backoff: StoreBackoff::new(),
         }
-    }
-
-    /// Works until stopped; then sends the remaining ends.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while self.wait_for_work(&stop).await {
-            self.flush_and_claim().await;
-        }
-        self.flush_remaining_ends().await;
     }
 
     /// Waits until there is something to do. `false`: it is time to stop.
@@ -117,13 +121,13 @@ impl Worker {
         let pause_version = self.node.start_gate.pause_version();
         let (has_claim, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
         match self.send_ends_and_claim_request(claim).await {
-            Ok(mut claims) => {
+            Ok(claim) => {
                 self.record_store_recovery();
                 if has_claim {
                     // More tasks, but none for this node: claiming again at once would find none either.
-                    self.may_have_work = claims.has_more && !claims.tasks.is_empty();
+                    self.may_have_work = claim.has_more && claim.has_tasks();
                     self.next_due = earliest(
-                        claims.next_due,
+                        claim.next_due,
                         self.next_due.filter(|due| *due > self.node.time_source.now()),
                     );
                 } else {
@@ -131,7 +135,7 @@ impl Worker {
                     // no claim because this node has no handlers.
                     self.may_have_work = reserved.count() == 0 && (self.may_have_work || has_ends);
                 }
-                self.node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
+                claim.start_tasks(&mut reserved, pause_version);
             }
             Err(error) => self.record_store_failure(&error),
         }
@@ -140,25 +144,27 @@ impl Worker {
     async fn send_ends_and_claim_request(
         &mut self,
         claim: Option<ClaimRequest>,
-    ) -> Result<ClaimResult, StoreError> {
+    ) -> Result<NodeClaim, StoreError> {
         if !self.unsent_ends.is_empty() {
             return self.send_ends(claim).await;
         }
-        match claim {
-            Some(claim) => self.node.store.claim_tasks(claim, self.node.time_source.now()).await,
-            None => Ok(ClaimResult::default()),
-        }
+        let result = match claim {
+            Some(claim) => self.node.store.claim_tasks(claim, self.node.time_source.now()).await?,
+            None => ClaimResult::default(),
+        };
+        Ok(NodeClaim::new(&self.node, result))
     }
 
-    async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<ClaimResult, StoreError> {
+    async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<NodeClaim, StoreError> {
         let endings: Vec<FinishedAttempt> =
             self.unsent_ends.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
-        let (results, claims) = self.node.store.finish_attempts(endings, claim, at).await?;
+        let (results, claim) = self.node.store.finish_attempts(endings, claim, at).await?;
+        let claim = NodeClaim::new(&self.node, claim);
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
             self.report_end_result(ended, result, at);
         }
-        Ok(claims)
+        Ok(claim)
     }
 
     /// Reports whether the store accepted an end.

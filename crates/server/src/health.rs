@@ -79,13 +79,16 @@ pub(crate) async fn livez() -> Json<HealthBody> {
     health_body("ok", None, Vec::new())
 }
 
-/// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, and the
-/// server is not stopping. 503 otherwise.
+/// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, all services
+/// run, and the server is not stopping. 503 otherwise.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "The server is ready for requests", body = HealthBody)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<HealthBody>, Problem> {
     if app.stop_signal.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
+    }
+    if let Some(failure) = app.engine.service_failure() {
+        return Err(Problem::unavailable(failure));
     }
     if let Some(reason) = app.engine.time_source().out_of_service_reason() {
         return Err(Problem::unavailable(reason));

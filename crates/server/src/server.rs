@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_engine::{Engine, Settings, Setup, TimeSource};
+use pointsman_engine::{Engine, ServiceFailure, Settings, Setup, TimeSource};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -170,10 +170,24 @@ impl Server {
         &self.engine
     }
 
-    /// Runs until `shutdown` completes, then stops.
-    pub async fn run_until_shutdown(self, shutdown: impl Future<Output = ()>) {
-        shutdown.await;
-        self.stop().await;
+    /// Waits until a service has failed and is not restarted. Then stop the server and exit.
+    pub async fn wait_for_failure(&mut self) -> ServiceFailure {
+        let http_end = async {
+            match &mut self.http_server {
+                Some(http_server) => match http_server.await {
+                    Ok(()) => "it ended although it was not stopped".to_owned(),
+                    Err(error) => error.to_string(),
+                },
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            failure = self.engine.wait_for_service_failure() => failure,
+            reason = http_end => {
+                self.http_server = None;
+                ServiceFailure { service: "http", reason }
+            }
+        }
     }
 
     /// Publishes that the server stops, ends streams and long polls after they have sent that event, lets requests and

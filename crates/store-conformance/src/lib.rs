@@ -7,6 +7,7 @@
 //! ```text
 //!  fixture/           a store with a clock set by hand, one node, and methods to call it
 //!  cluster/           several nodes on one store: concurrent calls, and behaviours run round robin over nodes
+//!  delegating_store   a store that forwards its calls, for tests that interfere with them
 //!  copy/              copies between stores: locations, a filled store, and the behaviours of copies
 //!  attempt_ends …     the behaviours, one file per topic
 //!  lifecycle          the core's table of states and commands, case by case
@@ -84,8 +85,11 @@ pub mod tasks;
 pub mod waiting_reasons;
 pub mod weighted_round_robin;
 
+mod delegating_store;
 mod order_suite;
 mod suite;
+
+pub use delegating_store::DelegatingStore;
 
 /// Opens the stores that the suite tests.
 #[async_trait]

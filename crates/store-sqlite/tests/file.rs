@@ -9,6 +9,7 @@ use pointsman_core::store::{
     EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
 use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
+use pointsman_store::tables::Tables;
 use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
 use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
@@ -338,4 +339,20 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
     let count = "SELECT count(*) FROM pointsman_ended_order";
     let records: i64 = Connection::open(&path).unwrap().query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(records, 1);
+}
+
+/// A fault in the code of one transaction does not end the writer, and leaves nothing of that transaction.
+#[tokio::test]
+async fn a_transaction_that_panics_is_rolled_back_and_the_store_continues() {
+    let store = Sqlite::in_memory(NOW).unwrap();
+    let panicking = store.writer().run(|txn| -> pointsman_store::error::Result<()> {
+        txn.tables.write_named_text("half", "done")?;
+        panic!("a fault in a transaction");
+    });
+    let error = panicking.await.unwrap_err().to_string();
+    assert!(error.contains("the transaction panicked: a fault in a transaction"), "{error}");
+    let half = store.writer().run(|txn| txn.tables.read_named_text("half")).await.unwrap();
+    assert_eq!(half, None);
+    let stored = store.writer().get_or_init_named_text("whole", "text").await.unwrap();
+    assert_eq!(stored, "text");
 }

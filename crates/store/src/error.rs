@@ -1,5 +1,6 @@
 //! Errors inside a transaction. They are never the caller's fault.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
@@ -36,3 +37,9 @@ impl fmt::Display for Fault {
 }
 
 pub type Result<T> = std::result::Result<T, Fault>;
+
+/// Returns the text of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

@@ -5,6 +5,8 @@ use std::error::Error;
 
 use pointsman_core::store::StoreError;
 
+use crate::error::panic_message;
+
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -118,11 +120,7 @@ pub fn contains_word(sql: &str, word: &str) -> bool {
 
 /// Builds the error of a unit of work that panicked, with the panic message.
 pub fn error_from_panic(panic: &(dyn Any + Send)) -> BoxError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| text.to_string())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the unit of work panicked: {}", text.as_deref().unwrap_or("no message")).into()
+    format!("the unit of work panicked: {}", panic_message(panic)).into()
 }
 
 impl From<i64> for SqlValue {

@@ -7,9 +7,13 @@
 //! whole group is rolled back, all callers get the error, and the cached state is reloaded. If the commit itself fails,
 //! or its response is lost, it is unknown whether the group is durable, and the callers' error says so.
 //!
+//! A panic in a job counts as a failed transaction: its group gets an error, and the writer continues.
+//!
 //! A job whose read set is not ready (a large outbox of an object it writes to) is postponed to the next transaction;
 //! the other jobs do not wait for it.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -18,7 +22,7 @@ use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::Result;
+use crate::error::{Result, panic_message};
 use crate::tables::{Backend, CacheState, ReadSet, Tables};
 use crate::writer_state::WriterState;
 use crate::writer_status::WriterStatus;
@@ -252,6 +256,16 @@ fn notify_listeners(listeners: &ListenerList, signal: StoreSignal) {
     }
 }
 
+/// The error of callers whose group panicked. It is not known whether the group was committed before.
+fn panic_error(panic: &(dyn Any + Send)) -> StoreError {
+    let text = panic_message(panic);
+    tracing::error!(
+        panic = text,
+        "a transaction panicked; its callers get an error and the writer continues. Please report this error"
+    );
+    StoreError::Unavailable(format!("the transaction panicked: {text}"))
+}
+
 /// Waits for the first job of a group, unless postponed jobs are in it already; returns `false` when the writer is
 /// closed.
 fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
@@ -291,8 +305,7 @@ impl<B: Backend> WriterThread<B> {
             fill_job_group(&mut group, &mut inbox);
             let head = self.state.event_id_generator.last();
             self.status.record_transaction_begin(Instant::now());
-            let outcome =
-                self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
+            let outcome = self.try_commit_group(&mut group, &mut inbox);
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
             self.status.record_transaction_end(&outcome, Instant::now());
@@ -312,11 +325,35 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    /// Runs a group and commits; returns how many of its first jobs are done. The others are postponed.
+    /// Runs a group and commits; see [`Self::commit_group`]. If it fails or panics, attempts that it began are released
+    /// later.
+    fn try_commit_group(
+        &mut self,
+        group: &mut JobGroup<B::Tables>,
+        inbox: &mut JobInbox<B::Tables>,
+    ) -> std::result::Result<usize, StoreError> {
+        let mut fence_at_begin = None;
+        // After a panic the transaction is rolled back and the state reloaded, so nothing half-done is used again.
+        let committed =
+            catch_unwind(AssertUnwindSafe(|| self.commit_group(group, inbox, &mut fence_at_begin)));
+        let error = match committed {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(fault)) => B::to_store_error(&fault),
+            Err(panic) => panic_error(&*panic),
+        };
+        if let Some(fence) = fence_at_begin {
+            self.unreported_attempts.extend(self.state.list_attempts_after_fence(fence));
+        }
+        Err(error)
+    }
+
+    /// Runs a group and commits; returns how many of its first jobs are done. The others are postponed. Sets
+    /// `fence_at_begin` to the last fence before the jobs, when the state includes the commits of other nodes.
     fn commit_group(
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
+        fence_at_begin: &mut Option<i64>,
     ) -> Result<usize> {
         let read_set = if self.must_reload_state { ReadSet::default() } else { self.collect_read_set(group) };
         match self.backend.begin(read_set)? {
@@ -327,14 +364,9 @@ impl<B: Backend> WriterThread<B> {
             }
             CacheState::Fresh | CacheState::Stale(_) | CacheState::Unknown => self.reload_state(group)?,
         }
-        let fences = self.state.counters.last_fence;
-        let done = match self.run_jobs(group).and_then(|done| self.backend.commit().map(|()| done)) {
-            Ok(done) => done,
-            Err(fault) => {
-                self.unreported_attempts.extend(self.state.list_attempts_after_fence(fences));
-                return Err(fault);
-            }
-        };
+        *fence_at_begin = Some(self.state.counters.last_fence);
+        let done = self.run_jobs(group)?;
+        self.backend.commit()?;
         self.unreported_attempts.clear();
         self.status.record_commit(self.backend.rows_written());
         Ok(done)

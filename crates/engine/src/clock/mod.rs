@@ -50,7 +50,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_FIRES_PER_BATCH: usize = 500;
 
 /// The service that fires schedules.
-pub(crate) struct Clock {
+struct Clock {
     node: Arc<Node>,
     setup: Arc<Setup>,
     /// The time up to which each schedule is processed, in the order of the setup.
@@ -64,14 +64,14 @@ struct PendingFire {
     request: FireRequest,
 }
 
-impl Clock {
-    pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, setup: Arc::default(), processed_up_to: vec![], due_queue: DueQueue::new() }
-    }
+/// Fires schedules until stopped. May be interrupted anywhere: times that are not recorded by then are recorded later.
+pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
+    stop.run_until_cancelled(Clock::new(node).fire_repeatedly()).await;
+}
 
-    /// Runs until stopped. May be interrupted anywhere: times that are not recorded by then are recorded later.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        stop.run_until_cancelled(self.fire_repeatedly()).await;
+impl Clock {
+    fn new(node: Arc<Node>) -> Self {
+        Self { node, setup: Arc::default(), processed_up_to: vec![], due_queue: DueQueue::new() }
     }
 
     async fn fire_repeatedly(&mut self) {

@@ -22,6 +22,7 @@ use crate::claim_summary::ClaimSummary;
 use crate::log_writer::LogQuota;
 use crate::node::Node;
 use crate::start_gate::PauseVersion;
+use crate::supervisor::Service;
 
 /// The maximum number of tasks in one claim.
 const MAX_TASKS_PER_CLAIM: usize = 256;
@@ -168,19 +169,16 @@ pub(crate) struct LongPollService {
     node: Arc<Node>,
     requests: mpsc::UnboundedReceiver<BrokerRequest>,
     queues: HashMap<PullFilter, WaiterQueue>,
+    /// Requests that were received and are not handled yet.
+    unhandled_requests: Vec<BrokerRequest>,
     last_sweep: Instant,
 }
 
-impl LongPollService {
-    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequestReceiver) -> Self {
-        Self { node, requests: requests.0, queues: HashMap::new(), last_sweep: Instant::now() }
-    }
-
+impl Service for LongPollService {
     /// Serves until stopped; then all waiters get an empty reply, and undelivered tasks are released.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut requests = Vec::new();
-        while self.wait_for_requests(&mut requests, &stop).await {
-            self.handle_requests(&mut requests).await;
+    async fn run(&mut self, stop: CancellationToken) {
+        while self.wait_for_requests(&stop).await {
+            self.handle_requests().await;
             self.serve_ready_queues().await;
         }
         self.queues.clear();
@@ -191,17 +189,20 @@ impl LongPollService {
             }
         }
     }
+}
+
+impl LongPollService {
+    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequestReceiver) -> Self {
+        let (queues, unhandled_requests) = Default::default();
+        Self { node, requests: requests.0, queues, unhandled_requests, last_sweep: Instant::now() }
+    }
 
     /// Waits until there is something to do. `false`: it is time to stop.
-    async fn wait_for_requests(
-        &mut self,
-        requests: &mut Vec<BrokerRequest>,
-        stop: &CancellationToken,
-    ) -> bool {
+    async fn wait_for_requests(&mut self, stop: &CancellationToken) -> bool {
         let duration = self.sleep_duration();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.requests.recv_many(requests, MAX_REQUESTS_PER_BATCH) => {}
+            _ = self.requests.recv_many(&mut self.unhandled_requests, MAX_REQUESTS_PER_BATCH) => {}
             () = self.node.wake_signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = sleep(duration) => {}
         }
@@ -241,9 +242,9 @@ impl LongPollService {
     }
 
     /// Releases returned tasks and adds new waiters to their queues.
-    async fn handle_requests(&mut self, requests: &mut Vec<BrokerRequest>) {
+    async fn handle_requests(&mut self) {
         let (mut returned, mut joining) = (Vec::new(), Vec::new());
-        for request in requests.drain(..) {
+        for request in self.unhandled_requests.drain(..) {
             match request {
                 BrokerRequest::ReturnTasks(tasks) => returned.extend(tasks),
                 BrokerRequest::WaitForTasks(filter, waiter) => joining.push((filter, waiter)),
