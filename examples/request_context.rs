@@ -15,13 +15,13 @@ struct RecordRead {
 
 /// Counts a view, unless the client is a robot.
 async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
-    let agent = request.user_agent.unwrap_or_default();
-    if agent.contains("bot") {
-        println!("record {}: a robot ({agent}), not counted", event.id);
+    let user_agent = request.user_agent.unwrap_or_default();
+    if user_agent.contains("bot") {
+        println!("record {}: a robot ({user_agent}), not counted", event.id);
         return Ok(());
     }
-    let from = request.ip.map_or_else(|| "somewhere".into(), |ip| ip.to_string());
-    println!("record {}: viewed from {from} with {agent}", event.id);
+    let client_address = request.ip.map_or_else(|| "somewhere".into(), |ip| ip.to_string());
+    println!("record {}: viewed from {client_address} with {user_agent}", event.id);
     Ok(())
 }
 

@@ -17,10 +17,10 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
     let small = open_node_with_backlog(&stores, "few", SMALL_BACKLOG + CLAIM_SIZE * ROUNDS, 0).await?;
-    let (waiting, archived) = (options.backlog, options.archived_task_count());
+    let (waiting, archived) = (options.backlog_size, options.stored_archived_task_count());
     let large = open_node_with_backlog(&stores, "many", waiting, archived).await?;
     let resident = memory::own_resident_mb();
-    // In alternating rounds, so that both have the same disk and the same noise.
+    // The rounds alternate, so that both sides have the same disk and the same noise.
     let (mut small_timings, mut large_timings) = (ClaimTimings::default(), ClaimTimings::default());
     for _ in 0..ROUNDS {
         small_timings.add(small.claim_and_finish(CLAIM_SIZE).await?);

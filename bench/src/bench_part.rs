@@ -5,8 +5,8 @@ use std::str::FromStr;
 use crate::report::BenchReport;
 use crate::stores::{RunEnvironment, StoreTarget};
 use crate::{
-    BenchOptions, backlog, emit, end_to_end, flood, full_load, idle_queues, latency, limits, memory, orders,
-    readers, schedules, two_nodes, waiting_task_memory,
+    BenchOptions, backlog, concurrency_limit, emit, end_to_end, full_load, idle_queues, latency, memory,
+    orders, readers, schedules, tenant_flood, two_nodes, waiting_task_memory,
 };
 
 /// A part of a run: one measurement, or a few that belong together.
@@ -28,10 +28,12 @@ pub enum BenchPart {
     WaitingTaskMemory,
 }
 
+/// The name of a part that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown part {0:?} of the benchmark")]
 pub struct UnknownPartError(String);
 
+/// The numbers of slots with which the parts `end-to-end` and `orders` are measured.
 const SLOT_COUNTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS];
 
 impl BenchPart {
@@ -74,10 +76,11 @@ impl BenchPart {
 
     /// Whether the part is measured on this store.
     pub fn is_supported_on(self, target: &StoreTarget) -> bool {
-        let is_supported = |stores: [bool; 3]| match target {
-            StoreTarget::Sqlite => stores[0],
-            StoreTarget::Postgres { .. } => stores[1],
-            StoreTarget::Redis { .. } => stores[2],
+        // The values for SQLite, PostgreSQL and Redis.
+        let value_for_target = |values: [bool; 3]| match target {
+            StoreTarget::Sqlite => values[0],
+            StoreTarget::Postgres { .. } => values[1],
+            StoreTarget::Redis { .. } => values[2],
         };
         match self {
             Self::Latency
@@ -90,10 +93,10 @@ impl BenchPart {
             | Self::IdleQueues
             | Self::ConcurrencyLimit
             | Self::Schedules
-            | Self::JournalReaders => is_supported([true, false, false]),
-            Self::TwoNodes => is_supported([false, true, true]),
-            Self::TableSizeUnderLoad => is_supported([false, true, false]),
-            Self::WaitingTaskMemory => is_supported([false, false, true]),
+            | Self::JournalReaders => value_for_target([true, false, false]),
+            Self::TwoNodes => value_for_target([false, true, true]),
+            Self::TableSizeUnderLoad => value_for_target([false, true, false]),
+            Self::WaitingTaskMemory => value_for_target([false, false, true]),
         }
     }
 
@@ -115,76 +118,76 @@ impl BenchPart {
         }
     }
 
-    /// Measures the part, and calls `begin` with the name of each step before it starts.
+    /// Measures the part, and calls `begin_step` with the name of each step before it starts.
     pub(crate) async fn measure(
         self,
         options: &BenchOptions,
         environment: &RunEnvironment,
-        begin: &mut dyn FnMut(&str),
+        begin_step: &mut dyn FnMut(&str),
     ) -> anyhow::Result<BenchReport> {
         let mut figures = Vec::new();
         match self {
             Self::IdleServerMemory => {
                 if let Some(program) = &options.server_program {
-                    begin("idle memory of a server");
+                    begin_step("idle memory of a server");
                     figures.extend(memory::measure_idle_server(program, &options.dir)?);
                 }
             }
             Self::Latency => {
-                begin("latency from emit to handler start, and of a bare durable commit");
+                begin_step("latency from emit to handler start, and of a bare durable commit");
                 figures.extend(latency::measure(options, environment).await?);
             }
             Self::Emits => {
                 for load in emit::producer_loads(&options.target) {
-                    begin(&format!("emits acknowledged, {load}"));
+                    begin_step(&format!("emits acknowledged, {load}"));
                     figures.extend(emit::measure(options, environment, load).await?);
                 }
             }
             Self::EndToEnd => {
                 for slots in SLOT_COUNTS {
-                    begin(&format!(
+                    begin_step(&format!(
                         "end to end: events emitted, handled in {slots} slots and kept in the history"
                     ));
                     figures.extend(end_to_end::measure(options, environment, slots).await?);
                 }
             }
             Self::TwoNodes => {
-                begin("end to end with two nodes on one database, and with one");
+                begin_step("end to end with two nodes on one database, and with one");
                 figures.extend(two_nodes::measure(options, environment).await?);
             }
             Self::Backlog => {
-                begin("claims with few and with many tasks waiting");
+                begin_step("claims with few and with many tasks waiting");
                 figures.extend(backlog::measure(options, environment).await?);
             }
             Self::TenantFlood => {
-                begin("waits of a thousand tenants with the flood of one, and without it");
-                figures.extend(flood::measure(options, environment).await?);
+                begin_step("waits of a thousand tenants with the flood of one, and without it");
+                figures.extend(tenant_flood::measure(options, environment).await?);
             }
             Self::IdleQueues => {
-                begin("claims with many idle queues, and without them");
+                begin_step("claims with many idle queues, and without them");
                 figures.extend(idle_queues::measure(options).await?);
             }
             Self::ConcurrencyLimit => {
-                begin("claims of a handler with a limit, and without one");
-                figures.extend(limits::measure(options).await?);
+                begin_step("claims of a handler with a limit, and without one");
+                figures.extend(concurrency_limit::measure(options).await?);
             }
             Self::Schedules => {
-                begin("due checks of many schedules over a day");
+                begin_step("due checks of many schedules over a day");
                 figures.extend(schedules::measure(options, environment).await?);
             }
-            Self::JournalReaders => figures.extend(readers::measure(options, begin).await?),
+            Self::JournalReaders => figures.extend(readers::measure(options, begin_step).await?),
             Self::Orders => {
                 for slots in SLOT_COUNTS {
-                    begin(&format!("orders through a chain in {slots} slots, and tasks for comparison"));
+                    begin_step(&format!("orders through a chain in {slots} slots, and tasks for comparison"));
                     figures.extend(orders::measure(options, environment, slots).await?);
                 }
             }
             Self::TableSizeUnderLoad => {
-                begin("size of the tables at full load");
+                begin_step("size of the tables at full load");
                 return full_load::measure(options, environment).await;
             }
             Self::WaitingTaskMemory => {
-                begin("memory used by waiting tasks");
+                begin_step("memory used by waiting tasks");
                 figures.extend(waiting_task_memory::measure(options, environment).await?);
             }
         }

@@ -9,19 +9,19 @@ use pointsman_core::store::{
     AttemptResult, ClaimRequest, ClaimResult, Claimant, EmitBatch, FinishedAttempt, NodeId, Registration,
     Store,
 };
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+use pointsman_core::{EventType, HandlerDef, HandlerName, Json, NewEvent, ObjectKey, Tenant};
 
 use crate::fixtures;
 
 /// The number of tasks in a claim: as many as a server has slots by default.
 pub(crate) const CLAIM_SIZE: usize = 16;
 
-/// The number of events in one transaction when a store is filled.
+/// The number of events that are appended in one transaction when a store is filled.
 const EVENTS_PER_APPEND: usize = 5_000;
 
 /// Returns the n-th event, with its own object, for the handler of this name.
 pub(crate) fn new_event_for_handler(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::new(HandlingKey::new(handler)?);
+    let mut event = NewEvent::new(EventType::new(handler)?);
     event.tenant = tenant.clone();
     event.key = Some(ObjectKey::new(format!("waiting:{n}"))?);
     event.value = Json::parse(&fixtures::event_payload(n))?;
@@ -69,12 +69,12 @@ pub(crate) struct ClaimingNode {
 impl ClaimingNode {
     /// Registers the handlers, and joins the store as a node that can run all of them.
     pub(crate) async fn new(store: Arc<dyn Store>, handlers: Vec<HandlerDef>) -> anyhow::Result<Self> {
-        let names = Arc::new(handlers.iter().map(|def| def.name.clone()).collect());
+        let handler_names = Arc::new(handlers.iter().map(|def| def.name.clone()).collect());
         let routes = fixtures::routes_by_handler_name(&handlers)?;
         let registration = Registration { handlers, routes, ..Registration::default() };
         store.register(registration, pointsman_engine::now()).await?;
         let node = store.join_node("bench", pointsman_engine::now()).await?;
-        Ok(Self { store, node_id: node, handlers: names })
+        Ok(Self { store, node_id: node, handlers: handler_names })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -98,7 +98,7 @@ impl ClaimingNode {
     }
 
     async fn finish_tasks(&self, claims: ClaimResult) -> anyhow::Result<()> {
-        let endings = claims.tasks.iter().map(|task| FinishedAttempt {
+        let attempts = claims.tasks.iter().map(|task| FinishedAttempt {
             task: task.seq,
             fence: task.fence,
             result: AttemptResult::Succeeded { result: None },
@@ -106,15 +106,16 @@ impl ClaimingNode {
             emitted_events: vec![],
             log_lines: vec![],
         });
-        let (ends, _) = self.store.finish_attempts(endings.collect(), None, pointsman_engine::now()).await?;
-        for end in ends {
-            end?;
+        let (results, _) =
+            self.store.finish_attempts(attempts.collect(), None, pointsman_engine::now()).await?;
+        for result in results {
+            result?;
         }
         Ok(())
     }
 
     /// Claims and finishes tasks until none is ready.
-    pub(crate) async fn finish_all_ready(&self) -> anyhow::Result<()> {
+    pub(crate) async fn finish_all_ready_tasks(&self) -> anyhow::Result<()> {
         loop {
             let claims = self.claim_tasks(1_000).await?;
             if claims.tasks.is_empty() {
@@ -124,8 +125,8 @@ impl ClaimingNode {
         }
     }
 
-    /// One claim for up to `max` tasks, and the end of what it got. It must get [`CLAIM_SIZE`], or rounds could not
-    /// be compared.
+    /// Claims up to `max` tasks and finishes them. Fails unless the claim returns [`CLAIM_SIZE`] tasks, since otherwise
+    /// rounds could not be compared.
     pub(crate) async fn claim_and_finish(&self, max: usize) -> anyhow::Result<ClaimTimings> {
         let start = Instant::now();
         let claims = self.claim_tasks(max).await?;

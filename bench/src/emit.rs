@@ -60,22 +60,25 @@ pub(crate) async fn measure(
     load: ProducerLoad,
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
-    let OpenedStore { store, writer_status: work } = stores.open_store("emit").await?;
+    let OpenedStore { store, writer_status } = stores.open_store("emit").await?;
     // One producer that waits for each commit is slow: measure fewer events.
-    let events =
-        if load.producer_count == 1 && load.batch_size == 1 { options.events / 20 } else { options.events };
+    let events = if load.producer_count == 1 && load.batch_size == 1 {
+        options.event_count / 20
+    } else {
+        options.event_count
+    };
     let events = events.max(load.producer_count * load.batch_size);
-    let rooms = EnabledServices { scheduler: false, worker: false, ..EnabledServices::default() };
-    let settings = Settings { slots: 1, services: rooms, ..Settings::default() };
+    let services = EnabledServices { scheduler: false, worker: false, ..EnabledServices::default() };
+    let settings = Settings { slots: 1, services, ..Settings::default() };
     let engine = Arc::new(fixtures::start_engine(store.clone(), settings, |_| {}).await?);
-    let commits = work.commit_count();
+    let commits = writer_status.commit_count();
     let start = Instant::now();
-    let per_producer = events / load.producer_count / load.batch_size;
+    let batches_per_producer = events / load.producer_count / load.batch_size;
     let producers = (0..load.producer_count).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {
-            for round in 0..per_producer {
-                let from = (producer * per_producer + round) * load.batch_size;
+            for round in 0..batches_per_producer {
+                let from = (producer * batches_per_producer + round) * load.batch_size;
                 engine.emit(fixtures::new_emit_batch(from, load.batch_size)?).await?;
             }
             anyhow::Ok(())
@@ -84,9 +87,10 @@ pub(crate) async fn measure(
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    let emitted = per_producer * load.producer_count * load.batch_size;
+    let emitted = batches_per_producer * load.producer_count * load.batch_size;
     let rate = emitted as f64 / start.elapsed().as_secs_f64();
-    let events_per_commit = (emitted as u64 / (work.commit_count() - commits).max(1)).max(1) as usize;
+    let events_per_commit =
+        (emitted as u64 / (writer_status.commit_count() - commits).max(1)).max(1) as usize;
     engine.stop(std::time::Duration::ZERO).await;
     store.close();
 

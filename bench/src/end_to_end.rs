@@ -13,12 +13,13 @@ use crate::stores::{OpenedStore, RunEnvironment, StoreFactory};
 
 pub(crate) const PRODUCER_COUNT: usize = 8;
 pub(crate) const BATCH_SIZE: usize = 100;
-/// The number of rounds, in which both sides alternate, so that both have the same disk and the same noise.
+/// The number of rounds. Each measures both sides, so that they have the same disk and the same noise.
 pub(crate) const ROUNDS: usize = 4;
 
-/// The number of slots that a server has by default: each commit finishes as many tasks.
+/// The number of slots that a server has by default; each commit finishes about as many tasks.
 pub(crate) const DEFAULT_SLOTS: usize = 16;
-/// More slots, because a handler that does nothing is over before the next commit.
+/// The number of slots in the second measurement: handlers that do nothing end before the next commit, so each commit can
+/// finish many tasks.
 pub(crate) const MANY_SLOTS: usize = 2048;
 
 /// A number of nodes on one database, and the slots of each.
@@ -59,7 +60,7 @@ pub(crate) async fn measure(
     slots: usize,
 ) -> anyhow::Result<Vec<Figure>> {
     // A commit for every sixteen tasks is slow: measure fewer events.
-    let event_count = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
+    let event_count = if slots == DEFAULT_SLOTS { options.event_count / 4 } else { options.event_count };
     let (mut measured, mut baseline, mut description) =
         (ThroughputTotal::default(), ThroughputTotal::default(), String::new());
     for _ in 0..ROUNDS {
@@ -93,14 +94,14 @@ pub(crate) async fn measure_event_lifecycle(
         engines.push(start_counting_engine(&opened, nodes.slots_per_node, &handled).await?);
         opened_stores.push(opened);
     }
-    let per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
-    let events = per_producer * PRODUCER_COUNT * BATCH_SIZE;
+    let batches_per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let events = batches_per_producer * PRODUCER_COUNT * BATCH_SIZE;
     let (commits, rows) = count_commits_and_rows(&opened_stores);
     let start = Instant::now();
     let producers = (0..PRODUCER_COUNT).map(|producer| {
         let engine = engines[producer % engines.len()].clone();
         tokio::spawn(async move {
-            for round in 0..per_producer {
+            for round in 0..batches_per_producer {
                 // Objects alternate among all producers, as with independent producers.
                 engine
                     .emit(fixtures::new_emit_batch(
@@ -116,7 +117,7 @@ pub(crate) async fn measure_event_lifecycle(
         producer.await??;
     }
     handled.wait_until_reached(events as u64).await;
-    fixtures::wait_until_no_tasks(&*opened_stores[0].store).await?;
+    fixtures::wait_until_no_unfinished_tasks(&*opened_stores[0].store).await?;
     let rate = events as f64 / start.elapsed().as_secs_f64();
     let (commits, rows) =
         (count_commits_and_rows(&opened_stores).0 - commits, count_commits_and_rows(&opened_stores).1 - rows);
@@ -146,8 +147,8 @@ async fn start_counting_engine(
 
 /// Returns the number of commits and of written rows of all stores.
 fn count_commits_and_rows(stores: &[OpenedStore]) -> (u64, u64) {
-    let both = stores
+    let counts = stores
         .iter()
         .map(|opened| (opened.writer_status.commit_count(), opened.writer_status.rows_written()));
-    both.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
+    counts.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
 }

@@ -1,7 +1,7 @@
 //! Stores that are filled with many waiting and archived tasks.
 //!
-//! On SQLite and Redis events are appended to the store. On PostgreSQL only two events are, one of which is finished;
-//! the other rows are copies of these two, written by plain SQL, and all counters are updated.
+//! On SQLite and Redis all events are appended to the store. On PostgreSQL only two events are appended, and the task of
+//! the first is finished; the other rows are copies of these two, written by plain SQL, and all counters are updated.
 
 use anyhow::ensure;
 use pointsman_core::{HandlerDef, HandlerName, Tenant};
@@ -110,7 +110,7 @@ pub(crate) async fn open_filled_store(
         }
         StoreFactory::Postgres(databases) => {
             claiming_node::append_events(node.store(), [event(0)]).await?;
-            node.finish_all_ready().await?;
+            node.finish_all_ready_tasks().await?;
             claiming_node::append_events(node.store(), [event(1)]).await?;
             node.close().await?;
             copy_tasks(&databases.connect(name).await?, archived as i64, waiting.saturating_sub(1) as i64)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{EmitBatch, Store};
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
+use pointsman_core::{EventType, HandlerDef, HandlerName, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{Delivery, Engine, HandlerOutcome, HandlerSpec, Settings, Setup};
 use tokio::sync::Notify;
@@ -24,9 +24,9 @@ pub(crate) fn event_payload(n: usize) -> String {
     )
 }
 
-/// Returns the n-th event. Ten thousand objects alternate.
+/// Returns the n-th event. The events alternate between ten thousand objects.
 pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::new(HandlingKey::new(EVENT_TYPE)?);
+    let mut event = NewEvent::new(EventType::new(EVENT_TYPE)?);
     event.key = Some(ObjectKey::new(format!("object:{}", n % 10_000))?);
     event.value = Json::parse(&event_payload(n))?;
     Ok(event)
@@ -37,7 +37,7 @@ pub(crate) fn new_emit_batch(from: usize, count: usize) -> anyhow::Result<EmitBa
     Ok(EmitBatch { events, idempotency: None })
 }
 
-/// Counts handled events, and wakes tasks that wait for a count.
+/// Counts handled events, and wakes futures that wait for a count.
 #[derive(Default)]
 pub(crate) struct EventCounter {
     count: AtomicU64,
@@ -71,13 +71,13 @@ pub(crate) fn routes_by_handler_name<'a>(
 ) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
     for def in handlers {
-        routes.bind(HandlingKey::new(def.name.as_str())?, HandlerBinding::new_queued(def.name.clone()));
+        routes.bind(EventType::new(def.name.as_str())?, HandlerBinding::new_queued(def.name.clone()));
     }
     Ok(routes)
 }
 
 /// Returns an in-process handler that calls this function.
-pub(crate) fn in_process_handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
+pub(crate) fn new_in_process_handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
 where
     F: Fn(Delivery) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = HandlerOutcome> + Send + 'static,
@@ -90,7 +90,7 @@ where
 }
 
 /// Waits until the store has no unfinished task.
-pub(crate) async fn wait_until_no_tasks(store: &dyn Store) -> anyhow::Result<()> {
+pub(crate) async fn wait_until_no_unfinished_tasks(store: &dyn Store) -> anyhow::Result<()> {
     while !store.list_queues(None).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -108,7 +108,7 @@ pub(crate) async fn start_engine_with_handlers(
     Ok(Engine::start(store, settings, setup).await?)
 }
 
-/// Starts an engine on this store whose only handler is `run`.
+/// Starts an engine on this store whose only handler calls `run` and succeeds.
 pub(crate) async fn start_engine<F>(
     store: Arc<dyn Store>,
     settings: Settings,
@@ -117,7 +117,7 @@ pub(crate) async fn start_engine<F>(
 where
     F: Fn(&Delivery) + Send + Sync + 'static,
 {
-    let handler = in_process_handler(HANDLER_NAME, move |delivery| {
+    let handler = new_in_process_handler(HANDLER_NAME, move |delivery| {
         run(&delivery);
         async { HandlerOutcome::succeeded() }
     })?;

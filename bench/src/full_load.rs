@@ -162,8 +162,9 @@ async fn collect_samples(
 fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
     let third = samples.len() / 3;
     let (second_third, last_third) = (&samples[third..2 * third], &samples[2 * third..]);
-    let max_of =
-        |samples: &[LoadSample], of: &dyn Fn(&LoadSample) -> f64| samples.iter().map(of).fold(0.0, f64::max);
+    let max_value = |samples: &[LoadSample], value: &dyn Fn(&LoadSample) -> f64| {
+        samples.iter().map(value).fold(0.0, f64::max)
+    };
     let mean_rate =
         |samples: &[LoadSample]| samples.iter().map(|sample| sample.rate).sum::<f64>() / samples.len() as f64;
     let name = format!("events end to end, last third of {seconds} s at full load");
@@ -177,18 +178,18 @@ fn build_report(seconds: u64, samples: &[LoadSample]) -> BenchReport {
         let size = |sample: &LoadSample| sample.table_stats[i].0;
         let dead = |sample: &LoadSample| sample.table_stats[i].1;
         let name = format!("pointsman.{table}, maximum size in the last third of {seconds} s at full load");
-        let figure = Figure::new(name, max_of(last_third, &size), MeasurementUnit::Megabytes)
-            .compared_with("in the second third", max_of(second_third, &size));
+        let figure = Figure::new(name, max_value(last_third, &size), MeasurementUnit::Megabytes)
+            .compared_with("in the second third", max_value(second_third, &size));
         // The journal may grow until its first partition has been dropped.
         let grows = *table == JOURNAL_TABLE
             && second_third.first().is_none_or(|sample| sample.handled_events < EVENTS_UNTIL_STEADY);
         figures.push(if grows { figure } else { figure.with_max_ratio_and_offset(1.2, 1.0) });
         let name =
             format!("dead rows of pointsman.{table}, maximum in the last third of {seconds} s at full load");
-        let figure = Figure::new(name, max_of(last_third, &dead), MeasurementUnit::Rows);
+        let figure = Figure::new(name, max_value(last_third, &dead), MeasurementUnit::Rows);
         figures.push(
             figure
-                .compared_with("in the second third", max_of(second_third, &dead))
+                .compared_with("in the second third", max_value(second_third, &dead))
                 .with_max_ratio_and_offset(1.2, 10_000.0),
         );
         time_series.add_line(*table, MeasurementUnit::Megabytes, samples.iter().map(size));
@@ -229,6 +230,7 @@ mod tests {
     fn tables_that_keep_growing_do_not_count_as_flat() {
         assert!(!is_flat(&samples_with_sizes(|n| f64::from(n) * 100.0)));
     }
+
     #[test]
     fn the_journal_may_grow_until_its_first_partition_is_dropped() {
         let mut samples = samples_with_sizes(|_| 100.0);

@@ -20,34 +20,34 @@ const ROUNDS: usize = 1_000;
 /// The state of the other queues.
 #[derive(Clone, Copy, PartialEq)]
 enum OtherQueueState {
-    /// There are none. As many tasks have run before, so that only the queues make the difference.
+    /// There are no other queues. As many tasks have run before, so that both stores differ only in the queues.
     Absent,
-    /// They had tasks, and are empty now.
+    /// The other queues had tasks, and are empty now.
     Idle,
-    /// The tasks of every second queue are due tomorrow; the other queues are paused by rules.
+    /// The tasks of half of the other queues are due tomorrow; the other half is paused by rules.
     PausedOrNotDue,
 }
 
 pub(crate) async fn measure(options: &BenchOptions) -> anyhow::Result<Vec<Figure>> {
-    let alone = new_claiming_node(OtherQueueState::Absent, options.queues).await?;
-    let idle = new_claiming_node(OtherQueueState::Idle, options.queues).await?;
-    let waiting = new_claiming_node(OtherQueueState::PausedOrNotDue, options.queues).await?;
+    let alone = new_claiming_node(OtherQueueState::Absent, options.idle_queue_count).await?;
+    let idle = new_claiming_node(OtherQueueState::Idle, options.idle_queue_count).await?;
+    let waiting = new_claiming_node(OtherQueueState::PausedOrNotDue, options.idle_queue_count).await?;
     let mut times_ms = [vec![], vec![], vec![]];
     for round in 0..ROUNDS {
-        // The order alternates, so that each is first equally often.
+        // The order rotates, so that each node is first equally often.
         for offset in 0..times_ms.len() {
             let which = (round + offset) % times_ms.len();
             let node = [&alone, &idle, &waiting][which];
             times_ms[which].push(node.claim_and_finish(CLAIM_SIZE).await?.claim_seconds * 1000.0);
         }
     }
-    let [alone, idle, waiting] = times_ms.map(|mut times_ms| percentile(&mut times_ms, 0.5));
-    let figure = |other_queues_label: &str, times_ms: f64| {
+    let [alone, idle, waiting] = times_ms.map(|mut samples| percentile(&mut samples, 0.5));
+    let figure = |other_queues_label: &str, median_ms: f64| {
         let name = format!(
             "claim of {CLAIM_SIZE} tasks in memory, with {} {other_queues_label}, p50",
-            options.queues
+            options.idle_queue_count
         );
-        Figure::new(name, times_ms, MeasurementUnit::Milliseconds)
+        Figure::new(name, median_ms, MeasurementUnit::Milliseconds)
             .compared_with("without them, p50", alone)
             .with_max_ratio(1.1)
     };
@@ -66,15 +66,15 @@ async fn new_claiming_node(others: OtherQueueState, queues: usize) -> anyhow::Re
             let events = (0..queues)
                 .map(|n| claiming_node::new_event_for_handler(BUSY_HANDLER, &Tenant::default(), n));
             claiming_node::append_events(node.store(), events).await?;
-            node.finish_all_ready().await?;
+            node.finish_all_ready_tasks().await?;
         }
         OtherQueueState::Idle => {
             claiming_node::append_events(node.store(), (0..queues).map(other_queue_event)).await?;
-            node.finish_all_ready().await?;
+            node.finish_all_ready_tasks().await?;
         }
         OtherQueueState::PausedOrNotDue => {
             for n in (1..OTHER_HANDLER_COUNT).step_by(2) {
-                node.store().set_rule(pause_rule(n)?).await?;
+                node.store().set_rule(other_handler_pause_rule(n)?).await?;
             }
             let tomorrow = pointsman_engine::now().plus(Duration::from_secs(24 * 3600));
             let events = (0..queues).map(|n| {
@@ -96,10 +96,11 @@ fn other_queue_event(n: usize) -> anyhow::Result<NewEvent> {
     claiming_node::new_event_for_handler(&format!("other.{}", n % OTHER_HANDLER_COUNT), &tenant, n)
 }
 
-fn pause_rule(handler: usize) -> anyhow::Result<Rule> {
+/// Returns a rule that pauses the n-th of the other handlers.
+fn other_handler_pause_rule(n: usize) -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        scope: RuleScope::Handler(HandlerName::new(format!("other.{handler}"))?),
+        scope: RuleScope::Handler(HandlerName::new(format!("other.{n}"))?),
         tenant: None,
         set_by: "bench".into(),
         reason: String::new(),

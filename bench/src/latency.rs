@@ -27,7 +27,7 @@ pub(crate) async fn measure(
         counter.increment();
     })
     .await?;
-    let rounds = (options.seconds * 1000 / EMIT_INTERVAL.as_millis() as u64 / 2).max(50);
+    let rounds = (options.latency_seconds * 1000 / EMIT_INTERVAL.as_millis() as u64 / 2).max(50);
     let (mut emit_times, mut commits) = (Vec::new(), Vec::new());
     let mut ticker = tokio::time::interval(EMIT_INTERVAL);
     for round in 0..rounds {

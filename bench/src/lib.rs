@@ -14,21 +14,21 @@ mod backlog;
 mod baseline;
 mod bench_part;
 mod claiming_node;
+mod concurrency_limit;
 mod emit;
 mod end_to_end;
 mod filled_store;
 mod fixtures;
-mod flood;
 mod full_load;
 mod idle_queues;
 mod latency;
-mod limits;
 mod memory;
 mod orders;
 mod readers;
 mod report;
 mod schedules;
 mod stores;
+mod tenant_flood;
 mod two_nodes;
 mod waiting_task_memory;
 
@@ -49,22 +49,23 @@ pub struct BenchOptions {
     /// The folder for SQLite's files; its disk is measured.
     pub dir: PathBuf,
     /// The number of events in the throughput measurements.
-    pub events: usize,
+    pub event_count: usize,
     /// The duration of the latency measurement, in seconds; those of the flood and the readers follow from it.
-    pub seconds: u64,
+    pub latency_seconds: u64,
     /// The number of waiting tasks in the measurements of the backlog and the flood.
-    pub backlog: usize,
+    pub backlog_size: usize,
     /// The number of ended tasks in the history besides the backlog. Only PostgreSQL is filled with them.
-    pub archived_tasks: usize,
+    pub archived_task_count: usize,
     /// The duration of the measurement under full load, in seconds.
     pub load_seconds: u64,
     /// The number of idle queues in the measurement of idle queues.
-    pub queues: usize,
-    pub schedules: usize,
-    /// The number of readers that follow one object by long poll; as many follow one by server-sent events.
-    pub readers: usize,
+    pub idle_queue_count: usize,
+    /// The number of schedules in the measurement of schedules.
+    pub schedule_count: usize,
+    /// The number of readers that follow one object each by long poll; as many follow one by server-sent events.
+    pub readers_per_protocol: usize,
     /// The number of orders that run through the chain.
-    pub orders: usize,
+    pub order_count: usize,
     /// The program of the server whose idle memory is measured, if it is known.
     pub server_program: Option<PathBuf>,
     /// The parts to measure; all if empty.
@@ -78,11 +79,11 @@ impl BenchOptions {
         BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.target)).filter(is_selected)
     }
 
-    /// Returns the number of ended tasks that the store is filled with.
-    fn archived_task_count(&self) -> usize {
+    /// Returns the number of ended tasks that this kind of store is filled with.
+    fn stored_archived_task_count(&self) -> usize {
         match self.target {
             StoreTarget::Sqlite | StoreTarget::Redis { .. } => 0,
-            StoreTarget::Postgres { .. } => self.archived_tasks,
+            StoreTarget::Postgres { .. } => self.archived_task_count,
         }
     }
 }
@@ -124,7 +125,7 @@ pub fn run_benchmarks_until(
             }
         }
     });
-    // Threads that still run are of no use any more.
+    // Does not wait for threads that still run: their results are not needed any more.
     runtime.shutdown_background();
     outcome
 }
@@ -133,12 +134,12 @@ async fn measure_parts(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> 
     let environment = RunEnvironment::connect_or_start(options)?;
     let mut report = BenchReport::default();
     let mut step = 0;
-    let mut begin = |what: &str| {
-        progress(step, what);
+    let mut begin_step = |name: &str| {
+        progress(step, name);
         step += 1;
     };
     for part in options.parts_to_measure() {
-        report.extend(part.measure(options, &environment, &mut begin).await?);
+        report.extend(part.measure(options, &environment, &mut begin_step).await?);
     }
     Ok(report)
 }

@@ -41,7 +41,7 @@ pub(crate) fn measure_idle_server(program: &Path, dir: &Path) -> anyhow::Result<
     ])
 }
 
-/// Waits until the server's memory no longer changes, and returns it in megabytes.
+/// Waits until the server's memory no longer changes, or for 20 seconds, and returns it in megabytes.
 fn wait_for_stable_memory(server: &mut std::process::Child) -> anyhow::Result<f64> {
     let process = server.id().to_string();
     let deadline = Instant::now() + Duration::from_secs(20);

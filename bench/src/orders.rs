@@ -31,7 +31,7 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
     // A commit for every sixteen tasks is slow: measure fewer orders.
-    let order_count = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
+    let order_count = if slots == DEFAULT_SLOTS { options.order_count / 4 } else { options.order_count };
     let tasks = end_to_end::measure_event_lifecycle(
         &stores,
         "tasks",
@@ -41,16 +41,16 @@ pub(crate) async fn measure(
     .await?
     .rate;
     let (orders, rate) = run_orders(&stores, order_count, slots).await?;
-    let against = format!("tasks of events end to end, {slots} slots");
+    let tasks_name = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
         format!("steps of {orders} orders through {STEPS_PER_ORDER} nodes, {slots} slots"),
         rate * STEPS_PER_ORDER as f64,
         MeasurementUnit::PerSecond,
     );
-    let whole = format!("orders through {STEPS_PER_ORDER} nodes, {slots} slots");
+    let orders_name = format!("orders through {STEPS_PER_ORDER} nodes, {slots} slots");
     Ok(vec![
-        Figure::new(whole, rate, MeasurementUnit::PerSecond).compared_with(against.clone(), tasks),
-        steps.compared_with(against, tasks).with_min_ratio(0.4),
+        Figure::new(orders_name, rate, MeasurementUnit::PerSecond).compared_with(tasks_name.clone(), tasks),
+        steps.compared_with(tasks_name, tasks).with_min_ratio(0.4),
     ])
 }
 
@@ -59,21 +59,21 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     let store = stores.open_store("orders").await?.store;
     let step_counter = Arc::new(EventCounter::default());
     let counter = step_counter.clone();
-    let handler = fixtures::in_process_handler(STEP_HANDLER, move |_| {
+    let handler = fixtures::new_in_process_handler(STEP_HANDLER, move |_| {
         counter.increment();
         async { HandlerOutcome::succeeded() }
     })?;
     let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
     let engine = Engine::start(store.clone(), settings, setup).await?;
-    let per_producer = (order_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
-    let orders = per_producer * PRODUCER_COUNT * BATCH_SIZE;
+    let batches_per_producer = (order_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let orders = batches_per_producer * PRODUCER_COUNT * BATCH_SIZE;
     let start = Instant::now();
     let producers = (0..PRODUCER_COUNT).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {
-            for round in 0..per_producer {
-                let from = (producer * per_producer + round) * BATCH_SIZE;
+            for round in 0..batches_per_producer {
+                let from = (producer * batches_per_producer + round) * BATCH_SIZE;
                 let orders = (from..from + BATCH_SIZE).map(new_order).collect::<anyhow::Result<Vec<_>>>()?;
                 engine.add_orders(orders).await??;
             }
@@ -84,7 +84,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
         producer.await??;
     }
     step_counter.wait_until_reached((orders * STEPS_PER_ORDER) as u64).await;
-    fixtures::wait_until_no_tasks(&*store).await?;
+    fixtures::wait_until_no_unfinished_tasks(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
     let left = engine.list_orders(&PathFilter::Everything, None, None, 1).await?.orders;
     let steps = step_counter.count();
@@ -94,7 +94,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     Ok((orders, rate))
 }
 
-/// Returns a chain of steps and an end node.
+/// Returns a chain of [`STEPS_PER_ORDER`] steps and an end node.
 fn new_chain() -> anyhow::Result<Chain> {
     let name = |n: usize| ChainNodeId::new(format!("node-{n}"));
     let mut nodes = Vec::new();

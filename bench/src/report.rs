@@ -14,7 +14,7 @@ pub enum MeasurementUnit {
 }
 
 impl MeasurementUnit {
-    /// Returns the unit's suffix of a number.
+    /// Returns the text that is appended to a number of this unit.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::PerSecond => "/s",
@@ -37,7 +37,7 @@ pub struct Figure {
     pub compared_with: Option<(String, f64)>,
     /// `value / compared_with`.
     pub ratio: Option<f64>,
-    /// The goal as text.
+    /// The goal, such as `≥ 0.50 ×`.
     pub goal: Option<String>,
     #[serde(rename = "reached")]
     pub goal_reached: Option<bool>,
@@ -76,11 +76,12 @@ impl Figure {
         self
     }
 
-    /// Sets the goal that the value is at most this ratio of the other side plus `more`, because small values may
+    /// Sets the goal that the value is at most this ratio of the other side plus `offset`, because small values may
     /// double.
-    pub fn with_max_ratio_and_offset(mut self, ratio: f64, more: f64) -> Self {
-        self.goal = Some(format!("≤ {ratio:.2} × + {more}{}", self.unit.suffix()));
-        self.goal_reached = self.compared_with.as_ref().map(|(_, other)| self.value <= other * ratio + more);
+    pub fn with_max_ratio_and_offset(mut self, ratio: f64, offset: f64) -> Self {
+        self.goal = Some(format!("≤ {ratio:.2} × + {offset}{}", self.unit.suffix()));
+        self.goal_reached =
+            self.compared_with.as_ref().map(|(_, other)| self.value <= other * ratio + offset);
         self
     }
 
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn small_values_may_double() {
+    fn small_values_may_grow_by_the_offset() {
         let reached = |value, other| {
             Figure::new("x", value, MeasurementUnit::Megabytes)
                 .compared_with("before", other)
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_evaluated_by_the_ratio() {
+    fn ratio_goals_compare_value_and_other_side() {
         let figure =
             Figure::new("x", 5.0, MeasurementUnit::PerSecond).compared_with("bare", 10.0).with_min_ratio(0.5);
         assert_eq!((figure.ratio, figure.goal_reached), (Some(0.5), Some(true)));

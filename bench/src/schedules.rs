@@ -1,6 +1,6 @@
-//! Measures how long it takes to find the due ones of many schedules.
+//! Measures how long it takes to find the due schedules among many.
 //!
-//! The measurement steps through a day minute by minute with the agenda of the clock: it removes each due schedule,
+//! The measurement steps through a day minute by minute with the due queue of the clock: it removes each due schedule,
 //! computes its next time, and inserts it again.
 
 use std::time::{Duration, Instant};
@@ -32,9 +32,9 @@ pub(crate) async fn measure(
     options: &BenchOptions,
     environment: &RunEnvironment,
 ) -> anyhow::Result<Vec<Figure>> {
-    let schedules = (0..options.schedules).map(nth_schedule).collect::<anyhow::Result<Vec<_>>>()?;
+    let schedules = (0..options.schedule_count).map(nth_schedule).collect::<anyhow::Result<Vec<_>>>()?;
     let mut figures = measure_due_checks(&schedules);
-    figures.push(measure_registration(environment, &schedules).await?);
+    figures.push(measure_schedule_registration(environment, &schedules).await?);
     Ok(figures)
 }
 
@@ -59,63 +59,63 @@ fn nth_schedule(n: usize) -> anyhow::Result<Schedule> {
 }
 
 fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
-    let begin = pointsman_engine::now();
-    let (mut agenda, all) = time_call(|| {
-        let mut agenda = DueQueue::new();
+    let start = pointsman_engine::now();
+    let (mut due_queue, fill_ms) = time_call(|| {
+        let mut due_queue = DueQueue::new();
         for (number, schedule) in schedules.iter().enumerate() {
-            agenda.set_due_time(number, schedule.next(begin));
+            due_queue.set_due_time(number, schedule.next(start));
         }
-        agenda
+        due_queue
     });
-    let mut now = begin;
+    let mut now = start;
     let mut fire_count = 0;
     let mut times_ms: Vec<f64> = (0..MINUTES_PER_DAY)
         .map(|_| {
             now = now.plus(MINUTE);
-            let (due, times_ms) = time_call(|| reschedule_due(&mut agenda, schedules, now));
+            let (due, time_ms) = time_call(|| reschedule_due_schedules(&mut due_queue, schedules, now));
             fire_count += due;
-            times_ms
+            time_ms
         })
         .collect();
     let count = schedules.len();
-    let figure = |which: &str, times_ms: f64| {
+    let figure = |which: &str, time_ms: f64| {
         let name =
             format!("{count} schedules due-checked, {which} minute of a day with {fire_count} firings");
-        Figure::new(name, times_ms, MeasurementUnit::Milliseconds)
-            .compared_with("computing the next times of all", all)
+        Figure::new(name, time_ms, MeasurementUnit::Milliseconds)
+            .compared_with("computing the next times of all", fill_ms)
             .with_max_value(50.0)
     };
     vec![figure("slowest", percentile(&mut times_ms, 1.0)), figure("median", percentile(&mut times_ms, 0.5))]
 }
 
 /// Removes the due schedules and inserts them again with their next times; returns their number.
-fn reschedule_due(agenda: &mut DueQueue, schedules: &[Schedule], now: Timestamp) -> usize {
+fn reschedule_due_schedules(due_queue: &mut DueQueue, schedules: &[Schedule], now: Timestamp) -> usize {
     let mut due = 0;
-    while let Some(number) = agenda.pop_due(now) {
-        agenda.set_due_time(number, schedules[number].next(now));
+    while let Some(number) = due_queue.pop_due(now) {
+        due_queue.set_due_time(number, schedules[number].next(now));
         due += 1;
     }
     due
 }
 
-/// Measures the query of a starting node: the state of each schedule.
-async fn measure_registration(
+/// Measures how long a starting node takes to register all schedules, which returns the progress of each.
+async fn measure_schedule_registration(
     environment: &RunEnvironment,
     schedules: &[Schedule],
 ) -> anyhow::Result<Figure> {
     let stores = environment.new_store_factory()?;
     let store = stores.open_store("schedules").await?.store;
-    let plans = schedules.iter().enumerate().map(|(n, schedule)| {
+    let definitions = schedules.iter().enumerate().map(|(n, schedule)| {
         let expression = format!("{} {}", schedule.expression(), schedule.zone().name());
         Ok(ScheduleDef { name: ScheduleName::new(format!("schedule-{n}"))?, expression })
     });
-    let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
+    let definitions = definitions.collect::<anyhow::Result<Vec<_>>>()?;
     let mut times_ms = [0.0; 2];
-    for times_ms in &mut times_ms {
-        let plans = plans.clone();
+    for time_ms in &mut times_ms {
+        let definitions = definitions.clone();
         let start = Instant::now();
-        store.register_schedules(plans, pointsman_engine::now()).await?;
-        *times_ms = elapsed_ms(start);
+        store.register_schedules(definitions, pointsman_engine::now()).await?;
+        *time_ms = elapsed_ms(start);
     }
     store.close();
     let [new, existing] = times_ms;
@@ -124,10 +124,11 @@ async fn measure_registration(
         .compared_with("when all of them are new", new))
 }
 
+/// Calls `work`; returns its result and its duration in milliseconds.
 fn time_call<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
-    let done = work();
-    (done, elapsed_ms(start))
+    let result = work();
+    (result, elapsed_ms(start))
 }
 
 fn elapsed_ms(start: Instant) -> f64 {

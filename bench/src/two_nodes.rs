@@ -11,7 +11,7 @@ pub(crate) async fn measure(
     options: &BenchOptions,
     environment: &RunEnvironment,
 ) -> anyhow::Result<Vec<Figure>> {
-    let wanted = options.events / 2;
+    let event_count = options.event_count / 2;
     let (mut alone, mut both) = (ThroughputTotal::default(), ThroughputTotal::default());
     let sides = [
         ("one", NodeSetup::single(MANY_SLOTS)),
@@ -22,7 +22,7 @@ pub(crate) async fn measure(
         let stores = environment.new_store_factory()?;
         for index in [round, round + 1] {
             let (name, nodes) = sides[index % 2];
-            let run = end_to_end::measure_event_lifecycle(&stores, name, wanted, nodes).await?;
+            let run = end_to_end::measure_event_lifecycle(&stores, name, event_count, nodes).await?;
             stores.flush_to_disk(name).await?;
             if nodes.node_count == 1 { &mut alone } else { &mut both }.add(run.event_count, run.rate);
         }

@@ -19,7 +19,7 @@ pub(crate) async fn measure(
     let store = stores.open_store("waiting").await?.store;
     let node =
         ClaimingNode::new(store, vec![HandlerDef::new(HandlerName::new(fixtures::HANDLER_NAME)?)]).await?;
-    let tasks = options.backlog;
+    let tasks = options.backlog_size;
     let before = key_prefixes.used_memory_bytes()?;
     let event =
         |n: usize| claiming_node::new_event_for_handler(fixtures::HANDLER_NAME, &Tenant::default(), n);

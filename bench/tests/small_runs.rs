@@ -9,15 +9,15 @@ fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyh
     let options = BenchOptions {
         target: target.clone(),
         dir: dir.path().into(),
-        events: 1_000,
-        seconds: 1,
-        backlog: 4_000,
-        archived_tasks: 6_000,
+        event_count: 1_000,
+        latency_seconds: 1,
+        backlog_size: 4_000,
+        archived_task_count: 6_000,
         load_seconds: 6,
-        queues: 200,
-        schedules: 1_000,
-        readers: 20,
-        orders: 200,
+        idle_queue_count: 200,
+        schedule_count: 1_000,
+        readers_per_protocol: 20,
+        order_count: 200,
         server_program: None,
         selected_parts: vec![part],
     };
@@ -26,8 +26,8 @@ fn assert_part_measures_something(part: BenchPart, target: &StoreTarget) -> anyh
     assert_eq!(reported_steps.get(), count_progress_steps(&options), "{}", part.name());
     assert!(!report.figures.is_empty(), "{}", part.name());
     for figure in report.figures {
-        let least = if figure.unit == MeasurementUnit::Rows { 0.0 } else { f64::MIN_POSITIVE };
-        assert!(figure.value >= least, "{}: {}", figure.name, figure.value);
+        let min_value = if figure.unit == MeasurementUnit::Rows { 0.0 } else { f64::MIN_POSITIVE };
+        assert!(figure.value >= min_value, "{}: {}", figure.name, figure.value);
     }
     for time_series in report.time_series {
         assert!(!time_series.times.is_empty());
@@ -58,9 +58,9 @@ fn every_part_measures_something_on_postgres() {
     for part in BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&target)) {
         assert_part_measures_something(part, &target).unwrap();
     }
-    let left =
+    let remaining =
         admin.query("postgres", "SELECT datname FROM pg_database WHERE datname LIKE 'pointsman_bench_%'");
-    assert_eq!(left.unwrap(), Vec::<Vec<_>>::new(), "databases are left behind");
+    assert_eq!(remaining.unwrap(), Vec::<Vec<_>>::new(), "databases are left behind");
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn every_part_measures_something_on_redis() {
     for part in BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&target)) {
         assert_part_measures_something(part, &target).unwrap();
     }
-    let left = server.run_command(&["KEYS", "*"]).unwrap().texts();
-    assert_eq!(left, Vec::<String>::new(), "keys are left behind");
+    let remaining = server.run_command(&["KEYS", "*"]).unwrap().texts();
+    assert_eq!(remaining, Vec::<String>::new(), "keys are left behind");
 }
 
 #[test]
-fn each_store_has_its_own_parts() {
+fn some_parts_are_supported_on_some_stores_only() {
     let (postgres, redis) = (StoreTarget::Postgres { url: None }, StoreTarget::Redis { url: None });
     assert!(
         BenchPart::WaitingTaskMemory.is_supported_on(&redis)
@@ -89,11 +89,9 @@ fn each_store_has_its_own_parts() {
         BenchPart::JournalReaders.is_supported_on(&StoreTarget::Sqlite)
             && !BenchPart::JournalReaders.is_supported_on(&postgres)
     );
-    assert!(
-        BenchPart::ALL
-            .into_iter()
-            .all(|part| [&postgres, &redis, &StoreTarget::Sqlite].iter().any(|on| part.is_supported_on(on)))
-    );
+    assert!(BenchPart::ALL.into_iter().all(|part| {
+        [&postgres, &redis, &StoreTarget::Sqlite].iter().any(|target| part.is_supported_on(target))
+    }));
 }
 
 #[test]

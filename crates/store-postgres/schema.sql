@@ -86,7 +86,7 @@ BEGIN
         END IF;
         SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_idempotency_key k
         WHERE k.tenant = claim_idempotency_key.tenant AND k.key = claim_idempotency_key.key;
-        -- If it is not there, it has been forgotten in between.
+        -- If the key has expired in between, the loop claims it.
         IF FOUND AND earlier.digest <> digest THEN
             RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
                 format('idempotency_key: the idempotency key %s was used before with other content',
@@ -102,14 +102,14 @@ CREATE FUNCTION pointsman.emit(type text, key text DEFAULT NULL::text, value jso
     SET search_path TO 'pg_catalog', 'pointsman', 'pg_temp'
     AS $_$
 DECLARE
-    body   text := coalesce(value, 'null')::text;
-    at     timestamp := clock_timestamp() AT TIME ZONE 'UTC';
-    at_us  bigint := extract(epoch FROM at) * 1000000;
-    due_us bigint;
-    n      bigint;
-    ticket uuid;
-    taken  uuid;
-    digest bytea;
+    body            text := coalesce(value, 'null')::text;
+    at              timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+    at_us           bigint := extract(epoch FROM at) * 1000000;
+    due_us          bigint;
+    n               bigint;
+    new_receipt     uuid;
+    claimed_receipt uuid;
+    digest          bytea;
 BEGIN
     tenant := coalesce(tenant, 'default');
     priority := coalesce(priority, 100);
@@ -128,7 +128,7 @@ BEGIN
     IF octet_length(sub) NOT BETWEEN 1 AND 512 OR sub COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
         PERFORM pointsman.refuse_key('sub', sub);
     END IF;
-    -- Shorter ones are neither too deep nor do they hold such numbers.
+    -- Shorter values are neither too deep nor do they contain such numbers.
     IF octet_length(body) > 200 THEN
         PERFORM pointsman.check_value(value, body);
     END IF;
@@ -146,23 +146,24 @@ BEGIN
     END IF;
 
     n := pointsman.next_outbox_number();
-    -- Random, but for its version and for the number at its end, by which it is found again.
-    ticket := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
+    -- A random uuid, except for its version and for the row number at its end, by which `event_of` finds the row.
+    new_receipt := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
     due_us := extract(epoch FROM at + delay) * 1000000;
     IF idempotency_key IS NOT NULL THEN
         digest := sha256(convert_to(jsonb_build_array(
             type, key, sub, tenant, value, context, extract(epoch FROM delay), priority)::text, 'UTF8'));
-        taken := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, ticket, at_us);
-        IF taken <> ticket THEN
-            RETURN taken;
+        claimed_receipt := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, new_receipt, at_us);
+        IF claimed_receipt <> new_receipt THEN
+            RETURN claimed_receipt;
         END IF;
     END IF;
     INSERT INTO pointsman.outbox
-    VALUES (n, ticket, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest, at_us);
+    VALUES (n, new_receipt, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest,
+            at_us);
     IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
         PERFORM pointsman.notify_nodes();
     END IF;
-    RETURN ticket;
+    RETURN new_receipt;
 END $_$;
 
 CREATE FUNCTION pointsman.event_of(receipt uuid) RETURNS bigint

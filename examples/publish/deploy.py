@@ -17,14 +17,14 @@ if attempt <= article.get("busy", 0):
     print("the web server is busy", file=sys.stderr)
     sys.exit(3)
 
-site = pathlib.Path(tempfile.gettempdir()) / "pointsman-site"
-site.mkdir(exist_ok=True)
+site_folder = pathlib.Path(tempfile.gettempdir()) / "pointsman-site"
+site_folder.mkdir(exist_ok=True)
 # An order's id contains only letters, digits, `.`, `_` and `-`, so it can be used as a file name.
-page = site / f"{order.rsplit(',', 1)[1]}.html"
+page = site_folder / f"{order.rsplit(',', 1)[1]}.html"
 # Written to a temporary file and renamed: readers get the old page or the new one, and the step is safe to repeat.
-temporary = page.with_suffix(".tmp")
-temporary.write_text(article["page"], encoding="utf-8")
-temporary.replace(page)
+temporary_file = page.with_suffix(".tmp")
+temporary_file.write_text(article["page"], encoding="utf-8")
+temporary_file.replace(page)
 print(f"wrote {page}")
 
 with open(os.environ["POINTSMAN_EFFECTS"], "a", encoding="utf-8") as effects:

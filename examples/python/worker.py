@@ -9,7 +9,7 @@ import urllib.error, urllib.parse, urllib.request
 
 
 def convert(task):
-    """A task of a handler: it has an event."""
+    """Converts a document. A task of a handler has an event."""
     event, document = task["event"], task["event"]["value"]
     if document.get("uploading") and task["attempt"] == 1:
         raise Snooze(1)
@@ -23,7 +23,7 @@ def convert(task):
 
 
 def archive(task):
-    """A task of a source: it has a collection and no event."""
+    """Archives a collection. A task of a source has a collection and no event."""
     task.log(f"reading {task['collection']} of {task['source']}")
     return {"collection": task["collection"]}
 
@@ -50,12 +50,12 @@ class Server:
                 return json.loads(response.read() or b"{}")
         except urllib.error.HTTPError as error:
             unavailable = dict.fromkeys((429, 502, 503, 504), ServerUnavailable)
-            kind = {404: TaskLost, 409: TaskLost, **unavailable}.get(error.code, RequestRefused)
-            raise kind(f"HTTP {error.code}: {error.read().decode(errors='replace')}") from None
+            error_class = {404: TaskLost, 409: TaskLost, **unavailable}.get(error.code, RequestRefused)
+            raise error_class(f"HTTP {error.code}: {error.read().decode(errors='replace')}") from None
         except (OSError, http.client.HTTPException) as error:
             raise ServerUnavailable(error) from None
 
-    def post_until_answered(self, path, body, timeout=20):
+    def post_until_response(self, path, body, timeout=20):
         """Posts until there is a response. Repeats are safe: the fence lets an attempt end only once."""
         pause, repeated = 0.2, False
         while True:
@@ -72,7 +72,7 @@ class Server:
 
 class Task:
     def __init__(self, server, claimed, lease):
-        self.server, self.claimed, self.lease, self.emits = server, claimed, lease, []
+        self.server, self.claimed, self.lease, self.emitted_events = server, claimed, lease, []
         self.path = f"/api/v1/worker/{urllib.parse.quote(claimed['id'], safe='')}/"
         self.lost, self.ended = threading.Event(), threading.Event()
 
@@ -80,14 +80,15 @@ class Task:
         return self.claimed[name]
 
     def post(self, action, **body):
-        return self.server.post_until_answered(self.path + action, {"fence": self["fence"], **body})
+        return self.server.post_until_response(self.path + action, {"fence": self["fence"], **body})
 
     def log(self, message, level="info"):
         self.post("logs", logs=[{"level": level, "message": message}])
 
-    def emit(self, kind, **members):
+    def emit(self, event_type, **members):
         """Emits an event together with the end of the task: both are committed, or neither."""
-        self.emits.append({"type": kind, **{name: value for name, value in members.items() if value is not None}})
+        given = {name: value for name, value in members.items() if value is not None}
+        self.emitted_events.append({"type": event_type, **given})
 
     def wait(self, seconds):
         """Sleeps, and raises TaskLost if the task is lost. Long work calls this, or checks `lost`, regularly."""
@@ -99,7 +100,7 @@ class Task:
             try:
                 self.server.post(self.path + "heartbeat", {"fence": self["fence"]}, timeout=self.lease / 12)
             except ServerUnavailable:
-                pass  # A lease survives two failed heartbeats: 3 waits and 2 timeouts are shorter.
+                pass  # A lease survives two failed heartbeats: 3 waits and 2 timeouts are shorter than it.
             except (TaskLost, RequestRefused):
                 return self.lost.set()
 
@@ -114,16 +115,16 @@ class Task:
 
     def run_attempt(self, handle):
         try:
-            self.end("done", result=handle(self), emit=self.emits)
+            self.report_outcome("done", result=handle(self), emit=self.emitted_events)
         except TaskLost:
             raise
         except Snooze as snooze:
-            self.end("snooze", **{"for": f"{snooze.args[0]}s"})
+            self.report_outcome("snooze", **{"for": f"{snooze.args[0]}s"})
         except Exception as error:
             retry = not isinstance(error, (PermanentError, RequestRefused))
-            self.end("fail", error=f"{type(error).__name__}: {error}", retry=retry)
+            self.report_outcome("fail", error=f"{type(error).__name__}: {error}", retry=retry)
 
-    def end(self, outcome, **body):
+    def report_outcome(self, outcome, **body):
         """Reports the outcome. If the response is lost, it is sent again, and the refusal shows the task's state."""
         try:
             self.post(outcome, **body)
@@ -153,7 +154,7 @@ def main():
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, stop)
     while not state["stopping"]:
-        for task in server.post_until_answered("/api/v1/worker/claim", claim, timeout=60)["tasks"]:
+        for task in server.post_until_response("/api/v1/worker/claim", claim, timeout=60)["tasks"]:
             state["working"] = True
             print(f"working on {task['id']}, attempt {task['attempt']}", flush=True)
             Task(server, task, options.lease).run(HANDLERS[task["handler"]])

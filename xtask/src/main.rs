@@ -1,25 +1,25 @@
 //! Development tasks of the repository. Developers and CI both run `cargo xtask test`.
 //!
 //! ```text
-//!  main         the subcommands
-//!  test         the steps of `cargo xtask test`, in order
-//!  step         runs one step, prints it, and records its time for the summary
-//!  servers      the servers that all tests share
-//!  tidy         style rules, checked like a test
-//!  tools        installs programs that the tests need
-//!  console      the browser tests of the console
-//!  durability   the long form of the test that kills the server
-//!  model        the long form of the test that explores all runs of the outbox
+//!  main             the subcommands
+//!  all_checks       the steps of `cargo xtask test`, in order
+//!  step             runs one step, prints it, and records its time for the summary
+//!  shared_servers   the servers that all tests share
+//!  tidy             style rules, checked like a test
+//!  tools            installs programs that the tests need
+//!  console_tests    the browser tests of the console
+//!  durability_test  the long form of the test that kills the server
+//!  model_check      the long form of the test that explores all runs of the outbox
 //! ```
 //!
 //! There are hardly any dependencies, so that this builds quickly before everything else.
 
-mod console;
-mod durability;
-mod model;
+mod all_checks;
+mod console_tests;
+mod durability_test;
+mod model_check;
 mod shared_servers;
 mod step;
-mod test;
 mod tidy;
 mod tools;
 
@@ -52,11 +52,11 @@ fn main() -> ExitCode {
 fn run_subcommand() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => test::run_all_checks(&find_repository_root()?),
+        ["test"] => all_checks::run_all_checks(&find_repository_root()?),
         ["tidy"] => tidy::check_repository(&find_repository_root()?),
-        ["model"] => model::run_model_check(&find_repository_root()?),
+        ["model"] => model_check::run_model_check(&find_repository_root()?),
         ["durability", ref options @ ..] => {
-            durability::run_durability_test(&find_repository_root()?, options)
+            durability_test::run_durability_test(&find_repository_root()?, options)
         }
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -66,8 +66,11 @@ fn run_subcommand() -> anyhow::Result<()> {
     }
 }
 
-/// Finds the root of the repository. Cargo sets the folder of this package, from whatever folder it was called.
+/// Finds the root of the repository: the parent of the folder of this package, which Cargo passes in a variable.
 fn find_repository_root() -> anyhow::Result<PathBuf> {
-    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask …`")?;
-    Ok(PathBuf::from(here).parent().context("this package is not inside the repository")?.to_path_buf())
+    let package_folder = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask …`")?;
+    Ok(PathBuf::from(package_folder)
+        .parent()
+        .context("this package is not inside the repository")?
+        .to_path_buf())
 }

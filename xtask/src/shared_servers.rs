@@ -29,8 +29,8 @@ impl SharedServers {
 
     /// Reads the variables that the program prints, until the empty line at their end.
     fn read_environment_variables(&mut self) -> anyhow::Result<()> {
-        let out = self.process.stdout.take().context("the program of the servers has no output")?;
-        for line in BufReader::new(out).lines() {
+        let output = self.process.stdout.take().context("the program of the servers has no output")?;
+        for line in BufReader::new(output).lines() {
             match line?.split_once('=') {
                 Some((name, value)) => {
                     eprintln!("{name}={value}");

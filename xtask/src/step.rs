@@ -1,4 +1,4 @@
-//! Steps of a run: each is announced, printed while it runs, timed, and listed in the summary.
+//! Steps of `cargo xtask test`: each is announced, timed and listed in the summary; its output goes to the terminal.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::bail;
 /// The result of a step.
 enum StepResult {
     Passed,
-    /// Not run, with the reason.
+    /// The step was not run, for this reason.
     Skipped(String),
     Failed,
 }
@@ -18,6 +18,7 @@ enum StepResult {
 pub(crate) struct Steps {
     root: PathBuf,
     started_at: Instant,
+    /// The name, the result and the time of each step.
     finished: Vec<(&'static str, StepResult, Duration)>,
     /// Environment variables for cargo and the tests.
     environment_variables: Vec<(String, String)>,
@@ -70,7 +71,7 @@ impl Steps {
         outcome
     }
 
-    /// Records a step that this machine cannot run.
+    /// Records a step that this machine cannot run as skipped.
     pub(crate) fn record_skipped_step(&mut self, name: &'static str, reason: String) {
         print_heading(name, &format!("skipped: {reason}"));
         self.finished.push((name, StepResult::Skipped(reason), Duration::ZERO));

@@ -13,6 +13,7 @@ struct Tool {
     purpose: &'static str,
     /// Debian packages that contain it, tried one after the other.
     debian_packages: &'static [&'static str],
+    /// Gets the folder `target/tools`.
     is_installed: fn(&Path) -> bool,
     /// Another way to install it, if the packages cannot be installed.
     install_fallback: Option<fn(&Path)>,
@@ -100,6 +101,7 @@ const TOOLS: [Tool; 11] = [
     },
 ];
 
+/// Installs each tool that is missing; fails if one cannot be installed.
 pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
     let tools_folder = tools_folder()?;
     for tool in &TOOLS {
@@ -107,11 +109,11 @@ pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
             continue;
         }
         eprintln!("installing {}, which is needed {}", tool.name, tool.purpose);
-        let packages = tool.debian_packages.iter().any(|package| {
+        let installed_from_package = tool.debian_packages.iter().any(|package| {
             install_debian_package(package);
             (tool.is_installed)(&tools_folder)
         });
-        if !packages && let Some(install_fallback) = tool.install_fallback {
+        if !installed_from_package && let Some(install_fallback) = tool.install_fallback {
             install_fallback(&tools_folder);
         }
         if !(tool.is_installed)(&tools_folder) {
@@ -119,22 +121,22 @@ pub(crate) fn install_missing_tools(root: &Path) -> anyhow::Result<()> {
             bail!("cannot install {}; run `apt-get install {package}` as root", tool.name);
         }
     }
-    install_console_packages(root)
+    install_console_test_packages(root)
 }
 
 /// Installs the npm packages of the console's tests, unless a copy of the lock file shows that they are installed.
-fn install_console_packages(root: &Path) -> anyhow::Result<()> {
+fn install_console_test_packages(root: &Path) -> anyhow::Result<()> {
     let tests = root.join("console/tests");
     let expected_lock = std::fs::read_to_string(tests.join("package-lock.json"))?;
-    let installed_lock = tests.join("node_modules/.wanted");
-    if std::fs::read_to_string(&installed_lock).is_ok_and(|lock| lock == expected_lock) {
+    let installed_lock_path = tests.join("node_modules/.wanted");
+    if std::fs::read_to_string(&installed_lock_path).is_ok_and(|lock| lock == expected_lock) {
         return Ok(());
     }
     eprintln!("installing the npm packages of console/tests");
     if !run_quietly(&["npm", "ci", "--no-audit", "--no-fund", "--prefix", &tests.display().to_string()]) {
         bail!("cannot install the npm packages; run `npm ci` in console/tests to see why");
     }
-    Ok(std::fs::write(installed_lock, expected_lock)?)
+    Ok(std::fs::write(installed_lock_path, expected_lock)?)
 }
 
 /// Returns the folder `target/tools`.
@@ -149,6 +151,7 @@ pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     Ok(target.context("this program is not in a target folder")?.to_path_buf())
 }
 
+/// Returns whether a program can be run with these arguments and succeeds.
 fn program_runs(program: &str, arguments: &[&str]) -> bool {
     runs_successfully(Command::new(program).args(arguments))
 }
@@ -160,12 +163,13 @@ fn runs_successfully(command: &mut Command) -> bool {
 
 /// Returns whether PostgreSQL is installed. Debian keeps its programs out of PATH, one folder for each version.
 fn has_postgres() -> bool {
-    let debian = (15..=18).map(|version| format!("/usr/lib/postgresql/{version}/bin/initdb"));
-    debian.chain(["initdb".to_owned()]).any(|initdb| program_runs(&initdb, &["--version"]))
+    let debian_programs = (15..=18).map(|version| format!("/usr/lib/postgresql/{version}/bin/initdb"));
+    debian_programs.chain(["initdb".to_owned()]).any(|initdb| program_runs(&initdb, &["--version"]))
 }
 
-/// Returns whether a Redis server is installed. Debian's package `redis-server` starts one for the machine, which tests
-/// do not need. The program is in `redis-tools` too, under another name; it acts as the program that it is started as.
+/// Returns whether a Redis server is installed. Debian's package `redis-server` also starts a server, which the tests
+/// do not need. `redis-tools` contains the same program as `redis-check-rdb`; it acts as a server if it is started
+/// under the name `redis-server`.
 fn has_redis_server() -> bool {
     ["redis-server", "redis-check-rdb"]
         .iter()
@@ -206,19 +210,20 @@ fn install_pg_with_npm(tools_folder: &Path) {
 /// Installs a package, as root or through sudo where that needs no password. The caller checks whether it worked.
 fn install_debian_package(package: &str) {
     let install = ["apt-get", "install", "-y", "--no-install-recommends", package];
-    for before in [&[][..], &["sudo", "-n"]] {
-        let update = [before, &["apt-get", "update"]].concat();
-        let install = [before, &install].concat();
+    for prefix in [&[][..], &["sudo", "-n"]] {
+        let update = [prefix, &["apt-get", "update"]].concat();
+        let install = [prefix, &install].concat();
         if run_quietly(&install) || (run_quietly(&update) && run_quietly(&install)) {
             return;
         }
     }
 }
 
+/// Runs a command without its standard output; returns whether it succeeded.
 fn run_quietly(arguments: &[&str]) -> bool {
     let mut command = Command::new(arguments[0]);
     command.args(&arguments[1..]).env("DEBIAN_FRONTEND", "noninteractive");
-    // Errors are worth reading, progress is not.
+    // Standard error is shown, because it contains the errors; standard output contains only progress.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

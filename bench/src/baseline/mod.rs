@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use postgres::PostgresBaseline;
 pub(crate) use postgres::create_partitions;
 
-/// A database with the store's own tables, written by hand.
+/// A database with the store's own tables or keys, which the baseline writes with plain statements.
 pub(crate) enum Baseline {
     Sqlite(Connection),
     Postgres(PostgresBaseline),

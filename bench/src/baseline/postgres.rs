@@ -6,8 +6,8 @@
 //!   ended:    DELETE task … and INSERT history     ─▶ COMMIT
 //! ```
 //!
-//! Each is one statement and one commit, as in a simple queue table. Objects, counters, lanes, fairness and limits cost
-//! nothing here.
+//! Each is one statement and one commit, as in a simple queue table. Objects, counters, lanes, fairness and limits are
+//! not maintained.
 
 use std::time::Instant;
 
@@ -79,14 +79,14 @@ impl PostgresBaseline {
         client.batch_execute(PLANNER_SETTINGS).await?;
         let [emit_statement, claim_statement] =
             [client.prepare(EMIT_SQL).await?, client.prepare(CLAIM_SQL).await?];
-        let [end_statement, commit_statement] =
+        let [archive_statement, small_insert_statement] =
             [client.prepare(ARCHIVE_SQL).await?, client.prepare(SMALL_INSERT_SQL).await?];
         Ok(Self {
             client,
             emit_statement,
             claim_statement,
-            archive_statement: end_statement,
-            small_insert_statement: commit_statement,
+            archive_statement,
+            small_insert_statement,
             event_count: 0,
         })
     }

@@ -6,8 +6,8 @@
 //!   ended:    HDEL task, ZREM lane and held, HSET ended                                ─▶ replies
 //! ```
 //!
-//! As in a simple queue on Redis: where a command takes many keys, it is sent once. Nothing is decided, nothing is
-//! checked, and there are no transactions. Redis replies when the data are on disk.
+//! This is a simple queue on Redis: a command that takes many keys is sent once for all of them. Nothing is decided,
+//! nothing is checked, and there are no transactions. Redis replies when the data are on disk.
 
 use std::time::Instant;
 
@@ -18,8 +18,9 @@ use crate::fixtures::{self, event_payload};
 
 /// The number of tasks in a pipeline.
 const TASKS_PER_PIPELINE: usize = 1_000;
-/// About the size of the store's own rows.
+/// The size of a task's row: about as large as in the store.
 const TASK_BYTES: usize = 64;
+/// The size of an ended task's row: about as large as in the store.
 const ARCHIVED_TASK_BYTES: usize = 72;
 
 pub(crate) struct RedisBaseline {
@@ -69,8 +70,8 @@ impl RedisBaseline {
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
-    fn command_on_key(&self, verb: &str, key: &str) -> Cmd {
-        let mut command = redis::cmd(verb);
+    fn command_on_key(&self, name: &str, key: &str) -> Cmd {
+        let mut command = redis::cmd(name);
         command.arg(format!("{}{key}", self.key_prefix));
         command
     }

@@ -46,7 +46,7 @@ pub(super) fn measure_full_lifecycle(conn: &Connection, run: MeasuredRun) -> any
     })
 }
 
-/// Writes the rows of as many events in transactions of the same size; returns events per second.
+/// Writes the rows of as many events as the run had, in transactions of the same size; returns events per second.
 fn measure_rate(conn: &Connection, run: MeasuredRun, rows: BaselineRows) -> anyhow::Result<f64> {
     let MeasuredRun { event_count: events, events_per_commit, .. } = run;
     let base = pointsman_engine::now().micros();

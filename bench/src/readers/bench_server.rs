@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pointsman_core::store::EmitBatch;
-use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey};
+use pointsman_core::{EventId, EventType, Json, NewEvent, ObjectKey};
 use pointsman_engine::{EnabledServices, Engine, HandlerOutcome, Setup};
 use pointsman_server::Server;
 use pointsman_server::config::{ConfigInputs, StoreUrl};
@@ -21,15 +21,16 @@ use crate::fixtures;
 /// The type of the events, and the name of the handler whose tasks they create. No task is run.
 pub(super) const EVENT_TYPE: &str = "bench.watched";
 
-/// The number of paced producers, which emit one after another, and the interval of each.
+/// The number of producers that emit at a steady rate, one after another.
 const PACED_PRODUCER_COUNT: usize = 5;
+/// The time between two batches of a producer that emits at a steady rate.
 const EMIT_INTERVAL: Duration = Duration::from_millis(10);
-/// Connections besides those of readers.
+/// The number of connections that the server allows besides those of readers.
 const SPARE_CONNECTIONS: usize = 64;
 
 static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns the microseconds since the first call, the emit time in the payload of events.
+/// Returns the microseconds since the first call. Payloads contain this as the time of the emit.
 pub(super) fn elapsed_micros() -> u64 {
     u64::try_from(CLOCK_START.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
@@ -54,7 +55,7 @@ impl BenchServer {
         objects: usize,
         readers: usize,
     ) -> anyhow::Result<Self> {
-        let mut config = ConfigInputs { working_dir: dir.into(), ..ConfigInputs::default() }.load()?;
+        let mut config = ConfigInputs { working_dir: dir.into(), ..ConfigInputs::default() }.load_config()?;
         config.store = StoreUrl::Sqlite { path: dir.join(name) };
         config.listen_address = SocketAddr::from(([127, 0, 0, 1], 0));
         config.max_connections = readers + SPARE_CONNECTIONS;
@@ -66,7 +67,8 @@ impl BenchServer {
         // Events create tasks as usual; running them would be another measurement.
         config.services =
             EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
-        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::succeeded() })?;
+        let handler =
+            fixtures::new_in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::succeeded() })?;
         let routes = fixtures::routes_by_handler_name([&handler.def])?;
         let program = Setup { handlers: vec![handler], routes, ..Setup::default() };
         let server = Server::start(config, None, program).await?;
@@ -149,7 +151,7 @@ impl BenchServer {
             engine: self.server.engine().clone(),
             event_counts: self.event_counts.clone(),
             objects: (n..self.event_counts.len()).step_by(count).collect(),
-            next_object: 0,
+            next_object_index: 0,
         }
     }
 
@@ -173,27 +175,30 @@ struct BenchProducer {
     engine: Engine,
     event_counts: Arc<Vec<AtomicU64>>,
     objects: Vec<usize>,
-    next_object: usize,
+    next_object_index: usize,
 }
 
 impl BenchProducer {
-    /// Emits `count` events, alternating between its objects. `at` is the emit time in their payload.
-    async fn emit_events(&mut self, count: usize, at: Option<u64>) -> anyhow::Result<()> {
-        let events = (0..count).map(|_| self.next_event(at)).collect::<anyhow::Result<_>>()?;
+    /// Emits `count` events, alternating between its objects. `emitted_at` is the emit time in their payload.
+    async fn emit_events(&mut self, count: usize, emitted_at: Option<u64>) -> anyhow::Result<()> {
+        let events = (0..count).map(|_| self.next_event(emitted_at)).collect::<anyhow::Result<_>>()?;
         self.engine.emit(EmitBatch { events, idempotency: None }).await?;
         Ok(())
     }
 
-    fn next_event(&mut self, at: Option<u64>) -> anyhow::Result<NewEvent> {
-        let object =
-            *self.objects.get(self.next_object % self.objects.len().max(1)).context("too few objects")?;
-        self.next_object += 1;
+    fn next_event(&mut self, emitted_at: Option<u64>) -> anyhow::Result<NewEvent> {
+        let object = *self
+            .objects
+            .get(self.next_object_index % self.objects.len().max(1))
+            .context("too few objects")?;
+        self.next_object_index += 1;
         let n = self.event_counts[object].fetch_add(1, Ordering::Relaxed);
-        let at = at.map_or("null".into(), |at| at.to_string());
+        let emitted_at = emitted_at.map_or("null".into(), |emitted_at| emitted_at.to_string());
         let title = "A record that somebody has just published";
-        let mut event = NewEvent::new(HandlingKey::new(EVENT_TYPE)?);
+        let mut event = NewEvent::new(EventType::new(EVENT_TYPE)?);
         event.key = Some(ObjectKey::new(object_key(object))?);
-        event.value = Json::parse(&format!(r#"{{"object":{object},"n":{n},"at":{at},"title":"{title}"}}"#))?;
+        event.value =
+            Json::parse(&format!(r#"{{"object":{object},"n":{n},"at":{emitted_at},"title":"{title}"}}"#))?;
         Ok(event)
     }
 }

@@ -2,7 +2,8 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Files for everything else: two stores, the program itself, and those that the servers reserve for tasks.
+/// The number of files that are left for everything else: two stores, the program itself, and the files that the servers
+/// reserve for tasks.
 const RESERVED_FILES: u64 = 1_000;
 
 /// Returns the requested number of readers, or as many as the limit on open files allows. Raises the limit of this
@@ -14,11 +15,12 @@ pub(super) fn limit_reader_count(requested: usize) -> usize {
         true => raised,
         false => soft,
     };
-    readers_that_fit(requested, files)
+    reader_count_for_files(requested, files)
 }
 
-/// Returns an even number, because half of the readers use each protocol.
-fn readers_that_fit(requested: usize, files: u64) -> usize {
+/// Returns how many of the requested readers can run with this many open files: an even number, because half of them use
+/// each protocol.
+fn reader_count_for_files(requested: usize, files: u64) -> usize {
     let max_readers = files.saturating_sub(RESERVED_FILES).max(files / 2) / 2;
     requested.min(usize::try_from(max_readers).unwrap_or(usize::MAX)) & !1
 }
@@ -29,8 +31,8 @@ mod tests {
 
     #[test]
     fn readers_leave_reserved_files_free() {
-        assert_eq!(readers_that_fit(2_000, 20_000), 2_000);
-        assert_eq!(readers_that_fit(2_000, 4_096), 1_548);
-        assert_eq!(readers_that_fit(2_000, 1_024), 256);
+        assert_eq!(reader_count_for_files(2_000, 20_000), 2_000);
+        assert_eq!(reader_count_for_files(2_000, 4_096), 1_548);
+        assert_eq!(reader_count_for_files(2_000, 1_024), 256);
     }
 }

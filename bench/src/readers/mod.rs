@@ -28,18 +28,20 @@ use crate::report::{Figure, MeasurementUnit, percentile};
 use bench_server::BenchServer;
 use reader_group::{ReaderGroup, ReaderScope};
 
-/// The number of steps that are reported as they begin.
+/// The number of steps of this part, which are reported as progress.
 pub(crate) const PROGRESS_STEP_COUNT: u64 = 3;
 
-/// Events per second while each reader follows one object, and while each follows all objects.
+/// Events per second while each reader follows one object.
 const ONE_OBJECT_EMIT_RATE: usize = 5_000;
+/// Events per second while each reader follows all objects.
 const ALL_OBJECTS_EMIT_RATE: usize = 500;
 /// The number of readers of one object for each reader of all objects.
 const ALL_OBJECTS_READER_DIVISOR: usize = 10;
-/// The larger group has this many times as many readers as the smaller.
+/// How many times as many readers the larger group has as the smaller one.
 const GROUP_SIZE_RATIO: usize = 4;
-/// The duration of a round at full speed on one server, and the number of rounds.
+/// The duration of a round at full speed on one server.
 const ROUND_DURATION: Duration = Duration::from_secs(2);
+/// The number of rounds at full speed.
 const ROUNDS: usize = 3;
 
 /// The loads of producers at full speed: about the rate of the paced measurement, and the maximum.
@@ -48,19 +50,20 @@ const FULL_SPEED_LOADS: [ProducerLoad; 2] =
 
 pub(crate) async fn measure(
     options: &BenchOptions,
-    begin: &mut dyn FnMut(&str),
+    begin_step: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Vec<Figure>> {
     let dir = tempfile::tempdir_in(&options.dir)?;
-    let requested = 2 * options.readers;
+    let requested = 2 * options.readers_per_protocol;
     let readers = file_limit::limit_reader_count(requested);
-    let bench = ReaderBench::start(dir.path(), readers, Duration::from_secs(options.seconds) / 4).await?;
-    begin(&format!(
+    let bench =
+        ReaderBench::start(dir.path(), readers, Duration::from_secs(options.latency_seconds) / 4).await?;
+    begin_step(&format!(
         "{readers} readers of one object each at {ONE_OBJECT_EMIT_RATE} events/s, and a quarter of them"
     ));
     let mut figures = bench.measure_readers_of_one_object().await?;
-    begin(&format!("emits at full speed with {readers} readers, and without them"));
+    begin_step(&format!("emits at full speed with {readers} readers, and without them"));
     figures.extend(bench.measure_full_speed().await?);
-    begin(&format!(
+    begin_step(&format!(
         "{} readers of all objects at {ALL_OBJECTS_EMIT_RATE} events/s",
         readers / ALL_OBJECTS_READER_DIVISOR
     ));

@@ -26,10 +26,11 @@ pub(super) enum ReadProtocol {
 pub(super) struct JournalReader {
     pub(super) protocol: ReadProtocol,
     /// The object that the reader follows; None for all objects.
-    pub(super) object: Option<usize>,
-    /// The first object that the reader follows, and the number of the next event of each object from it on.
-    pub(super) first_object: usize,
-    pub(super) next_numbers: Vec<u64>,
+    pub(super) followed_object: Option<usize>,
+    /// The object of the first number in `next_event_numbers`.
+    pub(super) first_followed_object: usize,
+    /// The number that the next event of each followed object must have.
+    pub(super) next_event_numbers: Vec<u64>,
     /// The id of the last event that the reader has received.
     pub(super) last_event_id: u64,
     pub(super) delivery_log: Arc<DeliveryLog>,
@@ -126,7 +127,8 @@ impl JournalReader {
     }
 
     fn query_string(&self) -> String {
-        let filter = self.object.map(|object| format!("&return={EVENT_TYPE}&key={}", object_key(object)));
+        let filter =
+            self.followed_object.map(|object| format!("&return={EVENT_TYPE}&key={}", object_key(object)));
         format!("after={}{}", self.last_event_id, filter.unwrap_or_default())
     }
 
@@ -136,8 +138,9 @@ impl JournalReader {
         ensure!(id > self.last_event_id, "received event {id} after event {}", self.last_event_id);
         self.last_event_id = id;
         let Some(EventPayload { object, number, emitted_at }) = event.value else { return Ok(()) };
-        let next_number =
-            object.checked_sub(self.first_object).and_then(|index| self.next_numbers.get_mut(index));
+        let next_number = object
+            .checked_sub(self.first_followed_object)
+            .and_then(|index| self.next_event_numbers.get_mut(index));
         let next_number = next_number.with_context(|| {
             format!("received an event of object {object}, which this reader does not follow")
         })?;
@@ -242,9 +245,9 @@ mod tests {
         };
         let reader = || JournalReader {
             protocol: ReadProtocol::ServerSentEvents,
-            object: Some(7),
-            first_object: 7,
-            next_numbers: vec![5],
+            followed_object: Some(7),
+            first_followed_object: 7,
+            next_event_numbers: vec![5],
             last_event_id: 10,
             delivery_log: Arc::new(DeliveryLog::new(1)),
         };

@@ -28,7 +28,7 @@ pub(super) struct ReaderGroup {
     scope: ReaderScope,
     reader_count: usize,
     /// The number of events of each object before the readers started.
-    initial_counts: Vec<u64>,
+    initial_event_counts: Vec<u64>,
     delivery_log: Arc<DeliveryLog>,
     spawned_readers: JoinSet<anyhow::Result<()>>,
     _thread: ReaderThread,
@@ -43,20 +43,20 @@ impl ReaderGroup {
         readers: usize,
     ) -> anyhow::Result<Self> {
         let thread = ReaderThread::start()?;
-        let (initial_counts, head) = (bench_server.event_counts(), bench_server.last_event_id().await?);
+        let (initial_event_counts, head) = (bench_server.event_counts(), bench_server.last_event_id().await?);
         let readers_per_event = if scope == ReaderScope::AllObjects { readers } else { 1 };
         let deliveries = Arc::new(DeliveryLog::new(readers_per_event));
         let mut reader_tasks = JoinSet::new();
         for n in 0..readers {
-            let (first_object, next_numbers) = match scope {
-                ReaderScope::OneObjectEach => (n, initial_counts[n..=n].to_vec()),
-                ReaderScope::AllObjects => (0, initial_counts.clone()),
+            let (first_followed_object, next_event_numbers) = match scope {
+                ReaderScope::OneObjectEach => (n, initial_event_counts[n..=n].to_vec()),
+                ReaderScope::AllObjects => (0, initial_event_counts.clone()),
             };
             let reader = JournalReader {
                 protocol: if n % 2 == 0 { ReadProtocol::LongPoll } else { ReadProtocol::ServerSentEvents },
-                object: (scope == ReaderScope::OneObjectEach).then_some(n),
-                first_object,
-                next_numbers,
+                followed_object: (scope == ReaderScope::OneObjectEach).then_some(n),
+                first_followed_object,
+                next_event_numbers,
                 last_event_id: head.get(),
                 delivery_log: deliveries.clone(),
             };
@@ -67,7 +67,7 @@ impl ReaderGroup {
         let mut group = Self {
             scope,
             reader_count: readers,
-            initial_counts,
+            initial_event_counts,
             delivery_log: deliveries,
             spawned_readers: reader_tasks,
             _thread: thread,
@@ -109,8 +109,7 @@ impl ReaderGroup {
     /// Returns the number of events that all readers together must have received.
     fn expected_deliveries(&self, bench_server: &BenchServer) -> u64 {
         let emitted = bench_server.event_counts();
-        let since =
-            emitted.iter().zip(&self.initial_counts).map(|(now, initial_counts)| now - initial_counts);
+        let since = emitted.iter().zip(&self.initial_event_counts).map(|(now, initial)| now - initial);
         match self.scope {
             ReaderScope::OneObjectEach => since.take(self.reader_count).sum(),
             ReaderScope::AllObjects => since.sum::<u64>() * self.reader_count as u64,

@@ -38,7 +38,8 @@ impl PostgresBenchServer {
         Ok(Self { admin: PostgresAdmin::new(url)?, admin_database, _started_server: None })
     }
 
-    pub(crate) fn new_databases(&self) -> BenchDatabases {
+    /// Returns a set of databases for one measurement; it is empty at first.
+    pub(crate) fn new_database_set(&self) -> BenchDatabases {
         BenchDatabases {
             admin: self.admin.clone(),
             admin_database: self.admin_database.clone(),

@@ -27,7 +27,8 @@ impl RedisBenchServer {
         }
     }
 
-    pub(crate) fn new_key_prefixes(&self) -> KeyPrefixes {
+    /// Returns a set of key prefixes for one measurement; it is empty at first.
+    pub(crate) fn new_key_prefix_set(&self) -> KeyPrefixes {
         KeyPrefixes { admin: self.admin.clone(), prefixes: Mutex::default() }
     }
 }

@@ -54,8 +54,8 @@ impl RunEnvironment {
     pub(crate) fn new_store_factory(&self) -> anyhow::Result<StoreFactory> {
         match self {
             Self::SqliteFolder(dir) => Ok(StoreFactory::Sqlite(tempfile::tempdir_in(dir)?)),
-            Self::PostgresServer(server) => Ok(StoreFactory::Postgres(server.new_databases())),
-            Self::RedisServer(server) => Ok(StoreFactory::Redis(server.new_key_prefixes())),
+            Self::PostgresServer(server) => Ok(StoreFactory::Postgres(server.new_database_set())),
+            Self::RedisServer(server) => Ok(StoreFactory::Redis(server.new_key_prefix_set())),
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) enum StoreFactory {
     Redis(KeyPrefixes),
 }
 
-/// A store, and the counters of its work since it was opened.
+/// A store, and the counters of its writer since it was opened.
 #[derive(Clone)]
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
@@ -82,18 +82,18 @@ impl StoreFactory {
         match self {
             Self::Sqlite(dir) => {
                 let store = Sqlite::open(dir.path().join(name), now)?;
-                let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
+                let writer_status = store.writer().status();
+                Ok(OpenedStore { store: Arc::new(store), writer_status })
             }
             Self::Postgres(databases) => {
                 let store = Postgres::open(&databases.get_or_create_database(name)?, now).await?;
-                let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
+                let writer_status = store.writer().status();
+                Ok(OpenedStore { store: Arc::new(store), writer_status })
             }
             Self::Redis(key_prefixes) => {
                 let store = Redis::open(&key_prefixes.store_url(name), now).await?;
-                let work = store.writer().status();
-                Ok(OpenedStore { store: Arc::new(store), writer_status: work })
+                let writer_status = store.writer().status();
+                Ok(OpenedStore { store: Arc::new(store), writer_status })
             }
         }
     }
@@ -101,14 +101,17 @@ impl StoreFactory {
     /// Opens a database with the store's own tables, for the baseline. The store creates them, so that both sides always
     /// have the same tables.
     pub(crate) async fn open_baseline(&self) -> anyhow::Result<Baseline> {
-        const NAME: &str = "bare";
-        self.open_store(NAME).await?.store.close();
+        const BASELINE_STORE_NAME: &str = "bare";
+        self.open_store(BASELINE_STORE_NAME).await?.store.close();
         match self {
-            Self::Sqlite(dir) => Baseline::open_sqlite(&dir.path().join(NAME)),
-            Self::Postgres(databases) => Baseline::open_postgres(databases.connect(NAME).await?).await,
-            Self::Redis(key_prefixes) => {
-                Ok(Baseline::open_redis(key_prefixes.connect()?, key_prefixes.get_or_create_prefix(NAME)))
+            Self::Sqlite(dir) => Baseline::open_sqlite(&dir.path().join(BASELINE_STORE_NAME)),
+            Self::Postgres(databases) => {
+                Baseline::open_postgres(databases.connect(BASELINE_STORE_NAME).await?).await
             }
+            Self::Redis(key_prefixes) => Ok(Baseline::open_redis(
+                key_prefixes.connect()?,
+                key_prefixes.get_or_create_prefix(BASELINE_STORE_NAME),
+            )),
         }
     }
 

@@ -21,7 +21,8 @@ pub struct AuditEntryBody {
     pub number: i64,
     pub time: String,
     /// The name of the token.
-    pub by: String,
+    #[serde(rename = "by")]
+    pub actor: String,
     /// `pause`, `unpause`, `block`, `unblock`, `retry`, `cancel`, `redrive`, `stop_redrive`, `adopt` or `run`.
     pub action: String,
     /// The handler, task, order and so on that was changed.
@@ -35,7 +36,7 @@ impl From<&(i64, AuditEntry)> for AuditEntryBody {
         Self {
             number: *number,
             time: entry.at.to_string(),
-            by: entry.actor.clone(),
+            actor: entry.actor.clone(),
             action: entry.action.clone(),
             target: entry.target.clone(),
             detail: entry.detail.clone(),

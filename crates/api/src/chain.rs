@@ -37,9 +37,11 @@ pub struct ChainBody {
     /// In the order of the configuration: an order starts at the first one unless it names another.
     pub nodes: Vec<ChainNodeBody>,
     /// Orders at nodes that the chain no longer has.
-    pub stranded: Vec<StrandedOrdersBody>,
+    #[serde(rename = "stranded")]
+    pub stranded_orders: Vec<StrandedOrdersBody>,
     /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
-    pub orders: Option<u64>,
+    #[serde(rename = "orders")]
+    pub order_count: Option<u64>,
     pub rules: Vec<RuleBody>,
 }
 
@@ -48,7 +50,8 @@ pub struct ChainBody {
 pub struct ChainNodeBody {
     pub id: String,
     /// An order that reaches this node is finished.
-    pub end: bool,
+    #[serde(rename = "end")]
+    pub is_end: bool,
     /// Null for an end node, as are the next three.
     pub handler: Option<String>,
     pub next: Option<String>,
@@ -60,24 +63,25 @@ pub struct ChainNodeBody {
     #[schema(value_type = String)]
     pub action: ChainNodeAction,
     /// The number of orders at this node; null for a token that is bound to a tenant.
-    pub orders: Option<u64>,
+    #[serde(rename = "orders")]
+    pub order_count: Option<u64>,
 }
 
 impl ChainNodeBody {
-    pub fn new(node: &ChainNode, action: ChainNodeAction, orders: Option<u64>) -> Self {
+    pub fn new(node: &ChainNode, action: ChainNodeAction, order_count: Option<u64>) -> Self {
         let step = match &node.role {
             ChainNodeRole::Step(step) => Some(step),
             ChainNodeRole::End => None,
         };
         Self {
             id: node.id.to_string(),
-            end: step.is_none(),
+            is_end: step.is_none(),
             handler: step.map(|step| step.handler.to_string()),
             next: step.map(|step| step.next.to_string()),
             on_error: step.and_then(|step| step.on_error.as_ref()).map(ToString::to_string),
             setback: step.and_then(|step| step.retry.as_ref()).map(SetbackPolicyBody::from),
             action,
-            orders,
+            order_count,
         }
     }
 }
@@ -86,7 +90,8 @@ impl ChainNodeBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SetbackPolicyBody {
     /// The maximal number of retries.
-    pub max: u32,
+    #[serde(rename = "max")]
+    pub max_retries: u32,
     /// `fixed`, `linear`, `exponential` or `list`.
     pub backoff: String,
     /// The delay before the first retry.
@@ -111,7 +116,7 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
             Backoff::List(_) => delays.iter().max().copied().unwrap_or(policy.delay),
         };
         Self {
-            max: policy.max_retries,
+            max_retries: policy.max_retries,
             backoff: backoff.into(),
             delay_seconds: delays.first().unwrap_or(&policy.delay).as_secs_f64(),
             max_delay_seconds: longest.as_secs_f64(),
@@ -124,7 +129,8 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StrandedOrdersBody {
     pub node: String,
-    pub orders: u64,
+    #[serde(rename = "orders")]
+    pub order_count: u64,
 }
 
 /// Stops a chain, or starts it again.

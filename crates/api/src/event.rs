@@ -48,7 +48,7 @@ pub enum EventSeq {
 #[serde(rename_all = "camelCase")]
 struct RawEventSeq {
     #[serde(rename = "TYPE")]
-    kind: String,
+    variant: String,
     event_id: u64,
     #[serde(default)]
     event_snapshots: Vec<EventSnapshot>,
@@ -58,8 +58,8 @@ struct RawEventSeq {
 impl TryFrom<RawEventSeq> for EventSeq {
     type Error = String;
     fn try_from(parts: RawEventSeq) -> Result<Self, String> {
-        let RawEventSeq { kind, event_id, event_snapshots, last_event_id } = parts;
-        match (kind.as_str(), last_event_id) {
+        let RawEventSeq { variant, event_id, event_snapshots, last_event_id } = parts;
+        match (variant.as_str(), last_event_id) {
             ("NonEmpty", _) => Ok(Self::NonEmpty { event_id, event_snapshots }),
             ("Empty", Some(last_event_id)) => Ok(Self::Empty { event_id, last_event_id }),
             ("Empty", None) => Err("an Empty without lastEventId".into()),
@@ -93,7 +93,8 @@ pub struct EventDetail {
     pub cause: Option<EventCauseBody>,
     pub tasks: Vec<TaskBody>,
     /// The events it caused, and those they caused, as far as they have not expired.
-    pub caused: Vec<CausedEventBody>,
+    #[serde(rename = "caused")]
+    pub caused_events: Vec<CausedEventBody>,
     /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
     #[serde(rename = "causedTruncated")]
     pub is_caused_truncated: bool,
@@ -106,8 +107,9 @@ pub struct CausedEventBody {
     pub event: EventSnapshot,
     /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
+    #[serde(rename = "caused")]
     #[schema(no_recursion)]
-    pub caused: Vec<CausedEventBody>,
+    pub caused_events: Vec<CausedEventBody>,
 }
 
 /// An object's recent events, and its lanes.
@@ -120,14 +122,16 @@ pub struct ObjectDetail {
     pub key: String,
     pub tenant: String,
     /// The id of the object's last event; kept even after that event has expired.
-    pub last: u64,
+    #[serde(rename = "last")]
+    pub last_event_id: u64,
     /// Its events, newest first, as far as they have not expired.
     pub events: Vec<EventSnapshot>,
     /// Its lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering have no
     /// lanes.
     pub lanes: Vec<ObjectLaneBody>,
     /// Whether it has more lanes than these.
-    pub more_lanes: bool,
+    #[serde(rename = "moreLanes")]
+    pub has_more_lanes: bool,
 }
 
 /// A lane: the tasks of one handler for one object, which run one after another.
@@ -141,7 +145,8 @@ pub struct ObjectLaneBody {
     /// The number of tasks behind the head; at most 10,000.
     pub waiting: u64,
     /// Whether more than these wait.
-    pub more: bool,
+    #[serde(rename = "more")]
+    pub has_more_waiting: bool,
 }
 
 impl From<&LaneView> for ObjectLaneBody {
@@ -151,7 +156,7 @@ impl From<&LaneView> for ObjectLaneBody {
             head: TaskBody::from(&lane.head),
             halted: lane.is_halted(),
             waiting: lane.tasks_behind,
-            more: lane.has_more_behind,
+            has_more_waiting: lane.has_more_behind,
         }
     }
 }

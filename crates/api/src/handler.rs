@@ -34,15 +34,17 @@ pub struct HandlerBody {
     /// False if it is no longer configured and only its tasks or rules are left.
     pub defined: bool,
     /// `in-process`, `http`, `command` or `pull`; null if this node cannot run it.
-    pub run: Option<String>,
+    #[serde(rename = "run")]
+    pub run_kind: Option<String>,
     /// The target of its attempts: scheme, host and port of a URL, or the name of a program and the number of its
     /// arguments; null if this node cannot run it, and for functions and pull workers.
     pub target: Option<String>,
     /// An attempt that takes longer fails; null if this node cannot run it.
     pub timeout_seconds: Option<f64>,
     /// Null for a source, which has no lanes.
+    #[serde(rename = "order")]
     #[schema(value_type = Option<String>)]
-    pub order: Option<LaneOrdering>,
+    pub ordering: Option<LaneOrdering>,
     /// Null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailurePolicy>,
@@ -86,7 +88,7 @@ impl From<&Limits> for LimitsBody {
             concurrency_per_key: limits.concurrency_per_key,
             rate: limits.rate.map(|rate| rate.to_string()),
             weight: limits.weight.get(),
-            ageing_seconds: limits.ageing.map(|interval| interval.as_secs_f64()),
+            ageing_seconds: limits.ageing_interval.map(|interval| interval.as_secs_f64()),
         }
     }
 }
@@ -114,11 +116,11 @@ impl From<&SourceDef> for SourceBody {
     }
 }
 
-/// A handling key that is routed to a handler.
+/// An event type that is routed to a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RouteBody {
     #[serde(rename = "type")]
-    pub kind: String,
+    pub event_type: String,
     /// Whether it runs before the event's queued handlers.
     pub sync: bool,
 }
@@ -190,8 +192,8 @@ pub struct QueueBody {
 #[serde(deny_unknown_fields)]
 pub struct AdoptBody {
     /// Replays history to the handler from this event on, at the lowest priority.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<u64>,
+    #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
+    pub replay_from: Option<u64>,
 }
 
 /// The numbers of adopted and replayed tasks.
@@ -202,5 +204,6 @@ pub struct AdoptResponse {
     /// Tasks that were created for past events.
     pub replayed: u64,
     /// Whether there is more to replay: repeat the call to continue.
-    pub more: bool,
+    #[serde(rename = "more")]
+    pub has_more: bool,
 }

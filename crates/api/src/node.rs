@@ -28,7 +28,8 @@ pub struct NodeBody {
     /// The maximal number of tasks it runs at a time.
     pub slots: u64,
     /// The number of tasks it runs now.
-    pub running: u64,
+    #[serde(rename = "running")]
+    pub running_tasks: u64,
     #[serde(default)]
     pub clock: NodeClockBody,
 }
@@ -74,7 +75,7 @@ impl From<&NodeView> for NodeBody {
             last_heartbeat_at: node.last_heartbeat_at.to_string(),
             handlers: node.capabilities.handlers.iter().map(ToString::to_string).collect(),
             slots: node.capabilities.slots as u64,
-            running: node.running_tasks,
+            running_tasks: node.running_tasks,
             clock: NodeClockBody::from(&node.capabilities.clock),
         }
     }

@@ -116,9 +116,9 @@ pub struct NewOrderBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// When it starts: RFC 3339. At once if neither this nor `delay` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub at: Option<Timestamp>,
+    pub planned_at: Option<Timestamp>,
     /// How long it waits before it starts, as an HTTP duration. Excludes `at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
@@ -162,7 +162,7 @@ pub struct ChangeOrderBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// When its step starts: RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub at: Option<Timestamp>,
+    pub planned_at: Option<Timestamp>,
 }

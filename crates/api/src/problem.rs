@@ -11,7 +11,7 @@ pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 pub struct ProblemDetails {
     /// A URI that names the kind of problem.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub type_uri: String,
     pub title: String,
     /// The HTTP status, repeated.
     pub status: u16,

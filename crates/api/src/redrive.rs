@@ -14,8 +14,8 @@ pub struct RedriveBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// An event's type or a source's collection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collection: Option<String>,
+    #[serde(rename = "collection", default, skip_serializing_if = "Option::is_none")]
+    pub subject_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,11 +24,11 @@ pub struct RedriveBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// Created at or after this time (RFC 3339).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<String>,
+    #[serde(rename = "start", default, skip_serializing_if = "Option::is_none")]
+    pub created_from: Option<String>,
     /// Created before this time (RFC 3339).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<String>,
+    #[serde(rename = "end", default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<String>,
     /// Runs all tasks of this status again. Excludes the other filters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
@@ -39,8 +39,8 @@ pub struct RedriveBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// Runs this many first, and the rest only if none of them fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary: Option<u32>,
+    #[serde(rename = "canary", default, skip_serializing_if = "Option::is_none")]
+    pub canary_count: Option<u32>,
 }
 
 /// The number of tasks that a redrive would run again.
@@ -48,9 +48,11 @@ pub struct RedriveBody {
 pub struct RedriveCount {
     pub matched: u64,
     /// Whether there are more: counting stops at a limit.
-    pub more: bool,
+    #[serde(rename = "more")]
+    pub has_more: bool,
     /// The ids of some of them.
-    pub sample: Vec<String>,
+    #[serde(rename = "sample")]
+    pub sample_task_ids: Vec<String>,
     /// Always true.
     pub dry_run: bool,
 }
@@ -64,12 +66,14 @@ pub struct RedriveJob {
     /// Why it stopped; null unless it did.
     pub stop_reason: Option<String>,
     /// The name of the token that started it.
-    pub by: String,
+    #[serde(rename = "by")]
+    pub requested_by: String,
     pub filter: RedriveFilter,
     /// The maximal rate; null for no limit.
     pub rate: Option<String>,
     /// The number of tasks that run ahead of the others; null for none.
-    pub canary: Option<u32>,
+    #[serde(rename = "canary")]
+    pub canary_count: Option<u32>,
     pub started_at: String,
     /// Empty while it runs.
     pub ended_at: String,
@@ -85,15 +89,18 @@ pub struct RedriveFilter {
     /// A handler or a source.
     pub handler: Option<String>,
     /// An event's type or a source's collection.
-    pub collection: Option<String>,
+    #[serde(rename = "collection")]
+    pub subject_name: Option<String>,
     pub tenant: Option<String>,
     pub key: Option<String>,
     /// `FAILED`, `CANCELED`, or `error` for both.
     pub status: String,
     /// Created at or after this time.
-    pub start: Option<String>,
+    #[serde(rename = "start")]
+    pub created_from: Option<String>,
     /// Created before this time.
-    pub end: Option<String>,
+    #[serde(rename = "end")]
+    pub created_before: Option<String>,
 }
 
 /// The redrives of the node that responds, the newest first: those that run, and the last ones that ended.

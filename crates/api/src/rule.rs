@@ -17,7 +17,8 @@ pub struct RuleBody {
     pub name: String,
     /// Null if it applies to all tenants.
     pub tenant: Option<String>,
-    pub by: String,
+    #[serde(rename = "by")]
+    pub set_by: String,
     pub reason: String,
     pub since: String,
 }
@@ -29,7 +30,7 @@ impl From<&Rule> for RuleBody {
             target_kind: rule.scope.kind_name().into(),
             name: rule.scope.name(),
             tenant: rule.tenant.as_ref().map(ToString::to_string),
-            by: rule.set_by.clone(),
+            set_by: rule.set_by.clone(),
             reason: rule.reason.clone(),
             since: rule.since.to_string(),
         }

@@ -52,7 +52,8 @@ pub struct ScheduleBody {
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The next planned times.
-    pub next: Vec<String>,
+    #[serde(rename = "next")]
+    pub next_planned_times: Vec<String>,
     /// The latest planned time that has passed, and its outcome.
     #[serde(rename = "last")]
     pub last_fire: Option<FireBody>,
@@ -68,7 +69,7 @@ pub struct ScheduleBody {
 pub enum ScheduleActionBody {
     Event {
         #[serde(rename = "type")]
-        kind: String,
+        event_type: String,
         key: Option<String>,
         tenant: String,
     },
@@ -95,7 +96,8 @@ pub struct FireBody {
     /// `fired`, `late`, `caught_up` or `skipped`.
     pub outcome: String,
     /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it fired.
-    pub reason: Option<String>,
+    #[serde(rename = "reason")]
+    pub skip_reason: Option<String>,
     /// The event that was emitted, or that records the order that was added.
     pub event_id: Option<u64>,
     /// The task that was created; for an overlap, the earlier task that still ran.
@@ -108,7 +110,7 @@ impl From<&Fire> for FireBody {
             planned_at: fire.planned_at.to_string(),
             decided_at: fire.recorded_at.to_string(),
             outcome: fire.outcome.as_str().into(),
-            reason: fire.outcome.skip_reason().map(Into::into),
+            skip_reason: fire.outcome.skip_reason().map(Into::into),
             event_id: fire.event.map(|id| id.get()),
             task_id: fire.task.as_ref().map(ToString::to_string),
         }

@@ -1,7 +1,7 @@
 //! The JSON of an event in the event stream.
 //!
-//! There are two forms, as in the journal: a producer's event has a value, a context and a tenant; an engine event has no
-//! tenant, and has its fields beside `key` and `TYPE`.
+//! There are two forms, as in the journal: a producer's event has a value, a context and a tenant; an engine event has
+//! no tenant, and has its fields beside `key` and `TYPE`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct EventSnapshot {
     #[schema(rename = "eventId")]
     pub event_id: u64,
     #[schema(rename = "TYPE")]
-    pub kind: String,
+    pub event_type: String,
     /// The object; for a TaskEvent `{"jobPath":…,"taskId":…}`. Keyless events have no such member.
     // A JSON object is kept as its text.
     #[schema(value_type = Option<serde_json::Value>, required = false)]
@@ -56,7 +56,7 @@ impl From<&Event> for EventSnapshot {
         let has_prev = event.key.is_some() && !event.is_engine_event();
         Self {
             event_id: event.id.get(),
-            kind: event.kind.to_string(),
+            event_type: event.event_type.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             prev: has_prev.then(|| event.prev.map(|prev| prev.get())),
             sub: event.sub_object.as_ref().map(ToString::to_string),
@@ -78,14 +78,14 @@ impl Serialize for EventSnapshot {
                     false => map.serialize_entry("key", key)?,
                 }
             }
-            map.serialize_entry("TYPE", &self.kind)?;
+            map.serialize_entry("TYPE", &self.event_type)?;
             let fields: RawMembers = self.value.decode().map_err(S::Error::custom)?;
             for (name, field) in &fields {
                 map.serialize_entry(name, field)?;
             }
             return map.end();
         }
-        map.serialize_entry("TYPE", &self.kind)?;
+        map.serialize_entry("TYPE", &self.event_type)?;
         if let Some(key) = &self.key {
             map.serialize_entry("key", key)?;
         }
@@ -110,7 +110,7 @@ impl TryFrom<RawMembers> for EventSnapshot {
     type Error = String;
     fn try_from(mut members: RawMembers) -> Result<Self, String> {
         let event_id = take_member(&mut members, "eventId")?.ok_or("an event without eventId")?;
-        let kind = take_member(&mut members, "TYPE")?.ok_or("an event without TYPE")?;
+        let event_type = take_member(&mut members, "TYPE")?.ok_or("an event without TYPE")?;
         let key = match members.remove("key") {
             Some(raw) if raw.get().starts_with('{') => Some(raw.get().to_owned()),
             Some(raw) => Some(parse_member("key", &raw)?),
@@ -119,11 +119,11 @@ impl TryFrom<RawMembers> for EventSnapshot {
         let Some(tenant) = take_member(&mut members, "tenant")? else {
             let value = Json::from_value(&members).map_err(|e| e.to_string())?;
             let (context, tenant) = (BTreeMap::new(), String::new());
-            return Ok(Self { event_id, kind, key, prev: None, sub: None, value, context, tenant });
+            return Ok(Self { event_id, event_type, key, prev: None, sub: None, value, context, tenant });
         };
         Ok(Self {
             event_id,
-            kind,
+            event_type,
             key,
             prev: take_member(&mut members, "prev")?,
             sub: take_member(&mut members, "sub")?,
@@ -146,7 +146,7 @@ fn parse_member<T: DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, St
 #[cfg(test)]
 mod tests {
     use pointsman_core::engine_event::{EngineEvent, SchedulerState, StepTransition};
-    use pointsman_core::{EventId, HandlingKey, ObjectKey, TaskId, Tenant};
+    use pointsman_core::{EventId, EventType, ObjectKey, TaskId, Tenant};
 
     use super::*;
 
@@ -156,7 +156,7 @@ mod tests {
         Event {
             id: EventId::new(ID).unwrap(),
             prev: prev.and_then(EventId::new),
-            kind: HandlingKey::new("record.published").unwrap(),
+            event_type: EventType::new("record.published").unwrap(),
             key: key.map(|key| ObjectKey::new(key).unwrap()),
             sub_object: None,
             value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),

@@ -12,7 +12,8 @@ pub struct TaskBody {
     /// The source; for an event's task or an order's step the handler.
     pub source: String,
     /// The collection; for an event's task the event's type, for an order's step the node.
-    pub collection: String,
+    #[serde(rename = "collection")]
+    pub subject_name: String,
     pub priority: u16,
     pub created_at: String,
     pub started_at: String,
@@ -52,7 +53,7 @@ impl From<&Task> for TaskBody {
         Self {
             id: task.id.to_string(),
             source: task.handler.to_string(),
-            collection: task.collection.to_string(),
+            subject_name: task.subject_name.to_string(),
             priority: task.priority.get(),
             created_at: format_optional_time(Some(task.created_at)),
             started_at: format_optional_time(task.started_at),
@@ -115,8 +116,9 @@ pub struct EndedAttemptBody {
     pub started_at: String,
     pub ended_at: String,
     /// `succeeded`, `failed`, `snoozed`, `released`, `crashed` or `canceled`.
+    #[serde(rename = "end")]
     #[schema(value_type = String)]
-    pub end: pointsman_core::task::AttemptOutcome,
+    pub outcome: pointsman_core::task::AttemptOutcome,
     pub error: Option<String>,
 }
 
@@ -126,7 +128,7 @@ impl From<&Attempt> for EndedAttemptBody {
             number: attempt.number,
             started_at: attempt.started_at.to_string(),
             ended_at: attempt.ended_at.to_string(),
-            end: attempt.outcome,
+            outcome: attempt.outcome,
             error: attempt.error.clone(),
         }
     }
@@ -176,7 +178,8 @@ pub struct TaskChangeBody {
     pub tenant: String,
     pub key: Option<String>,
     /// The event's type, the source's collection, or the order's node.
-    pub collection: String,
+    #[serde(rename = "collection")]
+    pub subject_name: String,
     /// Null for a source's task and an order's step.
     pub event_id: Option<u64>,
     pub status: String,

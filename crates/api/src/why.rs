@@ -27,15 +27,18 @@ pub struct TaskWhyBody {
 pub struct TaskGateBody {
     /// `handler`, `sync`, `lane`, `order`, `due`, `rule`, `concurrency_per_key`, `concurrency`, `rate`, `target`,
     /// `worker` or `turn`.
+    #[serde(rename = "gate")]
     #[schema(value_type = String)]
-    pub gate: GateKind,
+    pub kind: GateKind,
     pub open: bool,
     /// The condition that was checked, and why the gate is closed.
     pub detail: String,
     /// When it opens without intervention, or empty if that is unknown.
-    pub until: String,
+    #[serde(rename = "until")]
+    pub opens_at: String,
     /// The tasks that close it.
-    pub tasks: Vec<String>,
+    #[serde(rename = "tasks")]
+    pub blocking_tasks: Vec<String>,
     /// The rule that closes it.
     pub rule: Option<RuleBody>,
 }
@@ -43,11 +46,11 @@ pub struct TaskGateBody {
 impl From<&Gate> for TaskGateBody {
     fn from(gate: &Gate) -> Self {
         Self {
-            gate: gate.kind,
+            kind: gate.kind,
             open: gate.open,
             detail: gate.detail.clone(),
-            until: format_optional_time(gate.until),
-            tasks: gate.tasks.iter().map(ToString::to_string).collect(),
+            opens_at: format_optional_time(gate.opens_at),
+            blocking_tasks: gate.blocking_tasks.iter().map(ToString::to_string).collect(),
             rule: gate.rule.as_ref().map(RuleBody::from),
         }
     }

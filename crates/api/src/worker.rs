@@ -20,8 +20,8 @@ pub struct ClaimBody {
     /// 1 to 256 handlers or sources that run by `pull`.
     pub handlers: Vec<String>,
     /// The maximal number of tasks, 1 to 256; 1 if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<u32>,
+    #[serde(rename = "max", default, skip_serializing_if = "Option::is_none")]
+    pub max_tasks: Option<u32>,
     /// How long to wait for a first task, up to 5 minutes; not at all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
@@ -50,15 +50,18 @@ pub struct ClaimedTaskBody {
     pub handler: String,
     pub source: String,
     /// The source's collection; for an event's task its type, for an order's step the node.
-    pub collection: String,
+    #[serde(rename = "collection")]
+    pub subject_name: String,
     pub tenant: String,
     pub key: Option<String>,
     /// The time a schedule planned it for, or empty.
     pub planned_at: String,
     /// The previous event of the object that was delivered to this handler.
-    pub prev_sent: Option<u64>,
+    #[serde(rename = "prev_sent")]
+    pub prev_sent_event: Option<u64>,
     /// Whether it runs outside the order of its lane.
-    pub late: bool,
+    #[serde(rename = "late")]
+    pub out_of_order: bool,
     /// Null for a source's task and an order's step.
     pub event: Option<EventSnapshot>,
     /// The order's step; null for other tasks. The `result` of `done` becomes the order's value.
@@ -102,12 +105,12 @@ impl ClaimedTaskBody {
             retries: claimed.retries,
             handler: claimed.handler.to_string(),
             source: claimed.handler.to_string(),
-            collection: subject.collection().to_owned(),
+            subject_name: subject.name().to_owned(),
             tenant: subject.tenant().to_string(),
             key: subject.key().map(ToString::to_string),
             planned_at: format_optional_time(claimed.planned_at),
-            prev_sent: claimed.prev_sent_event.map(|id| id.get()),
-            late: claimed.out_of_order,
+            prev_sent_event: claimed.prev_sent_event.map(|id| id.get()),
+            out_of_order: claimed.out_of_order,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
                 TaskSubject::Step(step) => Some(OrderStepBody::from(step)),
@@ -169,12 +172,12 @@ pub struct DoneBody {
     #[schema(value_type = Option<serde_json::Value>)]
     pub result: Option<Json>,
     /// Events to emit, committed together with the end of the attempt.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "emit", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<serde_json::Value>)]
-    pub emit: Vec<EmitBody>,
+    pub emitted_events: Vec<EmitBody>,
     /// The last lines of its log.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub log: Vec<NewLogLine>,
+    #[serde(rename = "log", skip_serializing_if = "Vec::is_empty")]
+    pub log_lines: Vec<NewLogLine>,
 }
 
 /// The attempt has failed.
@@ -183,14 +186,14 @@ pub struct FailBody {
     pub fence: i64,
     pub error: String,
     /// Its return code, such as a program's exit code; 1 if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<i64>,
+    #[serde(rename = "code", skip_serializing_if = "Option::is_none")]
+    pub return_code: Option<i64>,
     /// Whether to retry, as far as the handler's policy allows; true if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
     /// The delay before the retry; that of the policy if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    #[serde(rename = "after", skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<String>,
 }
 
 /// A snooze: the task is put off and loses no retry.

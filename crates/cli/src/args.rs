@@ -20,7 +20,7 @@ use crate::{
 /// Stores events, delivers each one to its handlers in order, runs jobs on schedules and orders through chains, and
 /// shows the current state.
 #[derive(Debug, Parser)]
-#[command(name = "pointsman", version, after_long_help = AFTER_HELP, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "pointsman", version, after_long_help = AFTER_HELP, after_help = EXIT_CODES_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
@@ -28,8 +28,8 @@ pub(crate) struct Cli {
     pub(crate) command: CliCommand,
 }
 
-/// A literal, so that `concat!` can use it.
-macro_rules! exit_codes {
+/// The help text as a macro: `concat!` accepts literals but no constants.
+macro_rules! exit_codes_help {
     () => {
         "\
 Exit codes:
@@ -42,7 +42,7 @@ Exit codes:
     };
 }
 
-pub(crate) const EXIT_CODES: &str = exit_codes!();
+pub(crate) const EXIT_CODES_HELP: &str = exit_codes_help!();
 
 const AFTER_HELP: &str = concat!(
     "\
@@ -54,7 +54,7 @@ Examples:
   pointsman emit record.published --key record:1 --value '{\"title\":\"Hello\"}'
 
 ",
-    exit_codes!()
+    exit_codes_help!()
 );
 
 #[derive(Debug, Subcommand)]
@@ -107,8 +107,8 @@ pub(crate) struct GlobalOptions {
     token_file: Option<OsString>,
 
     /// Output format
-    #[arg(short, long, global = true, value_enum, default_value_t = OutputFormat::Table, value_name = "FORMAT")]
-    pub(crate) output: OutputFormat,
+    #[arg(short, long = "output", global = true, value_enum, default_value_t = OutputFormat::Table, value_name = "FORMAT")]
+    pub(crate) output_format: OutputFormat,
 
     /// When to use colours; a NO_COLOR variable turns off `auto`
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
@@ -144,8 +144,8 @@ pub(crate) fn parse_command_line() -> Cli {
 }
 
 impl GlobalOptions {
-    /// A client for the server and token of these options.
-    pub(crate) fn client(&self) -> Result<Client> {
+    /// Creates a client for the server and token of these options.
+    pub(crate) fn new_client(&self) -> Result<Client> {
         let url = self.url.clone().or_else(|| env_variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
         Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.read_token()?.as_deref())?)
     }

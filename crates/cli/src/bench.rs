@@ -7,21 +7,21 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pointsman_bench::{BenchOptions, BenchPart, BenchReport, MeasurementUnit, StoreTarget, TimeSeries};
 
 use crate::args::GlobalOptions;
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{ExitReason, Failure, Result};
+use crate::node_process;
 use crate::output::{Output, Progress};
-use crate::process;
 
 /// Benchmark Pointsman against the bare store
 ///
 /// Needs no server. Throughput and latency are compared with their limit: the same rows written by plain SQL with the
-/// same durability, on SQLite in transactions of the same size, on PostgreSQL a thousand at a time over one connection; on
-/// Redis by plain commands, a thousand tasks per pipeline. Factors that should not matter (a backlog, one busy tenant,
-/// idle queues, a limit, readers, a second node) are measured with and without. Absolute numbers depend on the machine
-/// and its load; compare the ratios. Small runs are noisy: a ratio of two rates can exceed 1.
+/// same durability, on SQLite in transactions of the same size, on PostgreSQL a thousand at a time over one connection;
+/// on Redis by plain commands, a thousand tasks per pipeline. Factors that should not matter (a backlog, one busy
+/// tenant, idle queues, a limit, readers, a second node) are measured with and without. Absolute numbers depend on the
+/// machine and its load; compare the ratios. Small runs are noisy: a ratio of two rates can exceed 1.
 ///
-/// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; `load` checks for minutes
-/// whether the tables keep their size at full load. On Redis it measures latency, emits, end-to-end, nodes, backlog,
-/// flood, orders and waiting; `waiting` is the memory per waiting task.
+/// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; `load` checks for
+/// minutes whether the tables keep their size at full load. On Redis it measures latency, emits, end-to-end, nodes,
+/// backlog, flood, orders and waiting; `waiting` is the memory per waiting task.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -60,11 +60,11 @@ pub(crate) struct BenchCommand {
     #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     backlog: Option<u32>,
     /// Number of ended tasks kept besides the backlog, on PostgreSQL [default: five times the backlog]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=500_000_000))]
-    kept: Option<u32>,
+    #[arg(long = "kept", value_name = "KEPT", value_parser = clap::value_parser!(u32).range(0..=500_000_000))]
+    archived_tasks: Option<u32>,
     /// Duration of the load measurement in seconds, on PostgreSQL
-    #[arg(long, default_value_t = 240, value_parser = clap::value_parser!(u64).range(6..=86_400))]
-    load: u64,
+    #[arg(long = "load", value_name = "LOAD", default_value_t = 240, value_parser = clap::value_parser!(u64).range(6..=86_400))]
+    load_seconds: u64,
     /// Number of idle queues
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     queues: u32,
@@ -79,8 +79,8 @@ pub(crate) struct BenchCommand {
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     orders: u32,
     /// Measure only this part; can be repeated. `postgres` is the same as --postgres
-    #[arg(long, value_name = "PART", value_parser = part_filter_parser())]
-    only: Vec<PartFilter>,
+    #[arg(long = "only", value_name = "PART", value_parser = part_filter_parser())]
+    part_filters: Vec<PartFilter>,
 }
 
 /// A value of `--only`.
@@ -120,8 +120,8 @@ fn default_backlog(target: &StoreTarget) -> u32 {
 }
 
 impl BenchCommand {
-    fn target(&self) -> StoreTarget {
-        let is_postgres = self.postgres || self.only.contains(&PartFilter::Postgres);
+    fn store_target(&self) -> StoreTarget {
+        let is_postgres = self.postgres || self.part_filters.contains(&PartFilter::Postgres);
         match &self.store {
             Some(url) if url.starts_with("redis") => StoreTarget::Redis { url: Some(url.clone()) },
             Some(url) => StoreTarget::Postgres { url: Some(url.clone()) },
@@ -131,11 +131,11 @@ impl BenchCommand {
         }
     }
 
-    /// The parts given by --only; empty for all.
+    /// The parts to measure, from --only. Empty if all are measured.
     fn selected_parts(&self, target: &StoreTarget) -> Result<Vec<BenchPart>> {
         let mut parts = Vec::new();
-        for only in &self.only {
-            match only {
+        for filter in &self.part_filters {
+            match filter {
                 PartFilter::Postgres => {}
                 PartFilter::Part(part) if part.is_supported_on(target) => parts.push(*part),
                 PartFilter::Part(part) => return Err(unsupported_part_failure(*part, target)),
@@ -146,22 +146,22 @@ impl BenchCommand {
 
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
-        let target = self.target();
-        let only = self.selected_parts(&target)?;
+        let target = self.store_target();
+        let selected_parts = self.selected_parts(&target)?;
         let backlog = self.backlog.unwrap_or(default_backlog(&target)) as usize;
         let options = BenchOptions {
             target,
             dir: self.dir,
-            events: self.events as usize,
-            seconds: self.seconds,
-            backlog,
-            archived_tasks: self.kept.map_or(5 * backlog, |kept| kept as usize),
-            load_seconds: self.load,
-            queues: self.queues as usize,
-            schedules: self.schedules as usize,
-            readers: self.readers as usize,
-            orders: self.orders as usize,
-            selected_parts: only,
+            event_count: self.events as usize,
+            latency_seconds: self.seconds,
+            backlog_size: backlog,
+            archived_task_count: self.archived_tasks.map_or(5 * backlog, |count| count as usize),
+            load_seconds: self.load_seconds,
+            idle_queue_count: self.queues as usize,
+            schedule_count: self.schedules as usize,
+            readers_per_protocol: self.readers as usize,
+            order_count: self.orders as usize,
+            selected_parts,
             server_program: std::env::current_exe().ok(),
         };
         let steps = pointsman_bench::count_progress_steps(&options);
@@ -170,19 +170,22 @@ impl BenchCommand {
             progress.set_position(step, steps);
             progress.set_message(message);
         };
-        let outcome =
-            pointsman_bench::run_benchmarks_until(&options, &report_step, process::wait_for_interrupt());
+        let outcome = pointsman_bench::run_benchmarks_until(
+            &options,
+            &report_step,
+            node_process::wait_for_stop_signal(),
+        );
         drop(progress);
         let outcome =
             outcome.map_err(|error| Failure::runtime(format!("the benchmark failed: {error:#}")))?;
         let report = outcome.ok_or_else(|| {
-            Failure::new(Exit::Interrupted, "interrupted; the data of the benchmark was deleted")
+            Failure::new(ExitReason::Interrupted, "interrupted; the data of the benchmark was deleted")
         })?;
         if output.is_json() {
             return Ok(output.print_json(&report)?);
         }
         print_figures(output, &report)?;
-        report.time_series.iter().try_for_each(|course| print_time_series(output, course))
+        report.time_series.iter().try_for_each(|series| print_time_series(output, series))
     }
 }
 

@@ -106,25 +106,29 @@ impl From<NodeActionArg> for chain::ChainNodeAction {
 
 impl ChainsCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(ChainSubcommand::List) {
             ChainSubcommand::List => list_chains(&client, output).await,
             ChainSubcommand::Show { path } => {
-                print_chain(output, &client.read_chain(&path).await.map_err(chain_failure)?)
+                print_chain(output, &client.read_chain(&path).await.map_err(chain_request_failure)?)
             }
             ChainSubcommand::Stop { path } => {
-                let chain = client.set_chain_stopped(&path, true).await.map_err(chain_failure)?;
-                print_change(output, &chain, &format!("{path} is stopped."))
+                let chain = client.set_chain_stopped(&path, true).await.map_err(chain_request_failure)?;
+                print_changed_chain(output, &chain, &format!("{path} is stopped."))
             }
             ChainSubcommand::Start { path } => {
-                let chain = client.set_chain_stopped(&path, false).await.map_err(chain_failure)?;
-                print_change(output, &chain, &format!("{path} is running."))
+                let chain = client.set_chain_stopped(&path, false).await.map_err(chain_request_failure)?;
+                print_changed_chain(output, &chain, &format!("{path} is running."))
             }
             ChainSubcommand::Node { path, node, action } => {
                 let action = action.into();
                 let chain = client.set_chain_node_action(&path, &node, action).await;
-                let chain = chain.map_err(|error| node_failure(&path, error))?;
-                print_change(output, &chain, &format!("Node {node} of {path} is set to {}.", action.as_str()))
+                let chain = chain.map_err(|error| node_request_failure(&path, error))?;
+                print_changed_chain(
+                    output,
+                    &chain,
+                    &format!("Node {node} of {path} is set to {}.", action.as_str()),
+                )
             }
         }
     }
@@ -148,7 +152,7 @@ fn chain_row(chain: &ChainBody) -> Vec<String> {
         action => format!("{}({})", node.id, action.as_str()),
     });
     let nodes = nodes.collect::<Vec<_>>().join(" ");
-    vec![chain.path.clone(), state, nodes, format_order_count(chain.orders), rules.join(" ")]
+    vec![chain.path.clone(), state, nodes, format_order_count(chain.order_count), rules.join(" ")]
 }
 
 /// The number of orders; a token bound to a tenant does not get it.
@@ -164,7 +168,7 @@ fn print_chain(output: Output, detail: &ChainDetail) -> Result {
     output.print_fields(&[
         ("chain", chain.path.clone()),
         ("state", if chain.defined { chain.state.clone() } else { "not defined".into() }),
-        ("orders", chain.orders.map(|count| count.to_string()).unwrap_or_default()),
+        ("orders", chain.order_count.map(|count| count.to_string()).unwrap_or_default()),
     ])?;
     if !chain.rules.is_empty() {
         output.print_line("")?;
@@ -173,10 +177,10 @@ fn print_chain(output: Output, detail: &ChainDetail) -> Result {
     output.print_line("")?;
     let head = ["node", "handler", "next", "on error", "retries", "action", "orders"];
     output.print_table(&head, chain.nodes.iter().map(node_row).collect(), "The chain has no nodes.")?;
-    for stranded in &chain.stranded {
+    for stranded in &chain.stranded_orders {
         output.print_line(format!(
             "{} at node {}, which is not in the chain: move them, or add the node again",
-            format_count(stranded.orders, "order is", "orders are"),
+            format_count(stranded.order_count, "order is", "orders are"),
             stranded.node
         ))?;
     }
@@ -185,7 +189,7 @@ fn print_chain(output: Output, detail: &ChainDetail) -> Result {
 
 fn node_row(node: &ChainNodeBody) -> Vec<String> {
     let text_or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
-    let on_error = match (&node.on_error, node.end) {
+    let on_error = match (&node.on_error, node.is_end) {
         (None, false) => "(suspend)".into(),
         (on_error, _) => text_or_dash(on_error),
     };
@@ -195,14 +199,14 @@ fn node_row(node: &ChainNodeBody) -> Vec<String> {
         text_or_dash(&node.next),
         on_error,
         node.setback.as_ref().map(describe_setback).unwrap_or_default(),
-        if node.end { "-".into() } else { node.action.as_str().into() },
-        format_order_count(node.orders),
+        if node.is_end { "-".into() } else { node.action.as_str().into() },
+        format_order_count(node.order_count),
     ]
 }
 
 /// How often and after which delays a failed step is retried: `5 times, 30 s to 300 s`.
 fn describe_setback(setback: &SetbackPolicyBody) -> String {
-    let times = format_count(setback.max.into(), "time", "times");
+    let times = format_count(setback.max_retries.into(), "time", "times");
     let (first, max) = (setback.delay_seconds, setback.max_delay_seconds);
     match setback.backoff.as_str() {
         "list" => {
@@ -214,8 +218,8 @@ fn describe_setback(setback: &SetbackPolicyBody) -> String {
     }
 }
 
-/// Prints what changed, and the rules of the chain.
-fn print_change(output: Output, detail: &ChainDetail, message: &str) -> Result {
+/// Prints the change as a sentence, and the rules of the chain.
+fn print_changed_chain(output: Output, detail: &ChainDetail, message: &str) -> Result {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }
@@ -227,8 +231,8 @@ fn print_change(output: Output, detail: &ChainDetail, message: &str) -> Result {
     Ok(output.print_table(&RULE_COLUMNS, rule_rows(&detail.chain.rules), "")?)
 }
 
-/// Converts an error of a call for one chain, with a hint.
-pub(crate) fn chain_failure(error: ClientError) -> Failure {
+/// Converts the error of an API request about one chain, with a hint.
+pub(crate) fn chain_request_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
@@ -237,13 +241,13 @@ pub(crate) fn chain_failure(error: ClientError) -> Failure {
     }
 }
 
-fn node_failure(path: &ChainPath, error: ClientError) -> Failure {
+fn node_request_failure(path: &ChainPath, error: ClientError) -> Failure {
     let status = error.status();
     match status {
         Some(422) | Some(404) => {
             Failure::from(error).with_hint(format!("`pointsman chains show {path}` lists its nodes."))
         }
-        _ => chain_failure(error),
+        _ => chain_request_failure(error),
     }
 }
 
@@ -252,9 +256,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn setbacks_are_described() {
+    fn setback_policies_are_described() {
         let body = |backoff: &str, delays: &[f64]| SetbackPolicyBody {
-            max: 5,
+            max_retries: 5,
             backoff: backoff.into(),
             delay_seconds: 30.0,
             max_delay_seconds: if backoff == "fixed" { 30.0 } else { 300.0 },
@@ -264,7 +268,7 @@ mod tests {
         assert_eq!(describe_setback(&body("exponential", &[])), "5 times, 30 s to 300 s");
         assert_eq!(describe_setback(&body("list", &[1.0, 5.0])), "5 times, after 1 s, 5 s");
         assert_eq!(
-            describe_setback(&SetbackPolicyBody { max: 1, ..body("fixed", &[]) }),
+            describe_setback(&SetbackPolicyBody { max_retries: 1, ..body("fixed", &[]) }),
             "1 time, every 30 s"
         );
     }
@@ -273,16 +277,16 @@ mod tests {
     fn a_node_without_on_error_is_shown_as_suspending() {
         let step = ChainNodeBody {
             id: "render".into(),
-            end: false,
+            is_end: false,
             handler: Some("render".into()),
             next: Some("done".into()),
             on_error: None,
             setback: None,
             action: chain::ChainNodeAction::Process,
-            orders: Some(2),
+            order_count: Some(2),
         };
         assert_eq!(node_row(&step), ["render", "render", "done", "(suspend)", "", "process", "2"]);
-        let end = ChainNodeBody { id: "done".into(), end: true, handler: None, next: None, ..step };
+        let end = ChainNodeBody { id: "done".into(), is_end: true, handler: None, next: None, ..step };
         assert_eq!(node_row(&end), ["done", "(end)", "-", "-", "", "-", "2"]);
     }
 }

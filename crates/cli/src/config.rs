@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use pointsman_server::config::{self, ConfigFaults, ConfigFlag, ConfigInputs, ConfigSummary, Environment};
 
 use crate::args::{GlobalOptions, non_empty_path};
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{ExitReason, Failure, Result};
 use crate::output::{Output, escape_controls, print_to_stderr};
 
 /// The configuration files, and options that override their settings.
@@ -15,8 +15,8 @@ use crate::output::{Output, escape_controls, print_to_stderr};
 #[command(next_help_heading = "Configuration")]
 pub(crate) struct ConfigArgs {
     /// Configuration file; can be repeated [default: pointsman.yml if it exists] [env: POINTSMAN_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    config: Vec<OsString>,
+    #[arg(long = "config", value_name = "FILE")]
+    config_files: Vec<OsString>,
 
     /// Directory whose `*.yml` and `*.yaml` files are read [env: POINTSMAN_CONFIG_DIR]
     #[arg(long, value_name = "DIR")]
@@ -36,24 +36,25 @@ pub(crate) struct ConfigArgs {
 
     /// Services that this process runs; overrides `rooms`:
     /// http,sequencer,scheduler,worker,clock,rescuer,pruner
-    #[arg(long, value_name = "SERVICE,…")]
-    rooms: Option<String>,
+    #[arg(long = "rooms", value_name = "SERVICE,…")]
+    services: Option<String>,
 }
 
 impl ConfigArgs {
-    pub(crate) fn sources(&self) -> ConfigInputs {
+    /// The inputs of the configuration: these options, and the environment.
+    pub(crate) fn to_inputs(&self) -> ConfigInputs {
         let flags = [
             ("--listen", "server.listen", &self.listen),
             ("--store", "store", &self.store),
             ("--workers", "workers", &self.workers),
-            ("--rooms", "rooms", &self.rooms),
+            ("--rooms", "rooms", &self.services),
         ];
         let flag = |(name, setting, value): (&str, &str, &Option<String>)| {
             let value = value.clone()?;
             Some(ConfigFlag { name: name.into(), setting: setting.into(), value })
         };
         let dir = self.config_dir.clone().or_else(|| std::env::var_os("POINTSMAN_CONFIG_DIR"));
-        let mut files = self.config.clone();
+        let mut files = self.config_files.clone();
         if files.is_empty() {
             files.extend(std::env::var_os("POINTSMAN_CONFIG"));
         }
@@ -69,14 +70,14 @@ impl ConfigArgs {
 
 /// The error of an invalid configuration.
 pub(crate) fn configuration_failure(faults: &ConfigFaults) -> Failure {
-    Failure::new(Exit::Configuration, format!("the configuration is invalid\n{faults}"))
+    Failure::new(ExitReason::Configuration, format!("the configuration is invalid\n{faults}"))
         .with_hint("`pointsman config check` checks it without starting anything.")
 }
 
 /// Loads the configuration to print it: a missing secret is only a warning.
-pub(crate) fn load_for_display(sources: &ConfigInputs) -> Result<config::Config> {
+pub(crate) fn load_config_for_display(inputs: &ConfigInputs) -> Result<config::Config> {
     let (config, missing_secrets) =
-        sources.load_with_placeholder_secrets().map_err(|faults| configuration_failure(&faults))?;
+        inputs.load_with_placeholder_secrets().map_err(|faults| configuration_failure(&faults))?;
     for warning in missing_secrets {
         print_to_stderr(format!("warning: {warning}"));
     }
@@ -117,14 +118,14 @@ Examples:
 impl ConfigCommand {
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
         match self.subcommand {
-            ConfigSubcommand::Check(args) => check_configuration(&args.sources(), Output::new(global)),
-            ConfigSubcommand::Show(args) => print_configuration(&args.sources(), Output::new(global)),
+            ConfigSubcommand::Check(args) => check_configuration(&args.to_inputs(), Output::new(global)),
+            ConfigSubcommand::Show(args) => print_configuration(&args.to_inputs(), Output::new(global)),
         }
     }
 }
 
-fn check_configuration(sources: &ConfigInputs, output: Output) -> Result {
-    let report = config::check_config(sources, pointsman_engine::now());
+fn check_configuration(inputs: &ConfigInputs, output: Output) -> Result {
+    let report = config::check_config(inputs, pointsman_engine::now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
         Ok(summary) => Ok(output.print_line(summary.to_string())?),
@@ -132,14 +133,16 @@ fn check_configuration(sources: &ConfigInputs, output: Output) -> Result {
             if output.is_json() {
                 output.print_json(&faults_json(&faults))?;
             }
-            Err(Failure::new(Exit::Configuration, format!("the configuration is invalid\n{faults}")))
+            Err(Failure::new(ExitReason::Configuration, format!("the configuration is invalid\n{faults}")))
         }
     }
 }
 
 fn summary_json(summary: &ConfigSummary) -> serde_json::Value {
-    let routes =
-        summary.routes.iter().map(|(kind, handlers)| serde_json::json!({"type": kind, "handlers": handlers}));
+    let routes = summary
+        .routes
+        .iter()
+        .map(|(event_type, handlers)| serde_json::json!({"type": event_type, "handlers": handlers}));
     let tenants =
         summary.tenants.iter().map(|(name, weight)| serde_json::json!({"name": name, "weight": weight}));
     serde_json::json!({
@@ -161,8 +164,8 @@ fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 
-fn print_configuration(sources: &ConfigInputs, output: Output) -> Result {
-    let config = load_for_display(sources)?;
+fn print_configuration(inputs: &ConfigInputs, output: Output) -> Result {
+    let config = load_config_for_display(inputs)?;
     match output.is_json() {
         true => Ok(output.print_json(&config.to_json())?),
         false => config.to_yaml().lines().try_for_each(|line| Ok(output.print_line(escape_controls(line))?)),

@@ -10,7 +10,7 @@ use pointsman_api::EventSeq;
 use pointsman_api::client::{Client, EmitBody, EventQuery};
 use pointsman_core::event::Priority;
 use pointsman_core::time::parse_http_duration;
-use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
+use pointsman_core::{EventType, Json, ObjectKey, Tenant, Timestamp};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::{GlobalOptions, parse_time};
@@ -39,7 +39,7 @@ file can be sent again: events that are already stored are not stored twice.")]
 pub(crate) struct EmitCommand {
     /// Event type: dot-separated words, from general to specific
     #[arg(value_name = "TYPE", required_unless_present = "file")]
-    event_type: Option<HandlingKey>,
+    event_type: Option<EventType>,
 
     /// Object key. Events of one object are handled in order
     #[arg(long)]
@@ -54,7 +54,7 @@ pub(crate) struct EmitCommand {
     value: Option<String>,
 
     /// Context entry; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_name_value)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_context_entry)]
     context: Vec<(String, String)>,
 
     /// Tenant of the event [default: the token's tenant, or `default`]
@@ -93,7 +93,7 @@ impl EmitCommand {
     async fn emit_one(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
         let key = self.idempotency_key.clone();
-        let (client, body) = (global.client()?, self.request_body()?);
+        let (client, body) = (global.new_client()?, self.request_body()?);
         let response = client.emit(&body, key.as_deref()).await?;
         if output.is_json() {
             return Ok(output.print_json(&response)?);
@@ -101,16 +101,16 @@ impl EmitCommand {
         output.print_line(response.event_id.to_string())?;
         let is_unhandled = response.events.iter().all(|event| event.tasks.is_empty());
         if is_unhandled && !has_started_order(&client, response.event_id).await {
-            let suggestion = suggest_event_type(&client, body.kind.as_str()).await;
-            print_to_stderr(format!("no handler or chain is configured for {}{suggestion}", body.kind));
+            let suggestion = suggest_event_type(&client, body.event_type.as_str()).await;
+            print_to_stderr(format!("no handler or chain is configured for {}{suggestion}", body.event_type));
         }
         Ok(())
     }
 
     fn request_body(self) -> Result<EmitBody> {
-        let kind = self.event_type.ok_or_else(|| Failure::usage("the event type is missing"))?;
+        let event_type = self.event_type.ok_or_else(|| Failure::usage("the event type is missing"))?;
         Ok(EmitBody {
-            kind,
+            event_type,
             key: self.key,
             sub: self.sub,
             value: self.value.as_deref().map(read_value).transpose()?,
@@ -123,29 +123,30 @@ impl EmitCommand {
     }
 }
 
-/// The number of events to search: the events of started orders directly follow the emitted event.
-const SEARCHED_EVENTS: i64 = 10;
+/// The number of events that are searched for a started order. Its events directly follow the emitted event.
+const STARTED_ORDER_SEARCH_LIMIT: i64 = 10;
 
-/// Whether the event started an order, which then has its id. False for a token that may not read events.
+/// Whether the event started an order: the id of such an order is the id of the event. False if the token may not read
+/// events.
 async fn has_started_order(client: &Client, id: u64) -> bool {
     let query = EventQuery {
-        kind: Some("FileBasedAdded".into()),
+        event_type: Some("FileBasedAdded".into()),
         after: Some(id),
-        limit: Some(SEARCHED_EVENTS),
+        limit: Some(STARTED_ORDER_SEARCH_LIMIT),
         ..EventQuery::default()
     };
     let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.list_events(&query).await else {
         return false;
     };
-    let key_end = format!(",{id}");
-    event_snapshots.iter().any(|event| event.key.as_ref().is_some_and(|key| key.ends_with(&key_end)))
+    let key_suffix = format!(",{id}");
+    event_snapshots.iter().any(|event| event.key.as_ref().is_some_and(|key| key.ends_with(&key_suffix)))
 }
 
-/// A suggestion for a mistyped event type. Empty for a token that may not list handlers.
+/// Suggests a routed event type for a mistyped one. Empty if none is similar, or if the token may not list handlers.
 async fn suggest_event_type(client: &Client, event_type: &str) -> String {
     let Ok(list) = client.list_handlers().await else { return String::new() };
     let routes = list.handlers.iter().flat_map(|handler| &handler.routes);
-    did_you_mean_suffix(event_type, routes.map(|route| route.kind.as_str()))
+    did_you_mean_suffix(event_type, routes.map(|route| route.event_type.as_str()))
 }
 
 /// Reads the payload given by `--value`.
@@ -170,20 +171,21 @@ pub(crate) fn read_value(text: &str) -> Result<Json> {
     })
 }
 
-/// Tells a user at a terminal that standard input is being read.
+/// Prints a note that standard input is being read, if that is a terminal.
 fn print_stdin_prompt() {
     if std::io::stdin().is_terminal() {
         print_to_stderr("reading standard input; end it with Ctrl-D on an empty line");
     }
 }
 
-fn parse_name_value(text: &str) -> std::result::Result<(String, String), String> {
+fn parse_context_entry(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write it as NAME=VALUE".into()),
     }
 }
 
+/// Checks a duration and returns it unchanged.
 pub(crate) fn validate_duration(text: &str) -> std::result::Result<String, String> {
     parse_http_duration(text).map(|_| text.into()).map_err(|e| e.to_string())
 }

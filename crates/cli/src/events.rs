@@ -39,7 +39,7 @@ Examples:
 impl EventsCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let EventSubcommand::Show { id } = self.subcommand;
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         let response = client.read_event(id.get()).await;
         let detail = response.map_err(|e| {
             let status = e.status();
@@ -65,12 +65,12 @@ fn print_event(output: Output, detail: &EventDetail) -> Result {
         let head = ["status", "handler", "tries", "error", "task"];
         output.print_table(&head, detail.tasks.iter().map(task_row).collect(), "")?;
     }
-    if detail.caused.is_empty() {
+    if detail.caused_events.is_empty() {
         return Ok(());
     }
     output.print_line("")?;
     let mut lines = vec![format_event(output.paint, &detail.event, None)];
-    append_branches(output.paint, &detail.caused, "", &mut lines);
+    append_caused_events(output.paint, &detail.caused_events, "", &mut lines);
     lines.iter().try_for_each(|line| output.print_line(line))?;
     if detail.is_caused_truncated {
         output.print_line("… and possibly more: the tree is cut off at its size limit.")?;
@@ -82,11 +82,11 @@ fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
     let event = &detail.event;
     let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
     let summary =
-        Some(event).filter(|event| event.is_engine_event()).and_then(read_line).map(|line| line.text);
+        Some(event).filter(|event| event.is_engine_event()).and_then(to_stream_line).map(|line| line.text);
     let context = event.context.iter().map(|(name, value)| format!("{name}={value}"));
     vec![
         ("event", event.event_id.to_string()),
-        ("type", event.kind.clone()),
+        ("type", event.event_type.clone()),
         ("summary", summary.unwrap_or_default()),
         ("key", event.key.clone().unwrap_or_default()),
         ("sub", event.sub.clone().unwrap_or_default()),
@@ -118,13 +118,13 @@ fn task_row(task: &TaskBody) -> Vec<String> {
     ]
 }
 
-fn read_line(event: &EventSnapshot) -> Option<StreamLine> {
+fn to_stream_line(event: &EventSnapshot) -> Option<StreamLine> {
     StreamLine::from_json(&serde_json::to_string(event).ok()?)
 }
 
 /// An event in one line, with the task that emitted it.
 fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -> String {
-    let Some(event) = read_line(event) else { return String::new() };
+    let Some(event) = to_stream_line(event) else { return String::new() };
     let time = event.id.timestamp().to_string();
     let mut parts =
         vec![paint.dim(time_of_day(&time)).into_owned(), paint.cyan(&event.event_type).into_owned()];
@@ -134,14 +134,14 @@ fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -
     parts.join("  ")
 }
 
-/// Appends a line for each caused event, drawn as a tree. `indent` is the part of the tree above them.
-fn append_branches(paint: Paint, caused: &[CausedEventBody], indent: &str, lines: &mut Vec<String>) {
+/// Appends a line for each caused event, drawn as a tree. `indent` is the text before the branches of this level.
+fn append_caused_events(paint: Paint, caused: &[CausedEventBody], indent: &str, lines: &mut Vec<String>) {
     for (index, event) in caused.iter().enumerate() {
         let is_last = index + 1 == caused.len();
         let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let text = format_event(paint, &event.event, event.task.as_deref());
         lines.push(format!("{}{text}", paint.dim(&format!("{indent}{branch}"))));
-        append_branches(paint, &event.caused, &format!("{indent}{below}"), lines);
+        append_caused_events(paint, &event.caused_events, &format!("{indent}{below}"), lines);
     }
 }
 
@@ -157,8 +157,8 @@ mod tests {
         serde_json::from_str(&json).unwrap()
     }
 
-    fn caused_event(id: u64, event_type: &str, caused: Vec<CausedEventBody>) -> CausedEventBody {
-        CausedEventBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused }
+    fn caused_event(id: u64, event_type: &str, caused_events: Vec<CausedEventBody>) -> CausedEventBody {
+        CausedEventBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused_events }
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             caused_event(5, "packed", vec![caused_event(6, "sent", vec![])]),
         ];
         let mut lines = vec![];
-        append_branches(Paint::for_stdout(ColorChoice::Never), &tree, "", &mut lines);
+        append_caused_events(Paint::for_stdout(ColorChoice::Never), &tree, "", &mut lines);
         let expected = [
             "├─ 00:00:00.000  billed  2  t2",
             "│  ├─ 00:00:00.000  mailed  3  t3",

@@ -8,9 +8,9 @@ use pointsman_api::client::ClientError;
 
 use crate::output::{Paint, escape_controls_in_lines};
 
-/// The exit codes, as `--help` lists them. 75 and 78 are those of `sysexits.h`.
+/// Why the process exits, with the exit code that `--help` lists. 75 and 78 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitReason {
     /// The reader of standard output closed it. Not an error, and nothing is printed.
     OutputClosed = 0,
     Runtime = 1,
@@ -23,7 +23,7 @@ pub(crate) enum Exit {
 
 #[derive(Debug)]
 pub(crate) struct Failure {
-    exit: Exit,
+    exit_reason: ExitReason,
     message: String,
     /// What to do next.
     hint: Option<String>,
@@ -32,16 +32,16 @@ pub(crate) struct Failure {
 pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
-        Self { exit, message: message.to_string(), hint: None }
+    pub(crate) fn new(exit_reason: ExitReason, message: impl Display) -> Self {
+        Self { exit_reason, message: message.to_string(), hint: None }
     }
 
     pub(crate) fn runtime(message: impl Display) -> Self {
-        Self::new(Exit::Runtime, message)
+        Self::new(ExitReason::Runtime, message)
     }
 
     pub(crate) fn usage(message: impl Display) -> Self {
-        Self::new(Exit::Usage, message)
+        Self::new(ExitReason::Usage, message)
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Display) -> Self {
@@ -51,12 +51,12 @@ impl Failure {
 
     /// Whether the same command may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
-        self.exit == Exit::Unavailable
+        self.exit_reason == ExitReason::Unavailable
     }
 
     /// Prints the error and returns the exit code.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
-        if self.exit != Exit::OutputClosed {
+        if self.exit_reason != ExitReason::OutputClosed {
             let hint = self
                 .hint
                 .as_ref()
@@ -66,7 +66,7 @@ impl Failure {
             // A closed standard error does not change the exit code.
             let _ = writeln!(io::stderr().lock(), "{} {message}{hint}", paint.red("error:"));
         }
-        ExitCode::from(self.exit as u8)
+        ExitCode::from(self.exit_reason as u8)
     }
 }
 
@@ -77,11 +77,11 @@ impl Display for Failure {
     }
 }
 
-/// An I/O error of standard output or of a file.
+/// Converts an I/O error of standard output or of a file. A closed pipe ends the command without a message.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Self::new(Exit::OutputClosed, error),
+            std::io::ErrorKind::BrokenPipe => Self::new(ExitReason::OutputClosed, error),
             _ => Self::runtime(error),
         }
     }
@@ -93,13 +93,13 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Errors that any API call can return. A command that knows more replaces the hint.
+/// Converts an error that any API request can return, with a general hint. A command that knows more replaces the hint.
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match &error {
             ClientError::InvalidRequest(_) => Self::usage(&error),
             ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. } => {
-                Self::new(Exit::Unavailable, with_root_cause(&error)).with_hint(NO_SERVER_HINT)
+                Self::new(ExitReason::Unavailable, format_with_root_cause(&error)).with_hint(NO_SERVER_HINT)
             }
             ClientError::InvalidResponse { .. } => Self::runtime(&error)
                 .with_hint("Check --url: is it a Pointsman server of the same version as this command?"),
@@ -108,9 +108,9 @@ impl From<ClientError> for Failure {
                 403 => Self::runtime(&error).with_hint(ROLE_HINT),
                 // The server's own message says whether the request may have taken effect.
                 503 if is_server_problem(&error) => {
-                    Self::new(Exit::Unavailable, &error).with_hint(RETRY_HINT)
+                    Self::new(ExitReason::Unavailable, &error).with_hint(RETRY_HINT)
                 }
-                429 | 502..=504 => Self::new(Exit::Unavailable, &error).with_hint(UNKNOWN_OUTCOME_HINT),
+                429 | 502..=504 => Self::new(ExitReason::Unavailable, &error).with_hint(UNKNOWN_OUTCOME_HINT),
                 _ => Self::runtime(&error),
             },
         }
@@ -153,11 +153,11 @@ A server with `auth.tokens` in its configuration accepts only those tokens.
 
 /// Whether the response is a Pointsman server's own problem document, and not that of a proxy.
 pub(crate) fn is_server_problem(error: &ClientError) -> bool {
-    matches!(error, ClientError::ErrorResponse(problem) if problem.kind.starts_with(PROBLEM_TYPE_PREFIX))
+    matches!(error, ClientError::ErrorResponse(problem) if problem.type_uri.starts_with(PROBLEM_TYPE_PREFIX))
 }
 
-/// The error and its root cause. The layers between are details of the HTTP client.
-fn with_root_cause(error: &dyn std::error::Error) -> String {
+/// The message of the error and that of its root cause. The causes between them are details of the HTTP client.
+fn format_with_root_cause(error: &dyn std::error::Error) -> String {
     match std::iter::successors(error.source(), |cause| cause.source()).last() {
         Some(root) => format!("{error}: {root}"),
         None => error.to_string(),
@@ -171,10 +171,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hint_of_a_503_depends_on_who_sent_it() {
-        let hint = |kind: &str| {
+    fn the_hint_of_a_503_depends_on_whether_the_server_or_a_proxy_sent_it() {
+        let hint = |type_uri: &str| {
             let problem = ProblemDetails {
-                kind: kind.into(),
+                type_uri: type_uri.into(),
                 title: "Service Unavailable".into(),
                 status: 503,
                 detail: String::new(),

@@ -4,9 +4,9 @@
 //!  args        global options and the list of commands
 //!  failure     errors for the user, hints and exit codes
 //!  output      tables, colours, JSON
-//!  process     logging, signals and start errors of `serve` and `work`
-//!  protect     denies other processes of the user access to this one
-//!  root_commands  warns of commands that run as root
+//!  node_process        logging, signals and start errors of `serve` and `work`
+//!  process_protection  denies other processes of the user access to this one
+//!  root_warning        warns of command handlers that run as root
 //!  serve work  run a node: until stopped, or for a limited time
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a server over HTTP
@@ -27,13 +27,13 @@ mod failure;
 mod handlers;
 mod man;
 mod move_store;
+mod node_process;
 mod nodes;
 mod objects;
 mod orders;
 mod output;
-mod process;
-mod protect;
-mod root_commands;
+mod process_protection;
+mod root_warning;
 mod rules;
 mod run;
 mod schedules;
@@ -52,16 +52,16 @@ use failure::{Failure, Result};
 use output::Paint;
 
 fn main() -> ExitCode {
-    let protected = protect::protect_process();
+    let protected = process_protection::protect_process();
     let cli = args::parse_command_line();
     let paint = Paint::for_stderr(cli.global.color);
-    match protected.and_then(|()| run(cli)) {
+    match protected.and_then(|()| run_command(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(paint),
     }
 }
 
-fn run(cli: Cli) -> Result {
+fn run_command(cli: Cli) -> Result {
     let global = &cli.global;
     match cli.command {
         CliCommand::Serve(command) => command.run(global),
@@ -92,7 +92,7 @@ fn run(cli: Cli) -> Result {
     }
 }
 
-/// Runs a command that talks to a server, on one thread.
+/// Runs the future of a command that talks to a server, on one thread.
 fn block_on(future: impl Future<Output = Result>) -> Result {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

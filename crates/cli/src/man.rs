@@ -7,7 +7,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::args::{Cli, EXIT_CODES};
+use crate::args::{Cli, EXIT_CODES_HELP};
 use crate::failure::{Failure, Result};
 
 /// Print a manual page, or write all of them
@@ -98,7 +98,7 @@ fn render_page(command: &Command, parent: Option<&Command>) -> Result<String> {
         append_help_text(&mut sections, &text.to_string());
     }
     if parent.is_some() {
-        append_help_text(&mut sections, EXIT_CODES);
+        append_help_text(&mut sections, EXIT_CODES_HELP);
     }
     if let Some(parent) = parent {
         sections.control("SH", ["SEE ALSO"]);

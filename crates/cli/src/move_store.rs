@@ -17,9 +17,9 @@ use pointsman_store_sqlite::SqliteCopy;
 use serde_json::json;
 
 use crate::args::GlobalOptions;
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{ExitReason, Failure, Result};
+use crate::node_process::start_failure;
 use crate::output::{Output, Progress, format_count, print_to_stderr};
-use crate::process::start_failure;
 
 /// Copy all data to another store
 ///
@@ -58,8 +58,8 @@ pub(crate) struct MoveStoreCommand {
 impl MoveStoreCommand {
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
-        let from = read_url("from", self.from.as_deref(), "POINTSMAN_FROM")?;
-        let to = read_url("to", self.to.as_deref(), "POINTSMAN_TO")?;
+        let from = read_store_url("from", self.from.as_deref(), "POINTSMAN_FROM")?;
+        let to = read_store_url("to", self.to.as_deref(), "POINTSMAN_TO")?;
         if is_same_store(&from, &to) {
             return Err(Failure::usage("--from and --to name the same store"));
         }
@@ -72,7 +72,7 @@ impl MoveStoreCommand {
         };
         drop(progress);
         let report = report.map_err(move_failure)?;
-        print_report(output, &report, &from, &to)?;
+        print_comparison(output, &report, &from, &to)?;
         if !self.verify_only {
             warn_of_set_aside_events(&mut *source)?;
         }
@@ -81,7 +81,7 @@ impl MoveStoreCommand {
 }
 
 /// Reads a store URL from its option or environment variable.
-fn read_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
+fn read_store_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
     let url = match given {
         Some(url) => {
             if has_password(url) {
@@ -122,27 +122,31 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
 
 fn open_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_source(path), StartError::Sqlite),
+        StoreUrl::Sqlite { path } => box_copy_endpoint(SqliteCopy::open_source(path), StartError::Sqlite),
         StoreUrl::Postgres(url) => {
-            boxed_store(PgStoreCopy::open_source(url.full_url()), StartError::Postgres)
+            box_copy_endpoint(PgStoreCopy::open_source(url.full_url()), StartError::Postgres)
         }
-        StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::source(url.full_url()), StartError::Redis),
+        StoreUrl::Redis(url) => {
+            box_copy_endpoint(RedisStoreCopy::open_source(url.full_url()), StartError::Redis)
+        }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
 fn open_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_target(path), StartError::Sqlite),
+        StoreUrl::Sqlite { path } => box_copy_endpoint(SqliteCopy::open_target(path), StartError::Sqlite),
         StoreUrl::Postgres(url) => {
-            boxed_store(PgStoreCopy::open_target(url.full_url()), StartError::Postgres)
+            box_copy_endpoint(PgStoreCopy::open_target(url.full_url()), StartError::Postgres)
         }
-        StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::target(url.full_url()), StartError::Redis),
+        StoreUrl::Redis(url) => {
+            box_copy_endpoint(RedisStoreCopy::open_target(url.full_url()), StartError::Redis)
+        }
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
-fn boxed_store<M: CopyEndpoint + 'static, E: Error + 'static>(
+fn box_copy_endpoint<M: CopyEndpoint + 'static, E: Error + 'static>(
     opened: std::result::Result<M, CopyEndpointError<E>>,
     to_start_error: impl FnOnce(E) -> StartError,
 ) -> Result<Box<dyn CopyEndpoint>> {
@@ -156,9 +160,9 @@ fn boxed_store<M: CopyEndpoint + 'static, E: Error + 'static>(
     let exit = match &not_ready {
         CopyEndpointError::InUse { .. }
         | CopyEndpointError::OutboxNotEmpty { .. }
-        | CopyEndpointError::OrphanedOutbox { .. } => Exit::Unavailable,
-        CopyEndpointError::NoStore(_) | CopyEndpointError::OpenFailed(_) => Exit::Runtime,
-        CopyEndpointError::ConnectionPooler(_) => Exit::Usage,
+        | CopyEndpointError::OrphanedOutbox { .. } => ExitReason::Unavailable,
+        CopyEndpointError::NoStore(_) | CopyEndpointError::OpenFailed(_) => ExitReason::Runtime,
+        CopyEndpointError::ConnectionPooler(_) => ExitReason::Usage,
     };
     Err(Failure::new(exit, not_ready))
 }
@@ -171,8 +175,10 @@ fn move_failure(error: CopyError) -> Failure {
     };
     match error {
         CopyError::ReadSource(StoreError::Unavailable(_))
-        | CopyError::WriteTarget(StoreError::Unavailable(_)) => Failure::new(Exit::Unavailable, message)
-            .with_hint("Repeat the command to continue where it stopped."),
+        | CopyError::WriteTarget(StoreError::Unavailable(_)) => {
+            Failure::new(ExitReason::Unavailable, message)
+                .with_hint("Repeat the command to continue where it stopped.")
+        }
         CopyError::ReadSource(_) | CopyError::SourceIncomplete => Failure::runtime(message),
         CopyError::TargetIncomplete => Failure::runtime(message)
             .with_hint("Repeat the command without --verify-only to continue where it stopped."),
@@ -195,34 +201,35 @@ Use an empty target: a new file, a database without a schema `pointsman` (DROP S
 schema and all its data), or another Redis database or prefix (FLUSHDB deletes all data of a database).";
 
 fn update_progress(progress: &Progress, step: CopyProgress) {
-    let advance = |activity: &str, section: TableKind, rows: u64| {
+    let advance = |activity: &str, table: TableKind, rows: u64| {
         progress.advance(rows);
-        progress.set_message(format!("{activity} {section}"));
+        progress.set_message(format!("{activity} {table}"));
     };
     match step {
-        CopyProgress::CopyStarted { total_rows: all, already_copied: before } => {
-            if before > 0 {
-                let rows = format_count(before, "row", "rows");
-                progress.print_above(&format!("Continuing an interrupted move after {rows}."));
+        CopyProgress::CopyStarted { total_rows, already_copied } => {
+            if already_copied > 0 {
+                let rows = format_count(already_copied, "row", "rows");
+                progress.print_above_bar(&format!("Continuing an interrupted move after {rows}."));
             }
-            progress.set_position(before, all);
+            progress.set_position(already_copied, total_rows);
         }
-        CopyProgress::PageCopied { table: section, rows } => advance("copying", section, rows),
-        CopyProgress::ComparisonStarted { total_rows: all } => progress.set_position(0, all),
-        CopyProgress::PageCompared { table: section, rows } => advance("comparing", section, rows),
+        CopyProgress::PageCopied { table, rows } => advance("copying", table, rows),
+        CopyProgress::ComparisonStarted { total_rows } => progress.set_position(0, total_rows),
+        CopyProgress::PageCompared { table, rows } => advance("comparing", table, rows),
     }
 }
 
-fn print_report(output: Output, report: &ComparisonReport, from: &StoreUrl, to: &StoreUrl) -> Result {
+/// Prints a table with the rows and the checksum of each copied table, or both as JSON.
+fn print_comparison(output: Output, report: &ComparisonReport, from: &StoreUrl, to: &StoreUrl) -> Result {
     let differences = report.differing_tables();
     if output.is_json() {
-        let tally =
-            |tally: TableChecksum| json!({"rows": tally.row_count, "checksum": tally.format_checksum()});
-        let section = |both: &TableComparison| {
+        let side_json =
+            |side: TableChecksum| json!({"rows": side.row_count, "checksum": side.format_checksum()});
+        let table_json = |comparison: &TableComparison| {
             json!({
-                "section": both.table,
-                "source": both.source.map(tally),
-                "target": both.target.map(tally),
+                "section": comparison.table,
+                "source": comparison.source.map(side_json),
+                "target": comparison.target.map(side_json),
             })
         };
         return Ok(output.print_json(&json!({
@@ -230,16 +237,21 @@ fn print_report(output: Output, report: &ComparisonReport, from: &StoreUrl, to: 
             "to": to.to_string(),
             "rows": report.count_copied_rows(),
             "equal": differences.is_empty(),
-            "sections": report.tables.iter().map(section).collect::<Vec<_>>(),
+            "sections": report.tables.iter().map(table_json).collect::<Vec<_>>(),
         }))?);
     }
-    let rows = report.tables.iter().filter_map(|both| {
-        let (source, target) = both.source.zip(both.target)?;
-        let difference = match differences.contains(&both.table) {
+    let rows = report.tables.iter().filter_map(|comparison| {
+        let (source, target) = comparison.source.zip(comparison.target)?;
+        let difference = match differences.contains(&comparison.table) {
             true => format!("differs: the target has {target}"),
             false => String::new(),
         };
-        Some(vec![both.table.to_string(), source.row_count.to_string(), source.format_checksum(), difference])
+        Some(vec![
+            comparison.table.to_string(),
+            source.row_count.to_string(),
+            source.format_checksum(),
+            difference,
+        ])
     });
     Ok(output.print_table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
 }
@@ -261,9 +273,9 @@ fn print_outcome(output: Output, report: &ComparisonReport, verify_only: bool) -
         let failure = Failure::runtime(format!("the stores differ in: {}", differences.join(", ")));
         return Err(if verify_only { failure } else { failure.with_hint(EMPTY_TARGET_HINT) });
     }
-    for (section, rows) in report.uncopied_tables() {
+    for (table, rows) in report.uncopied_tables() {
         print_to_stderr(format!(
-            "warning: {} of {section} not copied: the target cannot store them",
+            "warning: {} of {table} not copied: the target cannot store them",
             format_count(rows, "row", "rows")
         ));
     }

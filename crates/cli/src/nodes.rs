@@ -24,7 +24,7 @@ pub(crate) struct NodesCommand {}
 
 impl NodesCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         let list = client.list_nodes().await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
@@ -51,7 +51,7 @@ fn node_row(node: &NodeBody) -> Vec<String> {
         format_timestamp(&node.joined_at),
         format_timestamp(&node.last_heartbeat_at),
         format!("{:+.1} s", node.clock.offset_ms as f64 / 1000.0),
-        format!("{} of {}", node.running, node.slots),
+        format!("{} of {}", node.running_tasks, node.slots),
         shorten(&node.handlers.join(" "), 60),
     ]
 }
@@ -81,7 +81,7 @@ fn parse_page_number(text: &str) -> std::result::Result<i64, &'static str> {
 
 impl AuditCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         let list = client.list_audit_entries(self.before, self.limit).await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
@@ -102,7 +102,7 @@ impl AuditCommand {
 fn audit_row(entry: &AuditEntryBody) -> Vec<String> {
     vec![
         format_timestamp(&entry.time),
-        escape_controls(&entry.by).into_owned(),
+        escape_controls(&entry.actor).into_owned(),
         entry.action.clone(),
         escape_controls(&entry.target).into_owned(),
         shorten(&entry.detail, 80),

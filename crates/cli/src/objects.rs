@@ -43,16 +43,16 @@ Examples:
 impl ObjectsCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let ObjectSubcommand::Show { key, tenant } = self.subcommand;
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         let response = client.read_object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
-        let object = response.map_err(|error| object_failure(&key, error))?;
+        let object = response.map_err(|error| object_request_failure(&key, error))?;
         if output.is_json() {
             return Ok(output.print_json(&object)?);
         }
         output.print_fields(&[
             ("object", object.key.clone()),
             ("tenant", object.tenant.clone()),
-            ("last event", object.last.to_string()),
+            ("last event", object.last_event_id.to_string()),
         ])?;
         output.print_line("")?;
         if !object.lanes.is_empty() {
@@ -68,8 +68,8 @@ impl ObjectsCommand {
     }
 }
 
-/// Converts an error of a call for an object, with a hint.
-fn object_failure(key: &ObjectKey, error: ClientError) -> Failure {
+/// Converts the error of an API request about an object, with a hint.
+fn object_request_failure(key: &ObjectKey, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
@@ -96,27 +96,27 @@ fn explain_unknown_key(key: &ObjectKey) -> String {
 fn print_lanes(output: Output, object: &ObjectDetail) -> Result {
     let rows = object.lanes.iter().map(lane_row).collect();
     output.print_table(&["handler", "status", "waiting", "error", "first task"], rows, "")?;
-    if object.more_lanes {
+    if object.has_more_lanes {
         output.print_line(format!("Only the first {} lanes are listed.", object.lanes.len()))?;
     }
     for lane in object.lanes.iter().filter(|lane| lane.halted) {
-        output.print_line(format!("\n{}", suggest_release(lane)))?;
+        output.print_line(format!("\n{}", suggest_lane_release(lane)))?;
     }
     Ok(())
 }
 
 fn lane_row(lane: &ObjectLaneBody) -> Vec<String> {
-    let ObjectLaneBody { handler, head, halted, waiting, more } = lane;
+    let ObjectLaneBody { handler, head, halted, waiting, has_more_waiting } = lane;
     vec![
         handler.clone(),
         if *halted { "HALTED".into() } else { head.status.clone() },
-        if *more { format!("over {waiting}") } else { waiting.to_string() },
+        if *has_more_waiting { format!("over {waiting}") } else { waiting.to_string() },
         shorten(head.error.as_deref().unwrap_or(""), 60),
         head.id.clone(),
     ]
 }
 
-fn suggest_release(lane: &ObjectLaneBody) -> String {
+fn suggest_lane_release(lane: &ObjectLaneBody) -> String {
     let ObjectLaneBody { handler, head, .. } = lane;
     let id = &head.id;
     format!(
@@ -132,7 +132,7 @@ fn event_row(event: &EventSnapshot) -> Vec<String> {
         event.event_id.to_string(),
         format_timestamp(&time),
         event.prev.flatten().map_or_else(|| "-".into(), |prev| prev.to_string()),
-        event.kind.clone(),
+        event.event_type.clone(),
         shorten(event.value.as_str(), 80),
     ]
 }

@@ -26,7 +26,7 @@ pub(crate) use text::{
     shorten, time_of_day, wrap_text,
 };
 
-/// Standard output with its format and colours.
+/// Prints to standard output, in the format and with the colours of the command line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) format: OutputFormat,
@@ -35,7 +35,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(global: &GlobalOptions) -> Self {
-        Self { format: global.output, paint: Paint::for_stdout(global.color) }
+        Self { format: global.output_format, paint: Paint::for_stdout(global.color) }
     }
 
     pub(crate) fn is_json(self) -> bool {
@@ -46,7 +46,7 @@ impl Output {
         let mut out = io::stdout().lock();
         out.write_all(text.as_ref().as_bytes())?;
         out.write_all(b"\n")?;
-        // Flush each line into a pipe too: readers of a stream need it now.
+        // Flush each line into a pipe too: a program that reads a stream needs it now.
         out.flush()
     }
 
@@ -83,7 +83,7 @@ impl Output {
         if rows.is_empty() {
             return self.print_line(empty_message);
         }
-        let lines = table::render_lines(head, rows, self.terminal_width(), self.paint);
+        let lines = table::render_table(head, rows, self.terminal_width(), self.paint);
         lines.iter().try_for_each(|line| self.print_line(line))
     }
 
@@ -117,7 +117,7 @@ impl Output {
     }
 }
 
-/// The narrowest width that text is wrapped to.
+/// The minimum width to which texts are wrapped, however narrow the terminal is.
 const MIN_TEXT_WIDTH: usize = 20;
 
 /// Prints a note for the user to standard error. A closed standard error is ignored.

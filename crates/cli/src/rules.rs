@@ -97,14 +97,15 @@ struct RuleTarget {
     #[arg(value_parser = validate_target_name)]
     name: String,
     /// NAME is a schedule
-    #[arg(long, conflicts_with = "tenant")]
-    schedule: bool,
+    #[arg(long = "schedule", conflicts_with = "tenant")]
+    is_schedule: bool,
     /// Only tasks of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-/// Checks a name, SOURCE/COLLECTION or the path of a chain. Schedules have names like the first two.
+/// Checks that a text is a name, SOURCE/COLLECTION or the path of a chain, and returns it unchanged. Schedules have
+/// names like the first two.
 fn validate_target_name(text: &str) -> std::result::Result<String, String> {
     let checked = match text.find('/') {
         Some(0) if text.contains(',') => {
@@ -145,48 +146,51 @@ impl UnblockCommand {
 
 impl SetRuleArgs {
     async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
-        let (client, output, target) = (global.client()?, Output::new(global), &self.target);
+        let (client, output, target) = (global.new_client()?, Output::new(global), &self.target);
         let body = RuleRequestBody { tenant: target.tenant_name(), reason: self.reason };
-        if target.schedule {
+        if target.is_schedule {
             let detail = client
                 .set_schedule_rule(kind, &target.name, &body)
                 .await
-                .map_err(schedules::schedule_failure)?;
-            return print_change(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
+                .map_err(schedules::schedule_request_failure)?;
+            return print_changed_rules(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
         }
         if let Some(chain) = target.chain_path() {
-            let detail = client.set_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
-            return print_change(output, &detail, &target.describe_set(kind), &detail.chain.rules);
+            let detail =
+                client.set_chain_rule(kind, &chain, &body).await.map_err(chains::chain_request_failure)?;
+            return print_changed_rules(output, &detail, &target.describe_set(kind), &detail.chain.rules);
         }
         let detail = match client.set_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
-            Err(error) => return Err(target.handler_failure(&client, error).await),
+            Err(error) => return Err(target.handler_request_failure(&client, error).await),
         };
-        print_change(output, &detail, &target.describe_set(kind), &detail.handler.rules)
+        print_changed_rules(output, &detail, &target.describe_set(kind), &detail.handler.rules)
     }
 }
 
 impl LiftRuleArgs {
     async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
-        let (client, output, target) = (global.client()?, Output::new(global), &self.target);
+        let (client, output, target) = (global.new_client()?, Output::new(global), &self.target);
         let was_set = target.has_rule(&client, kind).await;
         let message = if was_set { target.describe_lifted(kind) } else { target.describe_not_set(kind) };
-        if target.schedule {
-            let detail =
-                client.delete_schedule_rule(kind, &target.name).await.map_err(schedules::schedule_failure)?;
-            return print_change(output, &detail, &message, &detail.schedule.rules);
+        if target.is_schedule {
+            let detail = client
+                .delete_schedule_rule(kind, &target.name)
+                .await
+                .map_err(schedules::schedule_request_failure)?;
+            return print_changed_rules(output, &detail, &message, &detail.schedule.rules);
         }
         let body = RuleRequestBody { tenant: target.tenant_name(), reason: None };
         if let Some(chain) = target.chain_path() {
             let detail =
-                client.delete_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
-            return print_change(output, &detail, &message, &detail.chain.rules);
+                client.delete_chain_rule(kind, &chain, &body).await.map_err(chains::chain_request_failure)?;
+            return print_changed_rules(output, &detail, &message, &detail.chain.rules);
         }
         let detail = match client.delete_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
-            Err(error) => return Err(target.handler_failure(&client, error).await),
+            Err(error) => return Err(target.handler_request_failure(&client, error).await),
         };
-        print_change(output, &detail, &message, &detail.handler.rules)
+        print_changed_rules(output, &detail, &message, &detail.handler.rules)
     }
 }
 
@@ -197,12 +201,12 @@ impl RuleTarget {
 
     /// The path, if the target is a chain.
     fn chain_path(&self) -> Option<ChainPath> {
-        ChainPath::new(&self.name).ok().filter(|_| !self.schedule)
+        ChainPath::new(&self.name).ok().filter(|_| !self.is_schedule)
     }
 
-    /// Whether such a rule is in force.
+    /// Whether the target has a rule of this kind for the same tenant.
     async fn has_rule(&self, client: &Client, kind: RuleKind) -> bool {
-        let rules = if self.schedule {
+        let rules = if self.is_schedule {
             client.read_schedule(&self.name).await.map(|detail| detail.schedule.rules)
         } else if let Some(chain) = self.chain_path() {
             client.read_chain(&chain).await.map(|detail| detail.chain.rules)
@@ -211,25 +215,25 @@ impl RuleTarget {
             let handler = self.name.split('/').next().unwrap_or(&self.name);
             client.read_handler(handler).await.map(|detail| detail.handler.rules)
         };
-        // If they cannot be read, the next call returns the error.
+        // If they cannot be read, the request that lifts the rule returns the error.
         let (rules, tenant) = (rules.unwrap_or_default(), self.tenant_name());
         rules.iter().any(|rule| rule.kind == kind && rule.name == self.name && rule.tenant == tenant)
     }
 
     fn describe_set(&self, kind: RuleKind) -> String {
-        self.describe("is", kind)
+        self.describe_with_verb("is", kind)
     }
 
     fn describe_lifted(&self, kind: RuleKind) -> String {
-        self.describe("is no longer", kind)
+        self.describe_with_verb("is no longer", kind)
     }
 
     fn describe_not_set(&self, kind: RuleKind) -> String {
-        self.describe("was not", kind)
+        self.describe_with_verb("was not", kind)
     }
 
-    fn describe(&self, verb: &str, kind: RuleKind) -> String {
-        let prefix = if self.schedule { "Schedule " } else { "" };
+    fn describe_with_verb(&self, verb: &str, kind: RuleKind) -> String {
+        let prefix = if self.is_schedule { "Schedule " } else { "" };
         let state = match kind {
             RuleKind::Pause => "paused",
             RuleKind::Block => "blocked",
@@ -238,10 +242,10 @@ impl RuleTarget {
         format!("{prefix}{} {verb} {state}{tenant}.", self.name)
     }
 
-    /// Converts an error of a handler's rule. If the name is a schedule, the hint says so.
-    async fn handler_failure(&self, client: &Client, error: ClientError) -> Failure {
+    /// Converts the error of a request about a handler's rule. If a schedule has the name, the hint says so.
+    async fn handler_request_failure(&self, client: &Client, error: ClientError) -> Failure {
         let is_unknown = error.status() == Some(404);
-        let failure = handlers::handler_failure(error);
+        let failure = handlers::handler_request_failure(error);
         if is_unknown && client.read_schedule(&self.name).await.is_ok() {
             return failure.with_hint(format!("{} is a schedule; use --schedule {0}", self.name));
         }
@@ -249,8 +253,8 @@ impl RuleTarget {
     }
 }
 
-/// Prints what changed, and all rules of the target.
-fn print_change(output: Output, detail: &impl Serialize, message: &str, rules: &[RuleBody]) -> Result {
+/// Prints the change as a sentence, and all rules of the target.
+fn print_changed_rules(output: Output, detail: &impl Serialize, message: &str, rules: &[RuleBody]) -> Result {
     if output.is_json() {
         return Ok(output.print_json(detail)?);
     }
@@ -268,7 +272,7 @@ mod tests {
 
     #[test]
     fn changes_are_described_as_sentences() {
-        let notify = RuleTarget { name: "notify".into(), schedule: false, tenant: None };
+        let notify = RuleTarget { name: "notify".into(), is_schedule: false, tenant: None };
         assert_eq!(notify.describe_set(RuleKind::Pause), "notify is paused.");
         assert_eq!(notify.describe_not_set(RuleKind::Block), "notify was not blocked.");
         let one_tenant = RuleTarget { tenant: Tenant::new("shop").ok(), ..notify };
@@ -276,7 +280,7 @@ mod tests {
             one_tenant.describe_lifted(RuleKind::Pause),
             "notify is no longer paused for tenant shop."
         );
-        let nightly = RuleTarget { name: "nightly".into(), schedule: true, tenant: None };
+        let nightly = RuleTarget { name: "nightly".into(), is_schedule: true, tenant: None };
         assert_eq!(nightly.describe_set(RuleKind::Block), "Schedule nightly is blocked.");
     }
 }

@@ -27,7 +27,7 @@ With --wait, the log is printed live; the exit code is 0 if the task succeeded, 
 pub(crate) struct RunCommand {
     /// Source and collection
     #[arg(value_name = "SOURCE/COLLECTION")]
-    pair: SourceCollection,
+    source_collection: SourceCollection,
     /// Follow the log until the task ends; fail if the task fails
     #[arg(short, long)]
     wait: bool,
@@ -38,10 +38,11 @@ pub(crate) struct RunCommand {
 
 impl RunCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
-        let (source, collection) = (self.pair.source.as_str(), self.pair.collection.as_str());
+        let (client, output) = (global.new_client()?, Output::new(global));
+        let (source, collection) =
+            (self.source_collection.source.as_str(), self.source_collection.collection.as_str());
         let key = self.idempotency_key.as_deref();
-        let (run, created) = client.run_source(source, collection, key).await.map_err(run_failure)?;
+        let (run, created) = client.run_source(source, collection, key).await.map_err(run_request_failure)?;
         if output.is_json() {
             output.print_json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
@@ -54,29 +55,29 @@ impl RunCommand {
             output.print_line(&run.task_id)?;
         }
         match self.wait {
-            true => wait_for_task(&client, output, &run.task_id).await,
+            true => follow_task_until_ended(&client, output, &run.task_id).await,
             false => Ok(()),
         }
     }
 }
 
-/// After this time, the reason why the task waits is printed.
-const EXPLAIN_AFTER: Duration = Duration::from_secs(2);
+/// If the task has not ended after this time, the reason why it waits is printed.
+const EXPLAIN_WAITING_AFTER: Duration = Duration::from_secs(2);
 
-/// Follows the task's log, and returns an error if the task fails.
-async fn wait_for_task(client: &Client, output: Output, id: &str) -> Result {
+/// Prints the task's log until the task ends, and returns an error unless it succeeded.
+async fn follow_task_until_ended(client: &Client, output: Output, id: &str) -> Result {
     let query = LogQuery::default();
     let mut follow = pin!(tasks::logs::follow_log(client, output, id, &query));
     tokio::select! {
         followed = &mut follow => followed?,
-        () = tokio::time::sleep(EXPLAIN_AFTER) => {
-            explain_waiting(client, id).await;
+        () = tokio::time::sleep(EXPLAIN_WAITING_AFTER) => {
+            print_waiting_reason(client, id).await;
             follow.await?;
         }
     }
     let detail = match client.read_task(id).await {
         Ok(detail) => detail,
-        Err(error) => return Err(tasks::task_failure(client, id, error).await),
+        Err(error) => return Err(tasks::task_request_failure(client, id, error).await),
     };
     let (status, error) = (detail.task.status.as_str(), detail.task.error.as_deref());
     match status {
@@ -90,7 +91,7 @@ async fn wait_for_task(client: &Client, output: Output, id: &str) -> Result {
 }
 
 /// Prints why the task waits, if it does.
-async fn explain_waiting(client: &Client, id: &str) {
+async fn print_waiting_reason(client: &Client, id: &str) {
     if let Ok(why) = client.read_task_why(id).await
         && why.status == "SCHEDULED"
     {
@@ -98,7 +99,7 @@ async fn explain_waiting(client: &Client, id: &str) {
     }
 }
 
-fn run_failure(error: ClientError) -> Failure {
+fn run_request_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {

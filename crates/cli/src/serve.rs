@@ -12,9 +12,9 @@ use pointsman_server::server::engine_settings;
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
 use crate::failure::Result;
+use crate::node_process::{self, StopSignals};
 use crate::output::{Output, format_count};
-use crate::process::{self, Signals};
-use crate::root_commands::{ROOT_COMMANDS_ADVICE, describe_root_commands};
+use crate::root_warning::{RUN_AS_ROOT_ADVICE, describe_commands_run_as_root};
 use banner::Banner;
 
 /// Run the server: store, scheduler, workers and the HTTP API
@@ -40,42 +40,42 @@ pub(crate) struct ServeCommand {
 
 impl ServeCommand {
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
-        process::run_node(global, "info", self.serve(Output::new(global)))
+        node_process::run_node(global, "info", self.serve(Output::new(global)))
     }
 
     async fn serve(self, output: Output) -> Result {
-        let mut signals = Signals::new()?;
-        let sources = self.config.sources();
-        let config = sources.load().map_err(|faults| configuration_failure(&faults))?;
-        tracing::info!("{}", config.describe_files());
+        let mut signals = StopSignals::new()?;
+        let inputs = self.config.to_inputs();
+        let config = inputs.load_config().map_err(|faults| configuration_failure(&faults))?;
+        tracing::info!("configuration: {}", config.describe_config_files());
         for warning in &config.warnings {
-            tracing::warn!("{warning}");
+            tracing::warn!("configuration warning; the server starts anyway: {warning}");
         }
-        if let Some(warning) = describe_root_commands(&config, nix::unistd::geteuid().is_root()) {
-            tracing::warn!("{warning}. {ROOT_COMMANDS_ADVICE}");
+        if let Some(warning) = describe_commands_run_as_root(&config, nix::unistd::geteuid().is_root()) {
+            tracing::warn!("{warning}. {RUN_AS_ROOT_ADVICE}");
         }
         let banner = Banner::from_config(&config);
         let (name, drain) = (engine_settings(&config).node_name, config.drain_timeout);
-        let started = Server::start(config, Some(sources), Setup::default()).await;
-        let mut server = started.map_err(process::start_failure)?;
+        let started = Server::start(config, Some(inputs), Setup::default()).await;
+        let mut server = started.map_err(node_process::start_failure)?;
         banner.print(&server, output)?;
         let failure = tokio::select! {
             () = signals.recv() => None,
             failure = server.wait_for_failure() => Some(failure),
         };
         let stopped = async {
-            let waiting = describe_running_tasks(&server, &name, drain).await;
-            tracing::info!("stopping{waiting}; another signal stops immediately");
+            let waiting = describe_awaited_tasks(&server, &name, drain).await;
+            tracing::info!("stopping the server{waiting}; another signal stops it immediately");
             server.stop().await;
         };
-        process::wait_for_stop(stopped, &mut signals).await?;
-        tracing::info!("stopped");
-        failure.map_or(Ok(()), |failure| Err(process::service_failure(&failure)))
+        node_process::wait_for_graceful_stop(stopped, &mut signals).await?;
+        tracing::info!("server stopped; unfinished tasks stay queued");
+        failure.map_or(Ok(()), |failure| Err(node_process::service_failure(&failure)))
     }
 }
 
-/// The number of running tasks that a stop waits for, and the maximum time; empty without any.
-async fn describe_running_tasks(server: &Server, name: &str, drain: Duration) -> String {
+/// Says how many running tasks a stop waits for, and for how long at most. Empty if no task is running.
+async fn describe_awaited_tasks(server: &Server, name: &str, drain: Duration) -> String {
     let nodes = server.engine().store().list_nodes().await.unwrap_or_default();
     let running =
         nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running_tasks).sum();

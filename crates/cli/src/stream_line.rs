@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::output::shorten;
 
-/// The longest payload or sentence in columns.
+/// The maximum width of a payload or a sentence, in columns of the terminal.
 const MAX_TEXT_WIDTH: usize = 160;
 
 /// An event, reduced to what a line prints.
@@ -22,7 +22,7 @@ pub(crate) struct StreamLine {
     /// The payload of an emitted event, or a sentence about an engine event.
     pub(crate) text: String,
     /// The id of the task that an engine event names.
-    pub(crate) task: Option<String>,
+    pub(crate) task_id: Option<String>,
 }
 
 /// The kind of thing that an event is about.
@@ -34,7 +34,7 @@ pub(crate) enum EventSubject {
     Chain,
     Task,
     /// A configured handler, source, chain or schedule.
-    File,
+    ConfiguredObject,
     Scheduler,
 }
 
@@ -45,7 +45,7 @@ impl EventSubject {
             Self::Order => "order",
             Self::Chain => "chain",
             Self::Task => "task",
-            Self::File => "file",
+            Self::ConfiguredObject => "file",
             Self::Scheduler => "scheduler",
         }
     }
@@ -57,20 +57,21 @@ impl EventSubject {
             name if name.starts_with("Order") => Self::Order,
             name if name.starts_with("Task") => Self::Task,
             name if name.starts_with("FileBased") => match key {
-                Some(key) if key.starts_with(ORDER_PREFIX) => Self::Order,
-                _ => Self::File,
+                Some(key) if key.starts_with(ORDER_KEY_PREFIX) => Self::Order,
+                _ => Self::ConfiguredObject,
             },
             _ => Self::Scheduler,
         }
     }
 }
 
-/// The prefix of an order's key in FileBased events.
-const ORDER_PREFIX: &str = "Order:";
+/// The prefix of an order's key in the events `FileBasedAdded` and `FileBasedRemoved`.
+const ORDER_KEY_PREFIX: &str = "Order:";
 
-/// The JSON members that both forms of an event share. A `null` payload reads as none; engine events have no tenant.
+/// The JSON members that emitted events and engine events share. A `null` payload reads as none. Only emitted events
+/// have a tenant.
 #[derive(Deserialize)]
-struct EventMembers {
+struct CommonEventMembers {
     #[serde(rename = "eventId")]
     id: u64,
     #[serde(rename = "TYPE")]
@@ -83,7 +84,7 @@ struct EventMembers {
 impl StreamLine {
     /// Reads an event's JSON. Returns none for JSON that this version does not understand.
     pub(crate) fn from_json(json: &str) -> Option<Self> {
-        let members: EventMembers = serde_json::from_str(json).ok()?;
+        let members: CommonEventMembers = serde_json::from_str(json).ok()?;
         let (id, event_type) = (EventId::new(members.id)?, members.event_type);
         let (key, task_of_key) = match members.key {
             Some(Value::Object(job)) => (string_field(&job, "jobPath"), string_field(&job, "taskId")),
@@ -92,20 +93,21 @@ impl StreamLine {
         };
         if members.tenant.is_some() {
             let text = shorten(members.value.unwrap_or_else(Json::null).as_str(), MAX_TEXT_WIDTH);
-            return Some(Self { id, event_type, key, subject: EventSubject::Emitted, text, task: None });
+            return Some(Self { id, event_type, key, subject: EventSubject::Emitted, text, task_id: None });
         }
         let fields: Map<String, Value> = serde_json::from_str(json).ok()?;
         let subject = EventSubject::from_engine_type(&event_type, key.as_deref());
-        let task = task_of_key.or_else(|| string_field(&fields, "taskId"));
+        let task_id = task_of_key.or_else(|| string_field(&fields, "taskId"));
         let sentence = describe_engine_event(&event_type, key.as_deref(), &fields);
-        let text = shorten(&sentence.unwrap_or_else(|| describe_fields(&fields)), MAX_TEXT_WIDTH);
-        Some(Self { id, event_type, key, subject, text, task })
+        let text =
+            shorten(&sentence.unwrap_or_else(|| describe_unknown_engine_event(&fields)), MAX_TEXT_WIDTH);
+        Some(Self { id, event_type, key, subject, text, task_id })
     }
 
     /// The key of the order that the event is about: `/chain/path,id`.
     pub(crate) fn order_key(&self) -> Option<&str> {
         let key = self.key.as_deref().filter(|_| self.subject == EventSubject::Order)?;
-        Some(key.strip_prefix(ORDER_PREFIX).unwrap_or(key))
+        Some(key.strip_prefix(ORDER_KEY_PREFIX).unwrap_or(key))
     }
 }
 
@@ -113,7 +115,7 @@ fn string_field(fields: &Map<String, Value>, name: &str) -> Option<String> {
     fields.get(name)?.as_str().map(Into::into)
 }
 
-/// An engine event as a sentence. None for a type that is not known or lacks a field.
+/// Describes an engine event in a sentence. None if its type is not known or a field is missing.
 fn describe_engine_event(event_type: &str, key: Option<&str>, fields: &Map<String, Value>) -> Option<String> {
     match event_type {
         "SchedulerStateChanged" => Some(format!("scheduler is now {}", string_field(fields, "state")?)),
@@ -124,10 +126,10 @@ fn describe_engine_event(event_type: &str, key: Option<&str>, fields: &Map<Strin
             Some(format!("node {node} of chain {} set to {action}", key?))
         }
         name if name.starts_with("Task") => describe_task_event(name, key?, fields),
-        name if name.starts_with("FileBased") && !key?.starts_with(ORDER_PREFIX) => {
+        name if name.starts_with("FileBased") && !key?.starts_with(ORDER_KEY_PREFIX) => {
             describe_configuration_event(name, key?)
         }
-        name => describe_order_event(name, key?.strip_prefix(ORDER_PREFIX).unwrap_or(key?), fields),
+        name => describe_order_event(name, key?.strip_prefix(ORDER_KEY_PREFIX).unwrap_or(key?), fields),
     }
 }
 
@@ -173,7 +175,8 @@ fn describe_task_event(event_type: &str, job_path: &str, fields: &Map<String, Va
     })
 }
 
-/// A change of a configured object, whose key is `Job:/index`, `JobChain:/publish/article` or `Schedule:/nightly`.
+/// Describes a change of a configured object, whose key is such as `Job:/index`, `JobChain:/publish/article` or
+/// `Schedule:/nightly`.
 fn describe_configuration_event(event_type: &str, key: &str) -> Option<String> {
     let (prefix, path) = key.split_once(':')?;
     let name = path.strip_prefix('/').unwrap_or(path);
@@ -192,8 +195,8 @@ fn describe_configuration_event(event_type: &str, key: &str) -> Option<String> {
     Some(format!("{object} {change}"))
 }
 
-/// The fields of an engine event whose type is not known.
-fn describe_fields(fields: &Map<String, Value>) -> String {
+/// Lists the known fields of an engine event whose type, or a needed field of which, this version does not know.
+fn describe_unknown_engine_event(fields: &Map<String, Value>) -> String {
     let mut parts = vec![];
     match (string_field(fields, "fromNodeId"), string_field(fields, "nodeId"), string_field(fields, "action"))
     {
@@ -222,12 +225,12 @@ mod tests {
 
     use super::*;
 
-    fn read_engine_event(event: EngineEvent) -> StreamLine {
+    fn engine_event_line(event: EngineEvent) -> StreamLine {
         StreamLine::from_json(&event.to_event(EventId::new(7).unwrap()).to_json()).unwrap()
     }
 
     fn label_and_text(event: EngineEvent) -> (&'static str, String) {
-        let line = read_engine_event(event);
+        let line = engine_event_line(event);
         (line.subject.label(), line.text)
     }
 
@@ -349,25 +352,25 @@ mod tests {
     #[test]
     fn the_task_id_is_read_from_the_key_or_the_fields() {
         let (handler, task) = ("index".parse().unwrap(), TaskId::from_text("index_x_1"));
-        let ended = read_engine_event(EngineEvent::TaskEnded { handler, task, return_code: 3 });
+        let ended = engine_event_line(EngineEvent::TaskEnded { handler, task, return_code: 3 });
         assert_eq!(ended.subject, EventSubject::Task);
-        assert_eq!((ended.key.as_deref(), ended.task.as_deref()), (Some("/index"), Some("index_x_1")));
+        assert_eq!((ended.key.as_deref(), ended.task_id.as_deref()), (Some("/index"), Some("index_x_1")));
         let (order, task) = ("/a/b,1".parse().unwrap(), TaskId::from_text("render_a_1"));
         let started = EngineEvent::OrderStarted { order, node: "render".parse().unwrap(), task };
-        assert_eq!(read_engine_event(started).task.as_deref(), Some("render_a_1"));
+        assert_eq!(engine_event_line(started).task_id.as_deref(), Some("render_a_1"));
     }
 
     #[test]
-    fn file_events_of_orders_have_the_order_as_subject() {
-        let added = read_engine_event(EngineEvent::OrderAdded {
+    fn file_based_events_of_orders_have_the_order_as_subject() {
+        let added = engine_event_line(EngineEvent::OrderAdded {
             order: "/a/b,1".parse().unwrap(),
             node: "x".parse().unwrap(),
         });
         assert_eq!((added.subject, added.order_key()), (EventSubject::Order, Some("/a/b,1")));
         let replaced =
             EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key: "Job:/index".into() };
-        let replaced = read_engine_event(replaced);
-        assert_eq!((replaced.subject, replaced.order_key()), (EventSubject::File, None));
+        let replaced = engine_event_line(replaced);
+        assert_eq!((replaced.subject, replaced.order_key()), (EventSubject::ConfiguredObject, None));
     }
 
     #[test]

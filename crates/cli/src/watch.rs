@@ -18,7 +18,7 @@ use pointsman_api::client::{Client, EventQuery, SseFrame, SseFrameStream};
 use pointsman_api::{EventCauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
 use pointsman_core::names::ENGINE_EVENT_TYPES;
-use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
+use pointsman_core::{EventId, EventType, ObjectKey, Tenant};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
@@ -54,14 +54,14 @@ pub(crate) struct WatchCommand {
 
     /// Only events of this type and its subtypes, without task changes; separate several with commas
     #[arg(long = "return", value_name = "TYPE", value_delimiter = ',')]
-    event_types: Vec<HandlingKey>,
+    event_types: Vec<EventType>,
 
     /// Only events of this object
     #[arg(long)]
     key: Option<ObjectKey>,
 
     /// Only objects at this path: `/folder/`, `/folder/*` or `/folder/name`
-    #[arg(long, value_parser = parse_path_filter)]
+    #[arg(long, value_parser = validate_path_filter)]
     path: Option<String>,
 
     /// Only events of this tenant
@@ -82,11 +82,12 @@ pub(crate) struct WatchCommand {
     no_tasks: bool,
 }
 
-fn parse_path_filter(text: &str) -> std::result::Result<String, String> {
+/// Checks a path filter and returns it unchanged.
+fn validate_path_filter(text: &str) -> std::result::Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
-/// The names of stream frames that are not events of the journal.
+/// The names of the server-sent frames that contain no event of the journal.
 const TORN_FRAME: &str = "Torn";
 const TASK_FRAME: &str = "task";
 
@@ -96,41 +97,49 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(5);
 
 impl WatchCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         if self.tree && output.is_json() {
             return Err(Failure::usage("--tree cannot be combined with -o json").with_hint(
                 "`pointsman events show ID -o json` prints the cause of one event and the events it caused.",
             ));
         }
         for event_type in &self.event_types {
-            suggest_engine_type(event_type).iter().for_each(|hint| print_notice(hint));
+            suggest_engine_event_type(event_type).iter().for_each(|hint| print_notice(hint));
         }
         let mut query = EventQuery {
-            kind: self.joined_event_types(),
+            event_type: self.joined_event_types(),
             path: self.path.clone(),
             key: self.key.as_ref().map(ToString::to_string),
             tenant: self.tenant.as_ref().map(ToString::to_string),
             ..EventQuery::default()
         };
-        query.after = Some(self.start_id(&client, &query).await?);
-        // Lines of today need no date line above them.
+        query.after = Some(self.id_to_start_after(&client, &query).await?);
+        // Without past events, the first lines are of today and need no date above them.
         let starts_now = self.after.is_none() && !self.since_start;
-        let day = starts_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
+        let printed_day = starts_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
         let tree = self.tree.then(EventTree::default);
-        let lines = LineFormatter::new(output.paint, output.terminal_width());
-        let mut view = WatchView { output, shows_tasks: !self.no_tasks, lines, tree, day, last_id: None };
+        let line_formatter = LineFormatter::new(output.paint, output.terminal_width());
+        let mut view = WatchView {
+            output,
+            shows_tasks: !self.no_tasks,
+            line_formatter,
+            tree,
+            printed_day,
+            last_event_id: None,
+        };
         // An unreachable server is an error at the start; later the command waits for it.
         let mut frames = client.stream_events(&query, None).await?;
         loop {
             match view.print_frames(&client, &mut frames).await? {
-                StreamEnd::Torn { newest_id } => {
-                    query.after = Some(view.id_after_gap(&client, &query, newest_id).await?);
-                    view.last_id = None;
+                StreamEnd::Torn { newest_event_id } => {
+                    query.after =
+                        Some(view.id_to_continue_after_gap(&client, &query, newest_event_id).await?);
+                    view.last_event_id = None;
                     frames = client.stream_events(&query, None).await?;
                 }
                 StreamEnd::Disconnected(reason) => {
                     print_notice(&format!("{reason}; reconnecting…"));
-                    frames = reconnect(&client, &query, view.last_id).await?;
+                    frames = reconnect(&client, &query, view.last_event_id).await?;
                     print_notice("reconnected");
                 }
             }
@@ -139,26 +148,26 @@ impl WatchCommand {
 
     /// The event types as the `return` parameter of the API.
     fn joined_event_types(&self) -> Option<String> {
-        let event_types: Vec<&str> = self.event_types.iter().map(HandlingKey::as_str).collect();
+        let event_types: Vec<&str> = self.event_types.iter().map(EventType::as_str).collect();
         (!event_types.is_empty()).then(|| event_types.join(","))
     }
 
-    /// The id to start after: by default the newest one.
-    async fn start_id(&self, client: &Client, query: &EventQuery) -> Result<u64> {
+    /// The id of the event to start after: by default the newest one.
+    async fn id_to_start_after(&self, client: &Client, query: &EventQuery) -> Result<u64> {
         match self.after {
             Some(after) => Ok(after.get()),
             None if self.since_start => id_before_oldest(client, query).await,
             None => {
                 let newest = EventQuery { after: None, limit: Some(-1), ..query.clone() };
-                Ok(line::newest_id(&client.list_events(&newest).await?))
+                Ok(line::newest_event_id(&client.list_events(&newest).await?))
             }
         }
     }
 }
 
-/// A hint for a type that is spelt like one of the engine's. Emitted types may have any name; one with dots or without a
-/// capital letter is taken for an emitted type.
-fn suggest_engine_type(event_type: &HandlingKey) -> Option<String> {
+/// A hint for an event type that is spelt like one of the engine's. Emitted events may have types of any name; a type
+/// with dots or without a leading capital letter is taken for one of theirs.
+fn suggest_engine_event_type(event_type: &EventType) -> Option<String> {
     let text = event_type.as_str();
     let needs_no_hint =
         ENGINE_EVENT_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
@@ -192,37 +201,41 @@ async fn id_before_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
     })
 }
 
-/// Reconnects, retrying until it works or the server refuses the request permanently.
-async fn reconnect(client: &Client, query: &EventQuery, last_id: Option<u64>) -> Result<SseFrameStream> {
+/// Opens the stream again after a disconnect, retrying until it works or the server refuses the request permanently.
+async fn reconnect(
+    client: &Client,
+    query: &EventQuery,
+    last_event_id: Option<u64>,
+) -> Result<SseFrameStream> {
     let mut delay = MIN_RECONNECT_DELAY;
     loop {
         tokio::time::sleep(delay).await;
-        match client.stream_events(query, last_id).await {
+        match client.stream_events(query, last_event_id).await {
             Err(error) if error.is_temporary() => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
             response => return Ok(response?),
         }
     }
 }
 
-/// Why a stream ended.
+/// Why a stream of the server ended.
 enum StreamEnd {
     Disconnected(String),
     /// Events are missing from the stream.
     Torn {
-        newest_id: u64,
+        newest_event_id: u64,
     },
 }
 
-/// The state of the printed stream.
+/// The state of `watch`: its output so far.
 struct WatchView {
     output: Output,
     shows_tasks: bool,
-    lines: LineFormatter,
+    line_formatter: LineFormatter,
     tree: Option<EventTree>,
     /// The day of the last printed line.
-    day: Option<String>,
-    /// The id of the last frame with one, to resume from.
-    last_id: Option<u64>,
+    printed_day: Option<String>,
+    /// The id of the last printed event, after which the stream resumes.
+    last_event_id: Option<u64>,
 }
 
 impl WatchView {
@@ -232,9 +245,9 @@ impl WatchView {
             match frames.next().await {
                 Ok(Some(frame)) => {
                     self.print_frame(client, &frame).await?;
-                    if frame_name(&frame) == TORN_FRAME {
+                    if non_event_frame_name(&frame) == TORN_FRAME {
                         let torn = serde_json::from_str(&frame.data)?;
-                        return Ok(StreamEnd::Torn { newest_id: line::newest_id(&torn) });
+                        return Ok(StreamEnd::Torn { newest_event_id: line::newest_event_id(&torn) });
                     }
                 }
                 Ok(None) => return Ok(StreamEnd::Disconnected("the server closed the stream".into())),
@@ -246,9 +259,9 @@ impl WatchView {
 
     async fn print_frame(&mut self, client: &Client, frame: &SseFrame) -> Result {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
-            self.last_id = Some(id);
+            self.last_event_id = Some(id);
         }
-        let is_task = frame_name(frame) == TASK_FRAME;
+        let is_task = non_event_frame_name(frame) == TASK_FRAME;
         if frame.data.is_empty() || (is_task && !self.shows_tasks) {
             return Ok(());
         }
@@ -257,10 +270,10 @@ impl WatchView {
         }
         let paint = self.output.paint;
         // Frames of a newer server that this version cannot read are skipped; `-o json` prints them.
-        let lines: Vec<WatchLine> = match (frame_name(frame), &mut self.tree) {
-            (TORN_FRAME, _) => line::format_torn(paint, &frame.data).into_iter().collect(),
-            (TASK_FRAME, None) => self.lines.format_task(&frame.data).into_iter().collect(),
-            (_, None) => self.lines.format_event(&frame.data).into_iter().collect(),
+        let lines: Vec<WatchLine> = match (non_event_frame_name(frame), &mut self.tree) {
+            (TORN_FRAME, _) => line::format_torn_frame(paint, &frame.data).into_iter().collect(),
+            (TASK_FRAME, None) => self.line_formatter.format_task(&frame.data).into_iter().collect(),
+            (_, None) => self.line_formatter.format_event(&frame.data).into_iter().collect(),
             (TASK_FRAME, Some(tree)) => {
                 let change = serde_json::from_str(&frame.data);
                 change.map(|change| tree.add_task_change(paint, &change)).unwrap_or_default()
@@ -277,9 +290,9 @@ impl WatchView {
     }
 
     fn print_line(&mut self, line: WatchLine) -> Result {
-        if let Some(day) = line.day.filter(|day| self.day.as_ref() != Some(day)) {
+        if let Some(day) = line.day.filter(|day| self.printed_day.as_ref() != Some(day)) {
             self.output.print_line(self.output.paint.dim(&format!("── {day}")))?;
-            self.day = Some(day);
+            self.printed_day = Some(day);
         }
         // Wrapped lines are indented behind the time.
         match line.text.split_once("  ") {
@@ -290,13 +303,23 @@ impl WatchView {
 
     /// The id to continue after when events are missing: before the oldest event, or the newest id when this is not the
     /// journal that was watched before.
-    async fn id_after_gap(&self, client: &Client, query: &EventQuery, newest_id: u64) -> Result<u64> {
-        let last_id = self.last_id.or(query.after).unwrap_or(0);
-        if last_id > newest_id { Ok(newest_id) } else { id_before_oldest(client, query).await }
+    async fn id_to_continue_after_gap(
+        &self,
+        client: &Client,
+        query: &EventQuery,
+        newest_event_id: u64,
+    ) -> Result<u64> {
+        let last_event_id = self.last_event_id.or(query.after).unwrap_or(0);
+        if last_event_id > newest_event_id {
+            Ok(newest_event_id)
+        } else {
+            id_before_oldest(client, query).await
+        }
     }
 }
 
-/// Fetches the cause of an event, which the stream does not contain. Without one the event starts a new tree.
+/// Fetches the cause of an event: the stream does not contain it. None for engine events, or if the request fails; then
+/// the event starts a new tree.
 async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<EventCauseBody> {
     if event.subject != EventSubject::Emitted {
         return None;
@@ -304,8 +327,9 @@ async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<EventCauseBo
     client.read_event(event.id.get()).await.ok()?.cause
 }
 
-/// The name of a frame that is not an event, or an empty text. Events have ids, and may have a type of the same name.
-fn frame_name(frame: &SseFrame) -> &str {
+/// The name of a frame that contains no event; empty for an event. Only events have ids; their types may have the same
+/// names.
+fn non_event_frame_name(frame: &SseFrame) -> &str {
     if frame.id.is_none() { &frame.event } else { "" }
 }
 
@@ -320,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_mistyped_engine_type_gets_a_suggestion() {
-        let suggest = |event_type: &str| suggest_engine_type(&event_type.parse().unwrap());
+        let suggest = |event_type: &str| suggest_engine_event_type(&event_type.parse().unwrap());
         assert_eq!(
             suggest("OrderEvnt").unwrap(),
             "the engine has no event type OrderEvnt; did you mean `OrderEvent`?"

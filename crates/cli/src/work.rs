@@ -20,9 +20,9 @@ use pointsman_store_sqlite::OpenError;
 
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{ExitReason, Failure, Result};
+use crate::node_process::{self, StopSignals, start_failure};
 use crate::output::{Output, escape_controls, format_count, print_to_stderr};
-use crate::process::{self, Signals, start_failure};
 
 /// Run waiting tasks for a limited time, without a server
 ///
@@ -53,16 +53,16 @@ pub(crate) struct WorkCommand {
     #[arg(long = "handler", value_name = "NAME")]
     handlers: Vec<HandlerName>,
     /// Maximum number of attempts
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = parse_max_events)]
-    max_events: u64,
+    #[arg(long = "max-events", value_name = "N", default_value_t = 1000, value_parser = parse_max_attempts)]
+    max_attempts: u64,
     /// Maximum time: `90`, `90s`, `1h30m`
-    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = parse_duration)]
-    ttl: Duration,
+    #[arg(long = "ttl", value_name = "DURATION", default_value = "300s", value_parser = parse_duration)]
+    time_limit: Duration,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-fn parse_max_events(text: &str) -> std::result::Result<u64, &'static str> {
+fn parse_max_attempts(text: &str) -> std::result::Result<u64, &'static str> {
     text.parse().ok().filter(|count| *count > 0).ok_or("expected a whole number of at least 1")
 }
 
@@ -72,17 +72,18 @@ fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
 
 impl WorkCommand {
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
-        process::run_node(global, "warn", self.run_tasks(Output::new(global)))
+        node_process::run_node(global, "warn", self.run_tasks(Output::new(global)))
     }
 
     async fn run_tasks(self, output: Output) -> Result {
-        let (started, mut signals) = (Instant::now(), Signals::new()?);
-        let config = self.config.sources().load().map_err(|faults| configuration_failure(&faults))?;
+        let (started, mut signals) = (Instant::now(), StopSignals::new()?);
+        let config =
+            self.config.to_inputs().load_config().map_err(|faults| configuration_failure(&faults))?;
         for warning in &config.warnings {
-            tracing::warn!("{warning}");
+            tracing::warn!("configuration warning; the run starts anyway: {warning}");
         }
         let setup = config.build_setup().map_err(|faults| configuration_failure(&faults))?;
-        self.check_handlers(&setup)?;
+        self.check_selected_handlers(&setup)?;
         let store = open_store(&config).await?;
         let result = self.run_engine(&store, &config, setup, started, &mut signals).await;
         let paused = match &result {
@@ -103,32 +104,35 @@ impl WorkCommand {
         config: &Config,
         setup: Setup,
         started: Instant,
-        signals: &mut Signals,
+        signals: &mut StopSignals,
     ) -> Result<RunSummary> {
-        let (bound, drain) = (self.engine_bound(), config.drain_timeout.min(self.ttl / 4));
-        let checked = bound.check_registered_handlers(&**store, &setup).await;
+        let (bounds, drain) = (self.bounded_run(), config.drain_timeout.min(self.time_limit / 4));
+        let checked = bounds.check_registered_handlers(&**store, &setup).await;
         checked.map_err(store_failure)?.map_err(outdated_store_failure)?;
         let remaining =
-            |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(started.elapsed());
+            |reserve: Duration| self.time_limit.saturating_sub(reserve).saturating_sub(started.elapsed());
         if remaining(drain).is_zero() {
             return Ok(RunSummary::new(AttemptCounts::default(), EndReason::TimeLimit));
         }
-        let settings = engine_settings(config, bound);
+        let settings = engine_settings(config, bounds);
         let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
         let reason = tokio::select! {
-            () = engine.wait_for_attempt_limit() => Ok(EndReason::MaxEvents),
+            () = engine.wait_for_bounded_run_end() => Ok(EndReason::AttemptLimit),
             () = tokio::time::sleep(remaining(drain)) => Ok(EndReason::TimeLimit),
             () = signals.recv() => Ok(EndReason::Signal),
             failure = engine.wait_for_service_failure() => Err(failure),
         };
-        process::wait_for_stop(engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))), signals)
-            .await?;
-        let reason = reason.map_err(|failure| process::service_failure(&failure))?;
+        node_process::wait_for_graceful_stop(
+            engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))),
+            signals,
+        )
+        .await?;
+        let reason = reason.map_err(|failure| node_process::service_failure(&failure))?;
         Ok(RunSummary::new(engine.metrics().attempt_counts(), reason))
     }
 
-    /// The number of tasks that rules keep from running, with the rules. None if the store cannot be read: it only explains
-    /// a run without attempts.
+    /// Says how many tasks of the selected handlers wait because of rules and of stopped chains, and names these. None
+    /// if there are none or the store cannot be read: the text only explains why a run made no attempts.
     async fn describe_paused_tasks(&self, store: &dyn Store) -> Option<String> {
         let is_selected = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
         let queues = store.list_queues(None).await.ok()?;
@@ -140,17 +144,17 @@ impl WorkCommand {
         };
         let rules = store.list_rules().await.ok()?;
         let mut reasons: Vec<String> = rules.iter().filter(applies).map(describe_rule).collect();
-        reasons.extend(describe_stopped_nodes(&store.list_chains().await.ok()?.0, &queues));
+        reasons.extend(describe_stopped_chain_nodes(&store.list_chains().await.ok()?.0, &queues));
         let tasks = format_count(waiting, "task is", "tasks are");
         (waiting > 0 && !reasons.is_empty()).then(|| format!("{tasks} waiting: {}", reasons.join(", ")))
     }
 
-    fn engine_bound(&self) -> BoundedRun {
-        BoundedRun { handlers: self.handlers.iter().cloned().collect(), max_attempts: self.max_events }
+    fn bounded_run(&self) -> BoundedRun {
+        BoundedRun { handlers: self.handlers.iter().cloned().collect(), max_attempts: self.max_attempts }
     }
 
     /// Checks that the selected handlers are configured and not pull handlers.
-    fn check_handlers(&self, setup: &Setup) -> Result {
+    fn check_selected_handlers(&self, setup: &Setup) -> Result {
         for name in &self.handlers {
             let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
                 let names: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
@@ -169,8 +173,8 @@ impl WorkCommand {
     }
 }
 
-/// The stopped chains and nodes of these queues.
-fn describe_stopped_nodes(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
+/// Names the stopped chains and chain nodes that keep the tasks of these queues from starting.
+fn describe_stopped_chain_nodes(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
     let describe = |queue: &&QueueView| {
         let QueueSubject::ChainNode { chain, node } = &queue.subject else { return None };
         let state = &chains.iter().find(|view| view.chain.path == *chain)?.state;
@@ -186,9 +190,9 @@ fn describe_rule(rule: &Rule) -> String {
     format!("{} of {}{tenant} by {}", rule.kind.as_str(), rule.scope.name(), escape_controls(&rule.set_by))
 }
 
-fn engine_settings(config: &Config, bound: BoundedRun) -> Settings {
+fn engine_settings(config: &Config, bounds: BoundedRun) -> Settings {
     Settings {
-        // Firing schedules and pruning are left to servers.
+        // Servers fire schedules and prune.
         services: EnabledServices {
             scheduler: true,
             worker: true,
@@ -196,7 +200,7 @@ fn engine_settings(config: &Config, bound: BoundedRun) -> Settings {
             clock: false,
             pruner: false,
         },
-        bounded_run: Some(bound),
+        bounded_run: Some(bounds),
         ..server::engine_settings(config)
     }
 }
@@ -213,7 +217,7 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
         }
         StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => {}
     }
-    server::open_store(&config.store).await.map_err(open_failure)
+    server::open_store(&config.store).await.map_err(open_store_failure)
 }
 
 fn store_failure(error: StoreError) -> Failure {
@@ -221,13 +225,13 @@ fn store_failure(error: StoreError) -> Failure {
 }
 
 fn outdated_store_failure(mismatch: BoundedRunError) -> Failure {
-    Failure::new(Exit::Configuration, mismatch).with_hint(
+    Failure::new(ExitReason::Configuration, mismatch).with_hint(
         "`work` uses the handlers that the last server stored. Start `pointsman serve` once with this configuration,\n\
          or select other handlers with --handler.",
     )
 }
 
-fn open_failure(error: StartError) -> Failure {
+fn open_store_failure(error: StartError) -> Failure {
     let in_use = matches!(error, StartError::Sqlite(OpenError::InUse { .. }));
     let failure = start_failure(error);
     match in_use {
@@ -239,11 +243,11 @@ fn open_failure(error: StartError) -> Failure {
     }
 }
 
-/// Why a run ended.
+/// Why a run of `work` ended.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 enum EndReason {
     #[serde(rename = "events")]
-    MaxEvents,
+    AttemptLimit,
     #[serde(rename = "time")]
     TimeLimit,
     #[serde(rename = "signal")]
@@ -253,14 +257,14 @@ enum EndReason {
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::MaxEvents => "reached --max-events",
+            Self::AttemptLimit => "reached --max-events",
             Self::TimeLimit => "reached --ttl",
             Self::Signal => "stopped by a signal",
         })
     }
 }
 
-/// The result of a run.
+/// The result of a run of `work`, as it is printed.
 #[derive(Debug, serde::Serialize)]
 struct RunSummary {
     /// The number of started attempts.
@@ -268,27 +272,38 @@ struct RunSummary {
     succeeded: u64,
     failed: u64,
     /// Attempts that were snoozed by the handler or released unfinished.
-    other: u64,
-    ended: EndReason,
+    #[serde(rename = "other")]
+    snoozed_or_released: u64,
+    #[serde(rename = "ended")]
+    end_reason: EndReason,
 }
 
 impl RunSummary {
-    fn new(attempts: AttemptCounts, ended: EndReason) -> Self {
+    fn new(attempts: AttemptCounts, end_reason: EndReason) -> Self {
         let AttemptCounts { succeeded, failed, snoozed, released } = attempts;
-        let other = snoozed + released;
-        Self { attempts: succeeded + failed + other, succeeded, failed, other, ended }
+        let snoozed_or_released = snoozed + released;
+        Self {
+            attempts: succeeded + failed + snoozed_or_released,
+            succeeded,
+            failed,
+            snoozed_or_released,
+            end_reason,
+        }
     }
 
     fn print(&self, output: Output) -> Result {
         if output.is_json() {
             return Ok(output.print_json(self)?);
         }
-        let other =
-            if self.other > 0 { format!(", {} snoozed or released", self.other) } else { String::new() };
+        let other = if self.snoozed_or_released > 0 {
+            format!(", {} snoozed or released", self.snoozed_or_released)
+        } else {
+            String::new()
+        };
         let attempts = format_count(self.attempts, "attempt", "attempts");
         Ok(output.print_line(format!(
             "{attempts}: {} succeeded, {} failed{other}; {}",
-            self.succeeded, self.failed, self.ended
+            self.succeeded, self.failed, self.end_reason
         ))?)
     }
 }

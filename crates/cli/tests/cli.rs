@@ -27,7 +27,7 @@ const CONFIG: &str = r#"
 auth:
   tokens:
     - {name: boss, role: admin, sha256: "10a4c7c9fc5206d6f36dc6944a81bb6f4a3cb0e25014ae3b12e6c3e52712292a"}
-    - {name: looker, role: viewer, sha256: "d036bd6d01a1cae081d39a2f8dab751dc042de814fd60df31fcb553170950f29"}
+    - {name: viewer, role: viewer, sha256: "d036bd6d01a1cae081d39a2f8dab751dc042de814fd60df31fcb553170950f29"}
     - {name: shop, role: operator, tenant: shop, sha256: "88cc4600551e64b7cb97dd7f63ebad405255e5d17bdd71ee9fe1ed5cc20d0b3b"}
 handlers:
   notify: {run: pull, concurrency: 4, rate: 100/m}

@@ -14,7 +14,7 @@ use test_server::TestServer;
 
 /// The findings of `doctor`, and its exit code.
 fn run_doctor(pointsman: &TestServer, arguments: &[&str]) -> (Value, Option<i32>) {
-    let output = pointsman.run(&[&["doctor", "-o", "json"], arguments].concat());
+    let output = pointsman.run_command(&[&["doctor", "-o", "json"], arguments].concat());
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
 }
 
@@ -135,7 +135,7 @@ fn a_server_on_another_sqlite_file_is_a_warning() {
 fn a_store_in_use_is_reported_with_the_process_id() {
     let mut pointsman = TestServer::new("");
     let node = pointsman.serve();
-    let second = pointsman.run(&["serve", "--listen", "127.0.0.1:0"]);
+    let second = pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let message = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(75), "{message}");
     assert!(message.contains(&format!("pid {}", node.pid())), "{message}");

@@ -9,7 +9,7 @@ mod test_server;
 use std::process::{Output, Stdio};
 
 use pointsman_core::store::{EmitBatch, Journal, Store};
-use pointsman_core::{HandlingKey, NewEvent, Timestamp};
+use pointsman_core::{EventType, NewEvent, Timestamp};
 use pointsman_store_sqlite::Sqlite;
 use pointsman_testing::{PostgresAdmin, shared_postgres, shared_redis, unique_key_prefix};
 
@@ -33,7 +33,7 @@ fn create_database() -> (&'static PostgresAdmin, String, String) {
 }
 
 fn run_move(pointsman: &TestServer, from: &str, to: &str, words: &[&str]) -> Output {
-    pointsman.run(&[&["move", "--from", from, "--to", to], words].concat())
+    pointsman.run_command(&[&["move", "--from", from, "--to", to], words].concat())
 }
 
 fn all_output(output: &Output) -> String {
@@ -41,14 +41,14 @@ fn all_output(output: &Output) -> String {
 }
 
 /// Runs a move that must succeed, and returns its output.
-fn move_ok(pointsman: &TestServer, from: &str, to: &str, words: &[&str]) -> String {
+fn run_move_ok(pointsman: &TestServer, from: &str, to: &str, words: &[&str]) -> String {
     let output = run_move(pointsman, from, to, words);
     assert!(output.status.success(), "{}", all_output(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Checks the exit code of a failed command, and returns its output.
-fn assert_refused(code: i32, output: &Output) -> String {
+fn assert_fails_with(code: i32, output: &Output) -> String {
     assert_eq!(output.status.code(), Some(code), "{}", all_output(output));
     all_output(output)
 }
@@ -69,42 +69,42 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
         tasks.to_string().contains("SUCCESS") && tasks.to_string().contains("FAILED")
     });
     let tasks = pointsman.run_json(&["tasks", "list"]);
-    let error = assert_refused(75, &run_move(&pointsman, "sqlite:pointsman.db", &url, &[]));
+    let error = assert_fails_with(75, &run_move(&pointsman, "sqlite:pointsman.db", &url, &[]));
     assert!(error.contains("is in use by another process; stop that process first"), "{error}");
     assert!(node.stop().success());
 
-    let table = move_ok(&pointsman, "sqlite:pointsman.db", &url, &[]);
+    let table = run_move_ok(&pointsman, "sqlite:pointsman.db", &url, &[]);
     assert!(table.contains("journal") && table.contains("copied and verified"), "{table}");
-    let mut there = TestServer::new(&config_with_store(&url));
-    let node = there.serve();
-    assert_eq!(there.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
-    let next = there.run_ok(&["emit", "record.published", "--key", "record:1"]);
+    let mut moved = TestServer::new(&config_with_store(&url));
+    let node = moved.serve();
+    assert_eq!(moved.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
+    let next = moved.run_ok(&["emit", "record.published", "--key", "record:1"]);
     assert!(next.parse::<u64>().unwrap() > first.parse().unwrap());
-    let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:back.db", &[]));
+    let error = assert_fails_with(75, &run_move(&pointsman, &url, "sqlite:back.db", &[]));
     assert!(
         error.contains("stop the servers first") && error.contains("a killed server counts as gone"),
         "{error}"
     );
-    let error = assert_refused(75, &run_move(&pointsman, "sqlite:pointsman.db", &url, &[]));
+    let error = assert_fails_with(75, &run_move(&pointsman, "sqlite:pointsman.db", &url, &[]));
     assert!(error.contains("stop the servers first") && !error.contains("DROP SCHEMA"), "{error}");
     assert!(node.stop().success());
 
     let back: serde_json::Value =
-        serde_json::from_str(&move_ok(&pointsman, &url, "sqlite:back.db", &["-o", "json"])).unwrap();
+        serde_json::from_str(&run_move_ok(&pointsman, &url, "sqlite:back.db", &["-o", "json"])).unwrap();
     assert_eq!((&back["equal"], &back["to"]), (&true.into(), &"sqlite:back.db".into()));
     let journal =
-        back["sections"].as_array().unwrap().iter().find(|one| one["section"] == "journal").unwrap();
+        back["sections"].as_array().unwrap().iter().find(|section| section["section"] == "journal").unwrap();
     assert_eq!(journal["source"], journal["target"]);
     assert_eq!(
-        move_ok(&pointsman, &url, "sqlite:back.db", &["--verify-only", "-o", "json"]),
+        run_move_ok(&pointsman, &url, "sqlite:back.db", &["--verify-only", "-o", "json"]),
         format!("{back}\n")
     );
 
-    let mut home =
+    let mut moved_back =
         TestServer::new(&config_with_store(&format!("sqlite:{}", pointsman.path("back.db").display())));
-    let node = home.serve();
-    let last = home.run_ok(&["emit", "record.published", "--key", "record:1"]);
-    assert_eq!(home.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
+    let node = moved_back.serve();
+    let last = moved_back.run_ok(&["emit", "record.published", "--key", "record:1"]);
+    assert_eq!(moved_back.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
     assert!(node.stop().success());
 }
 
@@ -124,34 +124,34 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
     let tasks = pointsman.run_json(&["tasks", "list"]);
     assert!(node.stop().success());
 
-    let table = move_ok(&pointsman, "sqlite:pointsman.db", &redis(&first), &[]);
+    let table = run_move_ok(&pointsman, "sqlite:pointsman.db", &redis(&first), &[]);
     assert!(table.contains("journal") && table.contains("copied and verified"), "{table}");
-    let mut there = TestServer::new(&config_with_store(&redis(&first)));
-    let node = there.serve();
-    assert_eq!(there.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
-    let next = there.run_ok(&["emit", "record.published", "--key", "record:1"]);
+    let mut moved = TestServer::new(&config_with_store(&redis(&first)));
+    let node = moved.serve();
+    assert_eq!(moved.run_json(&["tasks", "list"])["tasks"], tasks["tasks"]);
+    let next = moved.run_ok(&["emit", "record.published", "--key", "record:1"]);
     assert!(next.parse::<u64>().unwrap() > emitted.parse().unwrap());
     for (from, to) in
         [(redis(&first), "sqlite:back.db".into()), ("sqlite:pointsman.db".into(), redis(&first))]
     {
-        let error = assert_refused(75, &run_move(&pointsman, &from, &to, &[]));
+        let error = assert_fails_with(75, &run_move(&pointsman, &from, &to, &[]));
         assert!(error.contains("stop the servers first"), "{error}");
     }
-    wait_until("it has ended", || !there.run_json(&["tasks", "list"]).to_string().contains("RUNNING"));
+    wait_until("it has ended", || !moved.run_json(&["tasks", "list"]).to_string().contains("RUNNING"));
     assert!(node.stop().success());
 
     let mut from = redis(&first);
     for to in [database, redis(&second), "sqlite:back.db".into()] {
-        move_ok(&pointsman, &from, &to, &[]);
-        let same = move_ok(&pointsman, &from, &to, &["--verify-only"]);
+        run_move_ok(&pointsman, &from, &to, &[]);
+        let same = run_move_ok(&pointsman, &from, &to, &["--verify-only"]);
         assert!(same.contains("Both stores contain the same"), "{same}");
         from = to;
     }
-    let mut home =
+    let mut moved_back =
         TestServer::new(&config_with_store(&format!("sqlite:{}", pointsman.path("back.db").display())));
-    let node = home.serve();
-    let last = home.run_ok(&["emit", "record.published", "--key", "record:1"]);
-    assert_eq!(home.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
+    let node = moved_back.serve();
+    let last = moved_back.run_ok(&["emit", "record.published", "--key", "record:1"]);
+    assert_eq!(moved_back.run_json(&["events", "show", &last])["event"]["prev"].to_string(), next);
     assert!(node.stop().success());
 }
 
@@ -160,16 +160,16 @@ fn events_in_redis_outboxes_are_reported_before_a_move() {
     let (prefix, pointsman) = (unique_key_prefix(), TestServer::new(CONFIG));
     let url = shared_redis().unwrap().url_with_prefix(&prefix);
     fill_store(&pointsman, 5_000);
-    move_ok(&pointsman, "sqlite:many.db", &url, &[]);
+    run_move_ok(&pointsman, "sqlite:many.db", &url, &[]);
     let redis_command = |words: &[&str]| shared_redis().unwrap().run_command(words).unwrap();
     let (events, aside) = (format!("{prefix}order:1:events"), format!("{prefix}events.set.aside"));
     redis_command(&["LPUSH", &events, r#"{"type": "a"}"#, r#"{"type": "b"}"#]);
     redis_command(&["LPUSH", &aside, "no event"]);
-    let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
+    let error = assert_fails_with(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
     let command = format!("LPUSH {prefix}objects.with.events order:1");
     assert!(error.contains("contains 2 events without an id") && error.contains(&command), "{error}");
     redis_command(&command.split(' ').collect::<Vec<_>>());
-    let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
+    let error = assert_fails_with(75, &run_move(&pointsman, &url, "sqlite:copy.db", &[]));
     assert!(error.contains("contains 2 events without an id; let a server run until it is empty"), "{error}");
     redis_command(&["DEL", &events]);
     let output = run_move(&pointsman, &url, "sqlite:copy.db", &[]);
@@ -187,7 +187,7 @@ fn fill_store(pointsman: &TestServer, events: usize) {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let store = Sqlite::open(pointsman.path("many.db"), now).unwrap();
     for _ in 0..events / 5000 {
-        let event = NewEvent::new(HandlingKey::new("bulk").unwrap());
+        let event = NewEvent::new(EventType::new("bulk").unwrap());
         let emission = EmitBatch { events: vec![event; 5000], idempotency: None };
         runtime.block_on(store.append(vec![emission], None, now)).unwrap();
     }
@@ -210,9 +210,9 @@ fn a_killed_move_to_postgres_resumes_where_it_stopped() {
     child.wait().unwrap();
     assert!(note().is_some(), "it was killed before its end");
 
-    let error = assert_refused(1, &pointsman.run(&["serve", "--listen", "127.0.0.1:0"]));
+    let error = assert_fails_with(1, &pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]));
     assert!(error.contains("a move to it has not ended"), "{error}");
-    let error = assert_refused(1, &run_move(&pointsman, "sqlite:many.db", &url, &["--verify-only"]));
+    let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:many.db", &url, &["--verify-only"]));
     assert!(
         error.contains("a move to it has not ended") && error.contains("without --verify-only to continue"),
         "{error}"
@@ -240,7 +240,7 @@ fn a_killed_move_to_redis_resumes_where_it_stopped() {
     child.wait().unwrap();
     assert!(note().is_some(), "it was killed before its end");
 
-    let error = assert_refused(1, &pointsman.run(&["serve", "--listen", "127.0.0.1:0"]));
+    let error = assert_fails_with(1, &pointsman.run_command(&["serve", "--listen", "127.0.0.1:0"]));
     assert!(error.contains("a move to it has not ended"), "{error}");
     let output = run_move(&pointsman, "sqlite:many.db", &url, &[]);
     assert!(output.status.success(), "{}", all_output(&output));
@@ -255,10 +255,10 @@ fn differing_stores_are_reported_with_exit_code_1() {
     let (server, name, url) = create_database();
     let pointsman = TestServer::new(CONFIG);
     fill_store(&pointsman, 5_000);
-    move_ok(&pointsman, "sqlite:many.db", &url, &[]);
+    run_move_ok(&pointsman, "sqlite:many.db", &url, &[]);
     let alter = "UPDATE pointsman.journal SET depth = 1 WHERE number = 77";
     server.query(&name, alter).unwrap();
-    let error = assert_refused(1, &run_move(&pointsman, "sqlite:many.db", &url, &["--verify-only"]));
+    let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:many.db", &url, &["--verify-only"]));
     assert!(
         error.contains("the stores differ in: journal") && error.contains("differs: the target has"),
         "{error}"
@@ -268,11 +268,11 @@ fn differing_stores_are_reported_with_exit_code_1() {
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["equal"], false);
 
-    let error = assert_refused(1, &run_move(&pointsman, "sqlite:many.db", &url, &[]));
+    let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:many.db", &url, &[]));
     assert!(error.contains("the target already contains this store"), "{error}");
     std::fs::copy(pointsman.path("many.db"), pointsman.path("other.db")).unwrap();
     create_empty_store(&pointsman);
-    let error = assert_refused(1, &run_move(&pointsman, "sqlite:fresh.db", "sqlite:other.db", &[]));
+    let error = assert_fails_with(1, &run_move(&pointsman, "sqlite:fresh.db", "sqlite:other.db", &[]));
     assert!(error.contains("the target is not empty: it contains journal (5000)"), "{error}");
 }
 
@@ -289,7 +289,7 @@ fn an_unreachable_store_is_reported_without_its_password() {
     let words = ["move", "--from", "sqlite:many.db"];
     let mut command = pointsman.command(&words);
     command.env("POINTSMAN_TO", "postgres://ann:s3cret@127.0.0.1:1/bus");
-    let error = assert_refused(75, &command.stdin(Stdio::null()).output().unwrap());
+    let error = assert_fails_with(75, &command.stdin(Stdio::null()).output().unwrap());
     assert!(error.contains("cannot connect to PostgreSQL at 127.0.0.1:1"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
     let output = run_move(&pointsman, "sqlite:many.db", "postgres://ann:s3cret@127.0.0.1:1/bus", &[]);

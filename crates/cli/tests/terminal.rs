@@ -22,11 +22,11 @@ handlers:
     retry: {max: 0}
     order: none
   say: {run: {command: ["sh", "-c", "printf 'red \\033[31m and \\302\\233 done\\n'"]}, order: none}
-  wait: {run: {command: ["sh", "-c", "echo begun; while [ ! -e go ]; do sleep 0.05; done"]}}
+  wait: {run: {command: ["sh", "-c", "echo started; while [ ! -e finish ]; do sleep 0.05; done"]}}
 event_handlers:
   record.published: [notify-customers-about-their-orders, say]
   record.spoilt: [fail]
-  job.asked: [wait]
+  job.requested: [wait]
 sources:
   shop: {run: {command: ["true"]}, collections: [{name: orders, schedule: "every 1h"}]}
 schedules:
@@ -49,8 +49,8 @@ fn max_line_width(text: &str) -> usize {
     strip_colors(text).lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-/// A server with data for every table.
-fn start_with_data() -> (TestServer, test_server::ServerProcess) {
+/// Starts a server and creates data for every table.
+fn start_server_with_data() -> (TestServer, test_server::ServerProcess) {
     let mut pointsman = TestServer::new(CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "record.published", "--key", "record:1", "--value", r#"{"title":"Hello"}"#]);
@@ -66,7 +66,7 @@ fn start_with_data() -> (TestServer, test_server::ServerProcess) {
 
 #[test]
 fn every_table_fits_the_width_of_the_terminal() {
-    let (pointsman, _node) = start_with_data();
+    let (pointsman, _node) = start_server_with_data();
     let waiting = pointsman.run_json(&["tasks", "--status", "SCHEDULED"])["tasks"][0]["id"]
         .as_str()
         .unwrap()
@@ -117,7 +117,7 @@ fn every_table_fits_the_width_of_the_terminal() {
 
 #[test]
 fn colours_are_used_on_terminals_or_on_request() {
-    let (pointsman, _node) = start_with_data();
+    let (pointsman, _node) = start_server_with_data();
     let has_colours = |text: &str| text.contains('\x1b');
     assert!(has_colours(&run_on_terminal(&pointsman, 80, &["tasks"])));
     assert!(!has_colours(&pointsman.run_ok(&["tasks"])), "a pipe gets none");
@@ -183,7 +183,7 @@ fn untrusted_text_cannot_control_the_terminal() {
 
 #[test]
 fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
-    let (pointsman, _node) = start_with_data();
+    let (pointsman, _node) = start_server_with_data();
     let arguments = ["tasks", "redrive", "--handler", "fail", "--rate", "2/s", "--yes", "-o", "json"];
     let bar =
         TestTerminal::open_redirected(&pointsman.command(&arguments), 80, "> out.json").wait_for_exit().0;
@@ -197,12 +197,12 @@ fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
             .unwrap()
             .is_empty()
     });
-    let without_terminal = pointsman.run(&arguments);
+    let without_terminal = pointsman.run_command(&arguments);
     assert_eq!(String::from_utf8_lossy(&without_terminal.stderr), "", "no progress without a terminal");
 
     let file = "{\"type\":\"a\"}\n".repeat(3000);
     std::fs::write(pointsman.path("events.jsonl"), file).unwrap();
-    let without_terminal = pointsman.run(&["emit", "--file", "events.jsonl"]);
+    let without_terminal = pointsman.run_command(&["emit", "--file", "events.jsonl"]);
     assert_eq!(
         String::from_utf8_lossy(&without_terminal.stderr),
         "no handler is configured for 3000 events\n"
@@ -211,7 +211,7 @@ fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
 
 #[test]
 fn a_redrive_asks_for_confirmation_on_a_terminal() {
-    let (pointsman, _node) = start_with_data();
+    let (pointsman, _node) = start_server_with_data();
     let mut terminal = TestTerminal::open(&pointsman.command(&["tasks", "redrive", "--handler", "fail"]), 80);
     terminal.wait_for_text("[y/N] ");
     terminal.type_keys("n\n");
@@ -225,16 +225,16 @@ fn live_views_exit_with_130_when_interrupted() {
     let mut pointsman = TestServer::new(CONFIG);
     let _node = pointsman.serve();
     let task =
-        pointsman.run_json(&["emit", "job.asked"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
+        pointsman.run_json(&["emit", "job.requested"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
     let mut logs = TestTerminal::open(&pointsman.command(&["tasks", "logs", "-f", &task]), 80);
-    logs.wait_for_text("begun");
+    logs.wait_for_text("started");
     logs.type_keys("\x03");
     assert_eq!(logs.wait_for_exit().1, Some(130));
     let mut watch = TestTerminal::open(&pointsman.command(&["watch", "--since-start"]), 80);
-    watch.wait_for_text("job.asked");
+    watch.wait_for_text("job.requested");
     watch.type_keys("\x03");
     assert_eq!(watch.wait_for_exit().1, Some(130));
-    std::fs::write(pointsman.path("go"), "").unwrap();
+    std::fs::write(pointsman.path("finish"), "").unwrap();
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn long_lines_of_a_live_view_are_wrapped() {
 
 #[test]
 fn a_closed_output_pipe_is_not_an_error() {
-    let (pointsman, _node) = start_with_data();
+    let (pointsman, _node) = start_server_with_data();
     for arguments in [
         "tasks",
         "handlers -o json",

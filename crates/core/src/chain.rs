@@ -23,12 +23,14 @@ impl ChainPath {
                 "{text:?} is not the path of a chain: {why}; write one like `/folder/name`"
             ))
         };
-        let Some(rest) = text.strip_prefix('/') else { return Err(bad("it must begin with a slash")) };
+        let Some(relative_path) = text.strip_prefix('/') else {
+            return Err(bad("it must begin with a slash"));
+        };
         // In the stream an order's key is `Order:`, the path, a comma and its id, and the length of a key is limited.
         if "Order:".len() + text.len() + 1 + MAX_NAME_BYTES > MAX_OBJECT_KEY_BYTES {
             return Err(bad("it is too long"));
         }
-        for segment in rest.split('/') {
+        for segment in relative_path.split('/') {
             parse_id_or_path_segment("", segment)
                 .map_err(|_| bad("its parts may contain only letters, digits, `.`, `_` and `-`"))?;
         }
@@ -69,8 +71,8 @@ impl OrderId {
         self.0.as_str()
     }
 
-    /// Whether this id is a number that only the store generates: for orders started by events and for orders added
-    /// without an id.
+    /// Whether this id is a number of the kind that only the store generates: for orders that events start, and for
+    /// orders that are added without an id.
     pub fn is_generated(&self) -> bool {
         self.as_str().len() >= MIN_GENERATED_ID_DIGITS
             && self.as_str().bytes().all(|byte| byte.is_ascii_digit())
@@ -236,17 +238,17 @@ impl Chain {
         let mut reaching_end: BTreeSet<&ChainNodeId> =
             self.nodes.iter().filter(|node| node.role == ChainNodeRole::End).map(|node| &node.id).collect();
         loop {
-            let more: Vec<&ChainNodeId> = self
+            let newly_reaching_end: Vec<&ChainNodeId> = self
                 .nodes
                 .iter()
                 .filter(|node| !reaching_end.contains(&node.id))
                 .filter(|node| node.successors().any(|(_, to)| reaching_end.contains(to)))
                 .map(|node| &node.id)
                 .collect();
-            if more.is_empty() {
+            if newly_reaching_end.is_empty() {
                 return reaching_end;
             }
-            reaching_end.extend(more);
+            reaching_end.extend(newly_reaching_end);
         }
     }
 }
@@ -267,6 +269,7 @@ impl ChainNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainNodeAction {
+    /// The step runs.
     #[default]
     Process,
     /// Orders wait here.
@@ -302,7 +305,7 @@ impl ChainState {
         self.node_actions.get(node).copied().unwrap_or_default()
     }
 
-    /// Whether the tasks of a node's step must wait.
+    /// Whether the tasks of a node's step must wait: the chain or the node is stopped.
     pub fn is_node_stopped(&self, node: &ChainNodeId) -> bool {
         self.stopped || self.node_action(node) == ChainNodeAction::Stop
     }

@@ -7,15 +7,15 @@
 use serde_json::{Map, Value, json};
 
 use crate::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
-use crate::{Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, TaskId, Tenant};
+use crate::{Context, Event, EventId, EventType, HandlerName, Json, ObjectKey, TaskId, Tenant};
 
 /// How an order continues after an attempt of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepTransition {
+    /// The order moves along the `next` link.
     Success,
-    Error {
-        return_code: i64,
-    },
+    /// The step failed for good: the order moves along the `on_error` link, or is suspended.
+    Error { return_code: i64 },
     /// The order stays at its node, and the step runs again.
     Keep,
 }
@@ -93,6 +93,7 @@ pub enum EngineEvent {
     },
 }
 
+/// The state of the engine, which the event stream calls the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerState {
     Starting,
@@ -184,8 +185,8 @@ impl EngineEvent {
                 StepTransition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
                 StepTransition::Keep => json!({"TYPE": "Keep"}),
             }}),
-            Self::OrderNodeChanged { node, from_node: from, .. } => {
-                json!({"nodeId": node.as_str(), "fromNodeId": from.as_str()})
+            Self::OrderNodeChanged { node, from_node, .. } => {
+                json!({"nodeId": node.as_str(), "fromNodeId": from_node.as_str()})
             }
             Self::JobChainStateChanged { state, .. } => json!({"state": state}),
             Self::JobChainNodeActionChanged { node, action, .. } => {
@@ -203,12 +204,12 @@ impl EngineEvent {
 
     /// Converts this to an event as the journal stores it, without a tenant.
     pub fn to_event(&self, id: EventId) -> Event {
-        let kind = HandlingKey::new(self.type_name())
+        let event_type = EventType::new(self.type_name())
             .unwrap_or_else(|_| unreachable!("the engine's types are well-formed"));
         Event {
             id,
             prev: None,
-            kind,
+            event_type,
             // The key of a task may be longer than a producer's key may be.
             key: self.key().map(ObjectKey::from_trusted),
             sub_object: None,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::is_engine_type;
-use crate::{EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
+use crate::names::is_engine_event_type;
+use crate::{EventId, EventType, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
 
-/// The circumstances of an event: ip, user agent, traceparent, … Strings only.
+/// The circumstances in which an event was emitted, as strings: ip, user agent, traceparent, …
 pub type Context = BTreeMap<String, String>;
 
 /// The maximum number of entries in a context.
@@ -21,7 +21,8 @@ pub const MAX_CONTEXT_STRING_BYTES: usize = 4096;
 pub struct Priority(u16);
 
 impl Priority {
-    /// The highest priority: with more, a source task's score (`priority * 10^12 - seconds`) would not fit a double.
+    /// The highest priority: with a higher one, the score of a source's task in Redis (`priority * 10^12 - seconds`)
+    /// would not fit a double.
     pub const MAX: Self = Self(9000);
     pub const MIN: Self = Self(1);
 
@@ -56,22 +57,24 @@ impl From<Priority> for i64 {
     }
 }
 
-/// The cause of an event: the event that a handler was processing, and the task in which it emitted.
+/// The cause of an event: the task whose handler emitted it, and the event that this task handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
+    /// The event that the task handled, or for which its order was created; None if there is none.
     pub event: Option<EventId>,
     pub task: TaskSeq,
-    /// The length of the chain of causes before this event; 0 if nothing caused it.
+    /// The length of the chain of causes before the emitted event: one more than before the event that the task
+    /// handled.
     pub depth: u16,
 }
 
 /// The maximum length of a chain of causes. A longer one counts as an endless loop of events.
 pub const MAX_CAUSE_DEPTH: u16 = 64;
 
-/// An event that a producer wants to emit.
+/// An event to be emitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
-    pub kind: HandlingKey,
+    pub event_type: EventType,
     pub key: Option<ObjectKey>,
     /// The key of a sub-object, a part of the object. Lanes and `prev` follow `key` alone.
     pub sub_object: Option<ObjectKey>,
@@ -88,9 +91,9 @@ pub struct NewEvent {
 
 impl NewEvent {
     /// An event of this type, with the default for everything else.
-    pub fn new(kind: HandlingKey) -> Self {
+    pub fn new(event_type: EventType) -> Self {
         Self {
-            kind,
+            event_type,
             key: None,
             sub_object: None,
             value: Json::null(),
@@ -110,7 +113,7 @@ pub struct Event {
     pub id: EventId,
     /// The id of the preceding event of the same object.
     pub prev: Option<EventId>,
-    pub kind: HandlingKey,
+    pub event_type: EventType,
     pub key: Option<ObjectKey>,
     pub sub_object: Option<ObjectKey>,
     pub value: Json,
@@ -127,7 +130,7 @@ impl Event {
 
     /// Whether the engine itself published this event; producers may not emit such types.
     pub fn is_engine_event(&self) -> bool {
-        is_engine_type(&self.kind)
+        is_engine_event_type(&self.event_type)
     }
 
     /// Formats the event as stream JSON. An engine event's fields are at the top level; a task's key is an object.
@@ -137,7 +140,7 @@ impl Event {
         }
         let mut out = String::with_capacity(160 + self.value.as_str().len());
         let text = |s: &str| serde_json::Value::from(s).to_string();
-        out.push_str(&format!("{{\"eventId\":{},\"TYPE\":\"{}\"", self.id, self.kind));
+        out.push_str(&format!("{{\"eventId\":{},\"TYPE\":\"{}\"", self.id, self.event_type));
         if let Some(key) = &self.key {
             out.push_str(&format!(",\"key\":{}", text(key.as_str())));
             match self.prev {
@@ -156,13 +159,13 @@ impl Event {
 
     fn engine_event_to_json(&self) -> String {
         let key = match &self.key {
-            Some(key) if self.kind.as_str().starts_with("Task") => format!(",\"key\":{}", key.as_str()),
+            Some(key) if self.event_type.as_str().starts_with("Task") => format!(",\"key\":{}", key.as_str()),
             Some(key) => format!(",\"key\":{}", serde_json::Value::from(key.as_str())),
             None => String::new(),
         };
         let fields = self.value.as_str().trim_start_matches('{');
         let comma = if fields == "}" { "" } else { "," };
-        format!("{{\"eventId\":{}{key},\"TYPE\":\"{}\"{comma}{fields}", self.id, self.kind)
+        format!("{{\"eventId\":{}{key},\"TYPE\":\"{}\"{comma}{fields}", self.id, self.event_type)
     }
 }
 
@@ -202,7 +205,7 @@ mod tests {
         let event = Event {
             id: EventId::new(7).unwrap(),
             prev: None,
-            kind: HandlingKey::new("record.published").unwrap(),
+            event_type: EventType::new("record.published").unwrap(),
             key: Some(ObjectKey::new("record:\"1\"").unwrap()),
             sub_object: None,
             value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),

@@ -68,15 +68,15 @@ impl std::str::FromStr for EventId {
     }
 }
 
-/// How far ids may run ahead of the last observed time.
+/// The longest time by which ids may be ahead of the last observed time.
 const MAX_CLOCK_JUMP: Duration = Duration::from_secs(3600);
 
 /// Generates ids: `max(now_ms * 1000, last + 1)`.
 ///
-/// A clock that steps back never makes an id smaller, because `last` is read from the store. A clock that
-/// jumps far ahead must not advance ids for ever, so between two observations ids run at most an hour ahead, and each
-/// observation (one a sweep) moves the limit by at most an hour. If the clock is corrected soon after, little harm is
-/// done; if the jump was genuine (a machine that slept), ids catch up within minutes.
+/// A clock that steps back never makes an id smaller, because `last` is read from the store. A clock that jumps far
+/// ahead must not advance ids for ever, so ids are at most an hour ahead of the last observation of the clock, and each
+/// observation (one in each sweep) moves that limit by at most an hour. If the clock is corrected soon after, ids are a
+/// few hours ahead at most; if the jump was genuine (a machine that slept), ids catch up within minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct EventIdGenerator {
     last: EventId,
@@ -130,9 +130,9 @@ impl EventIdGenerator {
     /// Generates the next id.
     pub fn next(&mut self, now: Timestamp) -> EventId {
         let now = now.min(self.observed_time.plus(MAX_CLOCK_JUMP));
-        let by_clock = u64::try_from(now.millis()).unwrap_or(0).saturating_mul(1000);
-        let before = self.last.max(self.reserved_up_to);
-        self.last = EventId(by_clock.max(before.0 + 1).min(EventId::MAX.0));
+        let id_of_now = u64::try_from(now.millis()).unwrap_or(0).saturating_mul(1000);
+        let last_taken = self.last.max(self.reserved_up_to);
+        self.last = EventId(id_of_now.max(last_taken.0 + 1).min(EventId::MAX.0));
         self.last
     }
 }
@@ -180,62 +180,62 @@ mod tests {
 
     #[test]
     fn an_id_is_the_millisecond_times_1000() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(1_478_257_655_827));
-        assert_eq!(clock.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
-        assert_eq!(clock.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
-        assert_eq!(clock.next(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(1_478_257_655_827));
+        assert_eq!(ids.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
+        assert_eq!(ids.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
+        assert_eq!(ids.next(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
     }
 
     #[test]
     fn a_clock_that_steps_back_never_makes_an_id_smaller() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let first = clock.next(timestamp_millis(5_000));
-        assert_eq!(clock.next(timestamp_millis(1_000)).get(), first.get() + 1);
-        let mut restarted = EventIdGenerator::new(clock.last(), timestamp_millis(500));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
+        let first = ids.next(timestamp_millis(5_000));
+        assert_eq!(ids.next(timestamp_millis(1_000)).get(), first.get() + 1);
+        let mut restarted = EventIdGenerator::new(ids.last(), timestamp_millis(500));
         assert_eq!(restarted.next(timestamp_millis(500)).get(), first.get() + 2);
     }
 
     #[test]
     fn ids_continue_after_those_of_other_nodes() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let own = clock.next(timestamp_millis(5_000));
-        clock.advance_past(EventId(own.get() + 10));
-        assert_eq!(clock.next(timestamp_millis(5_000)).get(), own.get() + 11);
-        clock.advance_past(own);
-        assert_eq!(clock.next(timestamp_millis(5_000)).get(), own.get() + 12);
-        assert_eq!(clock.observed_time(), timestamp_millis(5_000));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
+        let own = ids.next(timestamp_millis(5_000));
+        ids.advance_past(EventId(own.get() + 10));
+        assert_eq!(ids.next(timestamp_millis(5_000)).get(), own.get() + 11);
+        ids.advance_past(own);
+        assert_eq!(ids.next(timestamp_millis(5_000)).get(), own.get() + 12);
+        assert_eq!(ids.observed_time(), timestamp_millis(5_000));
     }
 
     #[test]
     fn a_clock_jump_moves_ids_ahead_by_at_most_an_hour_per_observation() {
         let start = 1_700_000_000_000;
         let ten_years = 10 * 365 * 86_400_000;
-        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(start));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(start));
         for _ in 0..10_000 {
             assert!(
-                clock.next(timestamp_millis(start + ten_years)).get()
+                ids.next(timestamp_millis(start + ten_years)).get()
                     <= start as u64 * 1000 + HOUR_MICROS + 10_000
             );
         }
-        clock.observe_clock(timestamp_millis(start + ten_years));
+        ids.observe_clock(timestamp_millis(start + ten_years));
         assert!(
-            clock.next(timestamp_millis(start + ten_years)).get()
+            ids.next(timestamp_millis(start + ten_years)).get()
                 <= start as u64 * 1000 + 2 * HOUR_MICROS + 10_000
         );
         // Corrected: after two hours at the most, ids follow the time again.
         let later = start + 3 * 3_600_000;
-        clock.observe_clock(timestamp_millis(later));
-        assert_eq!(clock.next(timestamp_millis(later)).timestamp(), timestamp_millis(later));
+        ids.observe_clock(timestamp_millis(later));
+        assert_eq!(ids.next(timestamp_millis(later)).timestamp(), timestamp_millis(later));
     }
 
     #[test]
     fn ids_catch_up_after_a_genuine_clock_jump() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(0));
+        let mut ids = EventIdGenerator::new(EventId::ZERO, timestamp_millis(0));
         let two_days = 48 * 3_600_000;
         for _ in 0..48 {
-            clock.observe_clock(timestamp_millis(two_days));
+            ids.observe_clock(timestamp_millis(two_days));
         }
-        assert_eq!(clock.next(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
+        assert_eq!(ids.next(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
     }
 
     #[test]

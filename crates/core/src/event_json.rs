@@ -1,8 +1,8 @@
 //! Parses the JSON of an event to emit: the same object in an HTTP body, in a handler's reply and in an effects file,
 //! parsed by the same code so that all of them reject the same mistakes with the same messages.
 //!
-//! The members stay raw until they are parsed one by one. A member of the wrong type is thus a [`JsonError`] that points
-//! at it, and a payload is checked but never parsed.
+//! The members stay raw until they are parsed one by one. A member of the wrong type is thus a [`JsonError`] that
+//! points at it, and a payload is checked but never parsed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::event::{Context, MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use crate::time::parse_http_duration;
-use crate::{HandlingKey, Json, NewEvent, ObjectKey, Priority, Tenant, Timestamp, json, names};
+use crate::{EventType, Json, NewEvent, ObjectKey, Priority, Tenant, Timestamp, json, names};
 
 /// The maximum size of an event's value, in bytes of JSON.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub fn to_pointer_segment(name: &str) -> String {
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an event")]
 pub struct EventBody {
     #[serde(rename = "type")]
-    pub kind: Option<Box<RawValue>>,
+    pub event_type: Option<Box<RawValue>>,
     pub key: Option<Box<RawValue>>,
     pub sub: Option<Box<RawValue>>,
     pub value: Option<Box<RawValue>>,
@@ -81,12 +81,12 @@ impl EventBody {
 
     /// Parses the members. `delay` counts from `now`.
     pub fn into_new_event(self, now: Timestamp, default_tenant: &Tenant) -> Result<NewEvent, JsonError> {
-        let kind = self.kind.ok_or_else(|| JsonError::new("/type", "an event has a type"))?;
-        let kind = parse_name("/type", &kind, HandlingKey::new)?;
-        names::check_emittable(&kind).map_err(|reserved| JsonError::new("/type", reserved))?;
+        let event_type = self.event_type.ok_or_else(|| JsonError::new("/type", "an event has a type"))?;
+        let event_type = parse_name("/type", &event_type, EventType::new)?;
+        names::check_emittable_type(&event_type).map_err(|reserved| JsonError::new("/type", reserved))?;
         let tenant = self.tenant.map(|raw| parse_name("/tenant", &raw, Tenant::new)).transpose()?;
         Ok(NewEvent {
-            kind,
+            event_type,
             key: self.key.map(|raw| parse_name("/key", &raw, ObjectKey::new)).transpose()?,
             sub_object: self.sub.map(|raw| parse_name("/sub", &raw, ObjectKey::new)).transpose()?,
             value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
@@ -101,11 +101,11 @@ impl EventBody {
 }
 
 fn parse_name<T>(
-    at: &str,
+    pointer: &str,
     raw: &RawValue,
-    new: impl FnOnce(String) -> Result<T, names::BadName>,
+    construct: impl FnOnce(String) -> Result<T, names::BadName>,
 ) -> Result<T, JsonError> {
-    new(parse_string(at, raw)?).map_err(|e| JsonError::new(at, e))
+    construct(parse_string(pointer, raw)?).map_err(|e| JsonError::new(pointer, e))
 }
 
 fn parse_value(raw: &RawValue) -> Result<Json, JsonError> {
@@ -118,11 +118,11 @@ fn parse_value(raw: &RawValue) -> Result<Json, JsonError> {
     Ok(Json::from_trusted(text))
 }
 
-/// Rejects a result of `size` bytes if it is larger than `most`.
-pub fn check_result_size(size: usize, most: usize) -> Result<(), String> {
-    match size <= most {
+/// Rejects a result of `size` bytes if it is larger than `max_bytes`.
+pub fn check_result_size(size: usize, max_bytes: usize) -> Result<(), String> {
+    match size <= max_bytes {
         true => Ok(()),
-        false => Err(format!("a result has at most {most} bytes, this one has {size}")),
+        false => Err(format!("a result has at most {max_bytes} bytes, this one has {size}")),
     }
 }
 
@@ -143,14 +143,15 @@ fn parse_context_entry(name: String, raw: &RawValue) -> Result<(String, String),
             format!("a name in it has more than {MAX_CONTEXT_STRING_BYTES} bytes"),
         ));
     }
-    let at = format!("/context{}", to_pointer_segment(&name));
-    let text = parse_string(&at, raw)?;
+    let pointer = format!("/context{}", to_pointer_segment(&name));
+    let text = parse_string(&pointer, raw)?;
     if text.len() > MAX_CONTEXT_STRING_BYTES {
-        return Err(JsonError::new(at, format!("it has more than {MAX_CONTEXT_STRING_BYTES} bytes")));
+        return Err(JsonError::new(pointer, format!("it has more than {MAX_CONTEXT_STRING_BYTES} bytes")));
     }
     Ok((name, text))
 }
 
+/// Parses `delay` or `at`, of which at most one may be given, as the time at which the event's tasks are due.
 fn parse_due(
     delay: Option<&RawValue>,
     at: Option<&RawValue>,
@@ -164,14 +165,14 @@ fn parse_due(
     }
 }
 
-/// Parses a duration: a string in the format of HTTP parameters, or a number of seconds.
-pub fn parse_duration(at: &str, raw: &RawValue) -> Result<std::time::Duration, JsonError> {
+/// Parses the duration at `pointer`: a string in the format of HTTP parameters, or a number of seconds.
+pub fn parse_duration(pointer: &str, raw: &RawValue) -> Result<std::time::Duration, JsonError> {
     let text = match serde_json::from_str::<f64>(raw.get()) {
         // Formatted without an exponent, which the parser of durations does not accept.
         Ok(seconds) => seconds.to_string(),
-        Err(_) => parse_member(at, raw, "a duration: a string, or a number of seconds")?,
+        Err(_) => parse_member(pointer, raw, "a duration: a string, or a number of seconds")?,
     };
-    parse_http_duration(&text).map_err(|e| JsonError::new(at, e))
+    parse_http_duration(&text).map_err(|e| JsonError::new(pointer, e))
 }
 
 fn parse_priority(raw: &RawValue) -> Result<Priority, JsonError> {
@@ -179,23 +180,28 @@ fn parse_priority(raw: &RawValue) -> Result<Priority, JsonError> {
     Priority::try_from(number).map_err(|e| JsonError::new("/priority", e))
 }
 
-/// Parses a string; rejects characters that some store cannot store.
-pub fn parse_string(at: &str, raw: &RawValue) -> Result<String, JsonError> {
-    parse_member(at, raw, "a string")
+/// Parses the string at `pointer`; rejects characters that one of the stores cannot store.
+pub fn parse_string(pointer: &str, raw: &RawValue) -> Result<String, JsonError> {
+    parse_member(pointer, raw, "a string")
 }
 
-/// Parses one member; `what` names the expected kind of value in the error.
-pub fn parse_member<T: DeserializeOwned>(at: &str, raw: &RawValue, what: &str) -> Result<T, JsonError> {
-    json::check_portable(raw.get()).map_err(|e| JsonError::new(at, e))?;
-    serde_json::from_str(raw.get()).map_err(|_| JsonError::new(at, format!("this is not {what}")))
+/// Parses the member at `pointer`; `expected` names the expected kind of value in the error.
+pub fn parse_member<T: DeserializeOwned>(
+    pointer: &str,
+    raw: &RawValue,
+    expected: &str,
+) -> Result<T, JsonError> {
+    json::check_portable(raw.get()).map_err(|e| JsonError::new(pointer, e))?;
+    serde_json::from_str(raw.get()).map_err(|_| JsonError::new(pointer, format!("this is not {expected}")))
 }
 
 /// Parses an object whose members stay raw. The error is serde's message without its line and column: the text is often
 /// a part of a larger document, where they would mislead.
 pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = T::deserialize(ObjectOnlyDeserializer(&mut json)).and_then(|read| json.end().map(|()| read));
-    read.map_err(|error| {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let parsed = T::deserialize(ObjectOnlyDeserializer(&mut deserializer))
+        .and_then(|parsed| deserializer.end().map(|()| parsed));
+    parsed.map_err(|error| {
         let message = error.to_string();
         let position = format!(" at line {} column {}", error.line(), error.column());
         let message = message.strip_suffix(&position).unwrap_or(&message);
@@ -206,8 +212,8 @@ pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
     })
 }
 
-/// Accepts only JSON objects. A derived struct deserializer would also accept an array, by the order in which the fields
-/// happen to be declared.
+/// Accepts only JSON objects. A derived struct deserializer would also accept an array, by the order in which the
+/// fields happen to be declared.
 struct ObjectOnlyDeserializer<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnlyDeserializer<D> {
@@ -242,14 +248,11 @@ mod tests {
 
     #[test]
     fn an_event_needs_only_a_type() {
-        assert_eq!(
-            parse_event(r#"{"type":"a.b"}"#).unwrap(),
-            NewEvent::new(HandlingKey::new("a.b").unwrap())
-        );
+        assert_eq!(parse_event(r#"{"type":"a.b"}"#).unwrap(), NewEvent::new(EventType::new("a.b").unwrap()));
     }
 
     #[test]
-    fn every_member_is_parsed() {
+    fn every_member_of_an_event_is_parsed() {
         let full = parse_event(
             r#"{"type":"a","key":"k:1","sub":"s","value":{ "n": 1.50 },"context":{"ip":"::1"},
                 "tenant":"shop","delay":"1m","priority":9000}"#,
@@ -265,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn null_is_the_same_as_a_missing_member() {
+    fn a_null_member_is_the_same_as_a_missing_one() {
         let event =
             parse_event(r#"{"type":"a","key":null,"value":null,"context":null,"delay":null,"tenant":null}"#)
                 .unwrap();
-        assert_eq!(event, NewEvent::new(HandlingKey::new("a").unwrap()));
+        assert_eq!(event, NewEvent::new(EventType::new("a").unwrap()));
     }
 
     #[test]
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_point_at_the_member() {
+    fn errors_have_the_pointer_of_the_invalid_member() {
         let long_value = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(MAX_VALUE_BYTES));
         let long_context =
             format!(r#"{{"type":"a","context":{{"a/b~":"{}"}}}}"#, "x".repeat(MAX_CONTEXT_STRING_BYTES + 1));
@@ -348,7 +351,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn parsing_never_panics(text in ".{0,200}", member in "(type|key|value|context|delay|at|priority)") {
+        fn parsing_an_event_never_panics(text in ".{0,200}", member in "(type|key|value|context|delay|at|priority)") {
             let _ = parse_event(&text);
             let _ = parse_event(&format!(r#"{{"type":"a","{member}":{text}}}"#));
         }

@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use crate::store::{NewCollectionRun, NewOrder};
 use crate::{EventId, NewEvent, TaskId, Timestamp};
 
-/// The policy for planned times that passed while no node ran, or while the schedule was paused: which fire later.
+/// Selects which of the planned times that passed while no node ran, or while the schedule was paused, fire later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUpPolicy {
     /// Only the latest of the missed times fires.
     #[default]
     One,
+    /// Each missed time fires.
     All,
+    /// No missed time fires.
     None,
 }
 
@@ -67,8 +69,8 @@ pub enum Punctuality {
 
 /// A fire counts as on time up to this long after its planned time.
 pub const ON_TIME_TOLERANCE: Duration = Duration::from_secs(5);
-/// A planned time that passed longer ago was missed, and the catch-up policy decides. A time is also missed if it is no
-/// longer on time and the next planned time has come.
+/// A planned time that passed longer ago than this was missed, and the catch-up policy decides whether it fires. A time
+/// is also missed if it is no longer on time and the next planned time has passed too.
 pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 
 /// How a planned time was handled.

@@ -10,12 +10,14 @@ use crate::names::CollectionName;
 use crate::task::retry::RetryPolicy;
 use crate::{HandlerName, Priority, Tenant};
 
-/// Whether tasks of one object run one at a time, in journal order.
+/// Whether a handler's tasks for one object run one at a time, in journal order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneOrdering {
+    /// The handler has a lane for each object key.
     #[default]
     Key,
+    /// The handler has no lanes: tasks of one object run in any order, and at the same time.
     None,
 }
 
@@ -46,11 +48,13 @@ pub struct HandlerDef {
     pub name: HandlerName,
     #[serde(rename = "order")]
     pub ordering: LaneOrdering,
+    /// What happens to a lane whose head fails for good.
     pub on_error: LaneFailurePolicy,
     pub retry: RetryPolicy,
     /// A task ends in `error` after this many nodes died running it.
     #[serde(rename = "crashes")]
     pub max_crashes: u32,
+    /// The attempts that are published as engine events.
     #[serde(default)]
     pub observe: ObservePolicy,
     #[serde(default)]
@@ -58,7 +62,7 @@ pub struct HandlerDef {
     /// External workers claim the handler's tasks over HTTP; no node runs them.
     #[serde(default)]
     pub pull: bool,
-    /// The handler's collections, if it is a source. A source gets no events.
+    /// The collections of a source; None for a handler of events. A source gets no events.
     #[serde(default)]
     pub source: Option<SourceDef>,
 }
@@ -66,7 +70,9 @@ pub struct HandlerDef {
 /// The collections of a source. Each is synchronised by one task at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceDef {
+    /// The tenant of the source's tasks.
     pub tenant: Tenant,
+    /// The collections, each with the priority of its tasks.
     pub collections: BTreeMap<CollectionName, Priority>,
 }
 

@@ -1,9 +1,9 @@
-//! Reading the journal: ranges, pages, filters, retention.
+//! Ranges and pages of the journal, filters of events and paths, and retention.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Event, EventId, HandlingKey, ObjectKey, Tenant};
+use crate::{Event, EventId, EventType, ObjectKey, Tenant};
 
 /// The range of event ids that observers can read: after `expired_up_to`, up to and including `head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,7 +15,8 @@ pub struct JournalRange {
 }
 
 impl JournalRange {
-    /// Whether reading on from the cursor `after` would miss expired events, or the cursor is not from this journal.
+    /// Whether a reader that continues after the cursor `after` would miss expired events, or the cursor is ahead of
+    /// this journal.
     pub fn is_torn(&self, after: EventId) -> bool {
         after < self.expired_up_to || after > self.head
     }
@@ -35,7 +36,7 @@ pub struct EventPage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventFilter {
     /// Event types or their ancestors; an event matches if any of them matches. Empty: every type.
-    pub kinds: Vec<HandlingKey>,
+    pub event_types: Vec<EventType>,
     pub path: PathFilter,
     pub key: Option<ObjectKey>,
     pub tenant: Option<Tenant>,
@@ -45,7 +46,8 @@ pub struct EventFilter {
 
 impl EventFilter {
     pub fn matches(&self, event: &Event) -> bool {
-        (self.kinds.is_empty() || self.kinds.iter().any(|wanted| kind_matches(&event.kind, wanted)))
+        (self.event_types.is_empty()
+            || self.event_types.iter().any(|wanted| event_type_matches(&event.event_type, wanted)))
             && self.key.as_ref().is_none_or(|key| event.key.as_ref() == Some(key))
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant == *tenant)
             && (!self.engine_only || event.is_engine_event())
@@ -53,27 +55,27 @@ impl EventFilter {
     }
 }
 
-/// The path of an event for [`PathFilter`]: its key. For a FileBased event (key `Order:/a/b,1`) it is the part after the
-/// kind, so that an observer of a folder sees the objects that are added and removed there.
+/// The path of an event for [`PathFilter`]: its key. For a FileBased event (key `Order:/a/b,1`) it is the part after
+/// the kind, so that an observer of a folder sees the objects that are added and removed there.
 fn event_path(event: &Event) -> &str {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
-    if event.is_engine_event() && event.kind.as_str().starts_with("FileBased") {
+    if event.is_engine_event() && event.event_type.as_str().starts_with("FileBased") {
         return key.split_once(':').map_or(key, |(_, path)| path);
     }
     key
 }
 
-/// Whether a type is the wanted one or a descendant of it. The engine's types have their documented ancestors; `Event`
-/// is the ancestor of all.
-fn kind_matches(kind: &HandlingKey, wanted: &HandlingKey) -> bool {
+/// Whether an event type is the wanted one or a descendant of it. The engine's types have their documented ancestors;
+/// `Event` is the ancestor of all.
+fn event_type_matches(event_type: &EventType, wanted: &EventType) -> bool {
     let wanted = wanted.as_str();
     wanted == "Event"
-        || kind.is_same_or_descendant_of(wanted)
-        || engine_event_family(kind.as_str()) == Some(wanted)
+        || event_type.is_same_or_descendant_of(wanted)
+        || engine_event_family(event_type.as_str()) == Some(wanted)
 }
 
-/// The documented ancestor of an engine event.
-fn engine_event_family(kind: &str) -> Option<&'static str> {
+/// The documented ancestor of an engine event's type; None for other types.
+fn engine_event_family(event_type: &str) -> Option<&'static str> {
     const FAMILIES: [(&str, &str); 5] = [
         ("Scheduler", "SchedulerEvent"),
         ("FileBased", "FileBasedEvent"),
@@ -81,10 +83,10 @@ fn engine_event_family(kind: &str) -> Option<&'static str> {
         ("JobChain", "JobChainEvent"),
         ("Task", "TaskEvent"),
     ];
-    if !crate::names::ENGINE_EVENT_TYPES.contains(&kind) {
+    if !crate::names::ENGINE_EVENT_TYPES.contains(&event_type) {
         return None;
     }
-    FAMILIES.iter().find(|(prefix, _)| kind.starts_with(prefix)).map(|(_, family)| *family)
+    FAMILIES.iter().find(|(prefix, _)| event_type.starts_with(prefix)).map(|(_, family)| *family)
 }
 
 /// Selects keys by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
@@ -100,11 +102,11 @@ pub enum PathFilter {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a path; write `/`, `/folder/`, `/folder/*` or `/folder/name`")]
-pub struct BadPath(String);
+pub struct BadPathFilter(String);
 
 impl std::str::FromStr for PathFilter {
-    type Err = BadPath;
-    fn from_str(text: &str) -> Result<Self, BadPath> {
+    type Err = BadPathFilter;
+    fn from_str(text: &str) -> Result<Self, BadPathFilter> {
         let bad = text.contains("//")
             || text.chars().any(char::is_control)
             || text.len() > crate::names::MAX_OBJECT_KEY_BYTES
@@ -112,7 +114,7 @@ impl std::str::FromStr for PathFilter {
             // `*` means the children of a folder, so it can only be the last segment.
             || text.split('/').rev().skip(1).any(|step| step == "*");
         if !text.starts_with('/') || bad {
-            return Err(BadPath(text.into()));
+            return Err(BadPathFilter(text.into()));
         }
         Ok(match (text.strip_suffix("/*"), text.ends_with('/')) {
             _ if text == "/" => Self::Everything,
@@ -146,8 +148,8 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The smallest allowed `max_count` of the journal.
-    pub const MIN_EVENTS: u64 = 10_000;
+    /// The smallest `max_count` that the configuration allows for the journal.
+    pub const MIN_JOURNAL_EVENTS: u64 = 10_000;
 }
 
 impl Default for Retention {
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_torn_exactly_when_events_after_it_expired_or_it_is_foreign() {
+    fn a_cursor_is_torn_if_events_after_it_expired_or_it_is_ahead_of_the_journal() {
         let id = |n| EventId::new(n).unwrap();
         let range = JournalRange { expired_up_to: id(10), head: id(20) };
         assert!(range.is_torn(id(9)));
@@ -180,10 +182,10 @@ mod tests {
             ("/a/chain", &["/a/chain", "/a/chain,1"], &["/a/chain2", "/a/chain/x"]),
             ("/a/chain,1", &["/a/chain,1"], &["/a/chain,12", "/a/chain", "/a/chain,1,2"]),
         ];
-        for (path, yes, no) in cases {
+        for (path, matching, other) in cases {
             let filter: PathFilter = path.parse().unwrap();
-            assert!(yes.iter().all(|key| filter.matches(key)), "{path}");
-            assert!(!no.iter().any(|key| filter.matches(key)), "{path}");
+            assert!(matching.iter().all(|key| filter.matches(key)), "{path}");
+            assert!(!other.iter().any(|key| filter.matches(key)), "{path}");
         }
         for good in ["/*", "/a/*", "/a.b/..c/", "/a/b*", "/*a/b"] {
             assert!(good.parse::<PathFilter>().is_ok(), "{good:?}");
@@ -215,22 +217,23 @@ mod tests {
                 && EventFilter { engine_only: true, ..EventFilter::default() }.matches(&all)
         );
         // Only keys of engine events are split: a producer's key is compared as it is.
-        let emitted = Event { kind: HandlingKey::new("mine").unwrap(), ..file_based_event("Order:/a/b,1") };
+        let emitted =
+            Event { event_type: EventType::new("mine").unwrap(), ..file_based_event("Order:/a/b,1") };
         assert!(!filter("/a/").matches(&emitted) && filter("/").matches(&emitted));
         assert!(!EventFilter { engine_only: true, ..EventFilter::default() }.matches(&emitted));
     }
 
     #[test]
-    fn types_match_by_segment_and_by_family() {
-        let is = |kind: &str, wanted: &str| {
-            kind_matches(&HandlingKey::new(kind).unwrap(), &HandlingKey::new(wanted).unwrap())
+    fn event_types_match_by_segment_and_by_family() {
+        let matches = |event_type: &str, wanted: &str| {
+            event_type_matches(&EventType::new(event_type).unwrap(), &EventType::new(wanted).unwrap())
         };
-        assert!(is("record.published", "record"));
-        assert!(is("record.published", "Event"));
-        assert!(!is("records.published", "record"));
-        assert!(is("OrderStarted", "OrderEvent"));
-        assert!(is("JobChainStateChanged", "JobChainEvent"));
-        assert!(!is("OrderStarted", "TaskEvent"));
-        assert!(!is("Orderly", "OrderEvent"));
+        assert!(matches("record.published", "record"));
+        assert!(matches("record.published", "Event"));
+        assert!(!matches("records.published", "record"));
+        assert!(matches("OrderStarted", "OrderEvent"));
+        assert!(matches("JobChainStateChanged", "JobChainEvent"));
+        assert!(!matches("OrderStarted", "TaskEvent"));
+        assert!(!matches("Orderly", "OrderEvent"));
     }
 }

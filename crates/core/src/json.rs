@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Json {
 /// pair, numbers that do not fit a double. The text must be valid JSON.
 pub fn check_portable(text: &str) -> Result<(), BadJson> {
     let bytes = text.as_bytes();
-    let fault = |problem: &str, offset| Err(BadJson { problem: problem.into(), offset });
+    let reject = |problem: &str, offset| Err(BadJson { problem: problem.into(), offset });
     let mut depth = 0usize;
     let mut at = 0;
     while at < bytes.len() {
@@ -102,7 +102,7 @@ pub fn check_portable(text: &str) -> Result<(), BadJson> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_NESTING {
-                    return fault(&format!("nested deeper than {MAX_NESTING}"), at);
+                    return reject(&format!("nested deeper than {MAX_NESTING}"), at);
                 }
                 at += 1;
             }
@@ -110,14 +110,14 @@ pub fn check_portable(text: &str) -> Result<(), BadJson> {
                 depth = depth.saturating_sub(1);
                 at += 1;
             }
-            b'"' => at = check_string(bytes, at)?,
+            b'"' => at = check_string_literal(bytes, at)?,
             b'-' | b'0'..=b'9' => {
                 let end = bytes[at..]
                     .iter()
                     .position(|b| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
                     .map_or(bytes.len(), |n| at + n);
                 if !text[at..end].parse::<f64>().is_ok_and(f64::is_finite) {
-                    return fault("a number too large for a double", at);
+                    return reject("a number too large for a double", at);
                 }
                 at = end;
             }
@@ -127,16 +127,16 @@ pub fn check_portable(text: &str) -> Result<(), BadJson> {
     Ok(())
 }
 
-/// Checks the string that opens at `open` and returns the index after its closing quote.
-fn check_string(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
+/// Checks the escapes of the string literal that opens at `open`, and returns the index after its closing quote.
+fn check_string_literal(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
     let mut at = open + 1;
     while at < bytes.len() {
         match bytes[at] {
             b'"' => return Ok(at + 1),
             b'\\' if bytes.get(at + 1) == Some(&b'u') => {
-                let unit = parse_code_unit(bytes, at + 2);
+                let unit = parse_utf16_code_unit(bytes, at + 2);
                 let low_follows = bytes.get(at + 6..at + 8) == Some(b"\\u")
-                    && (0xDC00..0xE000).contains(&parse_code_unit(bytes, at + 8));
+                    && (0xDC00..0xE000).contains(&parse_utf16_code_unit(bytes, at + 8));
                 let problem = match unit {
                     0 => "the character \\u0000, which not every store can hold,",
                     0xD800..0xDC00 if low_follows => {
@@ -158,7 +158,8 @@ fn check_string(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
     Ok(at)
 }
 
-fn parse_code_unit(bytes: &[u8], at: usize) -> u32 {
+/// Parses the four hexadecimal digits of a `\u` escape as a UTF-16 code unit; 0 if they are malformed.
+fn parse_utf16_code_unit(bytes: &[u8], at: usize) -> u32 {
     let hex = bytes.get(at..at + 4).and_then(|b| std::str::from_utf8(b).ok());
     hex.and_then(|h| u32::from_str_radix(h, 16).ok()).unwrap_or(0)
 }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_a_store_could_not_carry_is_rejected() {
+    fn json_that_a_store_could_not_reproduce_is_rejected() {
         let deep = "[".repeat(10_000) + &"]".repeat(10_000);
         for bad in [
             r#""\u0000""#,
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_its_position_once() {
+    fn an_error_text_has_the_position_once() {
         assert_eq!(Json::parse("{x").unwrap_err().to_string(), "not JSON: key must be a string at byte 1");
         assert_eq!(
             Json::parse("[1,\n2 3]").unwrap_err().to_string(),
@@ -203,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_levels_are_accepted() {
+    fn a_hundred_levels_of_nesting_are_accepted() {
         let deep = "[".repeat(MAX_NESTING) + &"]".repeat(MAX_NESTING);
         assert!(Json::parse(&deep).is_ok());
     }
 
     proptest::proptest! {
         #[test]
-        fn checking_never_panics(text in ".{0,200}") {
+        fn checking_json_never_panics(text in ".{0,200}") {
             let _ = Json::parse(&text);
             let _ = check_portable(&text);
         }

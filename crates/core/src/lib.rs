@@ -6,20 +6,21 @@
 //!  event_id               53-bit ids that never decrease
 //!  event                  events to emit, and events in the journal
 //!  route, handler         which handlers an event goes to, and the definition of each
-//!  task                   one handler to be run once; its lifecycle is one exhaustive function
+//!  task                   one run of a handler; its lifecycle is one exhaustive function
 //!  rule, limit            pause and block; concurrency and rate limits, circuit breaker
+//!  weight                 shares of tenants and handlers in the weighted round robin
 //!  fire                   how a schedule's planned times are handled
 //!  chain, order           chains of nodes, and the orders that run through them
 //!  engine_event           the engine's own events in the journal
 //!  cron                   expressions, schedules and their instants
-//!  journal                ranges, filters, retention
+//!  journal                ranges of event ids, event filters, retention
 //!  event_json             parses the JSON of an event to emit
 //!  suggestion, outage     suggestions for mistyped names; throttling of log lines about an outage
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
 //! ```
 //!
-//! It has no async runtime, no SQL, no HTTP and no clock: callers pass the time, so that everything here can be tested to
-//! the microsecond.
+//! It has no async runtime, no SQL, no HTTP and no clock: callers pass the time, so that everything here can be tested
+//! to the microsecond.
 
 pub mod chain;
 pub mod cron;
@@ -41,16 +42,16 @@ pub mod store;
 pub mod suggestion;
 pub mod task;
 pub mod time;
+pub mod weight;
 
 pub use event::{Cause, Context, Event, NewEvent, Priority};
 pub use event_id::{EventId, EventIdGenerator};
 pub use handler::{HandlerDef, LaneFailurePolicy, LaneOrdering, SourceDef};
 pub use json::Json;
-pub use limit::{Limits, Rate, Weight};
-pub use names::{
-    CollectionName, HandlerName, HandlingKey, ObjectKey, ScheduleName, SourceCollection, Tenant,
-};
+pub use limit::{Limits, Rate};
+pub use names::{CollectionName, EventType, HandlerName, ObjectKey, ScheduleName, SourceCollection, Tenant};
 pub use route::Routes;
 pub use rule::{Rule, RuleKind, RuleScope};
 pub use task::{TaskId, TaskSeq, TaskStatus};
 pub use time::Timestamp;
+pub use weight::Weight;

@@ -9,38 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::task::retry::RetryPolicy;
-use crate::{Priority, Timestamp};
-
-/// A share in a weighted round robin: weight 2 is served twice as often as weight 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Weight(u16);
-
-impl Weight {
-    pub const MAX: u16 = 1000;
-
-    pub fn new(weight: u16) -> Option<Self> {
-        (1..=Self::MAX).contains(&weight).then_some(Self(weight))
-    }
-
-    pub fn get(self) -> u16 {
-        self.0
-    }
-
-    /// The distance by which each service moves the owner back in the round robin: the greater the weight, the shorter.
-    pub fn stride(self) -> i64 {
-        UNIT_STRIDE / i64::from(self.0)
-    }
-}
-
-/// The stride of weight 1, large enough that all weights divide it almost evenly.
-const UNIT_STRIDE: i64 = 1_000_000;
-
-impl Default for Weight {
-    fn default() -> Self {
-        Self(1)
-    }
-}
+use crate::{Priority, Timestamp, Weight};
 
 /// A number of starts per period (`100/m`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +21,7 @@ pub struct Rate {
 
 impl Rate {
     /// The time between two evenly spaced starts, in whole microseconds. Rounded up, so that the rate is not exceeded.
-    pub fn interval(self) -> Duration {
+    pub fn start_interval(self) -> Duration {
         let micros = self.period.as_micros().div_ceil(u128::from(self.count.max(1)));
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
@@ -112,36 +81,39 @@ pub struct Limits {
     pub concurrency_per_key: Option<u32>,
     /// The maximum rate of starts.
     pub rate: Option<Rate>,
+    /// The weight of the handler's queues in the round robin over the queues of a tenant.
     pub weight: Weight,
     /// A waiting task gains one point of priority each time this duration has passed.
-    pub ageing: Option<Duration>,
+    #[serde(rename = "ageing")]
+    pub ageing_interval: Option<Duration>,
 }
 
 impl Limits {
     /// The position of a task in its queue, higher first. It never changes while the task waits: that all waiting tasks
     /// gain priority at the same speed is equivalent to giving later tasks a lower initial score.
     pub fn queue_score(&self, priority: Priority, created: Timestamp) -> i64 {
-        let points = i64::from(priority.get()) * SCORE_PER_PRIORITY_POINT;
-        match self.ageing {
-            None => points,
-            Some(each) => {
-                let each = i64::try_from(each.as_millis()).unwrap_or(i64::MAX).max(1);
-                let waited_from = created
+        let priority_score = i64::from(priority.get()) * SCORE_PER_PRIORITY_POINT;
+        match self.ageing_interval {
+            None => priority_score,
+            Some(interval) => {
+                let interval_millis = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
+                let created_millis = created
                     .millis()
                     .saturating_sub(AGEING_EPOCH_MILLIS)
                     .clamp(0, i64::MAX / SCORE_PER_PRIORITY_POINT);
-                points.saturating_sub(waited_from * SCORE_PER_PRIORITY_POINT / each)
+                priority_score.saturating_sub(created_millis * SCORE_PER_PRIORITY_POINT / interval_millis)
             }
         }
     }
 }
 
-/// One point of priority in a score.
+/// The score of one point of priority.
 const SCORE_PER_PRIORITY_POINT: i64 = 1_000_000;
-/// 2020-01-01: creation times are counted from here to keep scores small.
+/// 2020-01-01: the creation times in scores are counted from here, to keep scores small.
 const AGEING_EPOCH_MILLIS: i64 = 1_577_836_800_000;
 
-/// The health of a handler's target, as an attempt reports it. All tasks of the handler share the target.
+/// The health of a handler's target (the service that its attempts call), as an attempt reports it. All tasks of the
+/// handler share the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetHealth {
     /// The target responded normally.
@@ -158,7 +130,7 @@ pub const BREAKER_FAILURE_THRESHOLD: u32 = 5;
 /// The stored state of a handler's rate limiter and of its target's circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimiterState {
-    /// When the next evenly spaced start would be.
+    /// When the next attempt would start if attempts started in even intervals. A burst may start before it.
     #[serde(rename = "next")]
     pub next_start: Timestamp,
     /// The number of consecutive failures of the target.
@@ -167,8 +139,8 @@ pub struct LimiterState {
     /// Until when the circuit breaker is open: no task tries the target.
     #[serde(rename = "quiet_until")]
     pub breaker_open_until: Timestamp,
-    /// When the breaker was opened. If the clock is now far before that, the clock was set back since, and the breaker
-    /// is ignored.
+    /// When the breaker was opened. If the clock shows a time well before that, it was set back since then, and the
+    /// breaker is ignored.
     #[serde(default, rename = "quiet_since")]
     pub breaker_opened_at: Timestamp,
 }
@@ -181,7 +153,7 @@ const MAX_CLOCK_SKEW: Duration = Duration::from_secs(60);
 pub enum Admission {
     /// This many attempts may start now.
     Admitted(u32),
-    /// The concurrency limit is reached.
+    /// The concurrency limit is reached, or the breaker is half-open and one attempt is running.
     ConcurrencyFull,
     /// The rate limit is used up until then.
     RateLimited(Timestamp),
@@ -190,21 +162,21 @@ pub enum Admission {
 }
 
 impl LimiterState {
-    /// Decides whether another attempt may start while `running` of them run.
+    /// Decides whether another attempt may start while `running` attempts of the handler run.
     pub fn admission(&self, limits: &Limits, running: u32, now: Timestamp) -> Admission {
         if now < self.breaker_open_until && now.plus(MAX_CLOCK_SKEW) >= self.breaker_opened_at {
             return Admission::BreakerOpen(self.breaker_open_until);
         }
         let max_running = if self.is_breaker_tripped() { 1 } else { limits.concurrency.unwrap_or(u32::MAX) };
-        let free = max_running.saturating_sub(running);
-        if free == 0 {
+        let free_slots = max_running.saturating_sub(running);
+        if free_slots == 0 {
             return Admission::ConcurrencyFull;
         }
         match limits.rate {
-            None => Admission::Admitted(free),
+            None => Admission::Admitted(free_slots),
             Some(rate) => match self.remaining_starts(rate, now) {
                 0 => Admission::RateLimited(self.rate_limited_until(rate, now)),
-                left => Admission::Admitted(free.min(left)),
+                remaining => Admission::Admitted(free_slots.min(remaining)),
             },
         }
     }
@@ -217,7 +189,7 @@ impl LimiterState {
     /// Counts the start of an attempt against the rate limit.
     pub fn record_start(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(rate) = limits.rate {
-            self.next_start = self.next_evenly_spaced_start(rate, now).plus(rate.interval());
+            self.next_start = self.next_evenly_spaced_start(rate, now).plus(rate.start_interval());
         }
     }
 
@@ -249,29 +221,34 @@ impl LimiterState {
         self.breaker_opened_at = now;
     }
 
+    /// How long before its evenly spaced time an attempt may start, because a burst is allowed.
     fn burst_tolerance(rate: Rate) -> Duration {
-        rate.interval() * (rate.burst_size() - 1)
+        rate.start_interval() * (rate.burst_size() - 1)
     }
 
-    /// The next evenly spaced start. A stored time further ahead than any start could have set it was written by a clock
-    /// that ran ahead, and is ignored.
+    /// The next evenly spaced start. A stored time further ahead than any start could have set it was written by a
+    /// clock that ran ahead, and is ignored.
     fn next_evenly_spaced_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
-        let latest_possible = now.plus(Self::burst_tolerance(rate) + rate.interval() + rate.period);
+        let latest_possible = now.plus(Self::burst_tolerance(rate) + rate.start_interval() + rate.period);
         if self.next_start > latest_possible { now } else { self.next_start.max(now) }
     }
 
+    /// When the rate limit admits the next start.
     fn rate_limited_until(&self, rate: Rate, now: Timestamp) -> Timestamp {
         self.next_evenly_spaced_start(rate, now).minus(Self::burst_tolerance(rate))
     }
 
+    /// The number of attempts that the rate limit admits now.
     fn remaining_starts(&self, rate: Rate, now: Timestamp) -> u32 {
-        let credit = now.plus(Self::burst_tolerance(rate));
+        let latest_admitted = now.plus(Self::burst_tolerance(rate));
         let next = self.next_evenly_spaced_start(rate, now);
-        if next > credit {
+        if next > latest_admitted {
             return 0;
         }
-        let step = rate.interval().as_micros().max(1);
-        u32::try_from(credit.duration_since(next).as_micros() / step).unwrap_or(u32::MAX).saturating_add(1)
+        let interval_micros = rate.start_interval().as_micros().max(1);
+        u32::try_from(latest_admitted.duration_since(next).as_micros() / interval_micros)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1)
     }
 }
 
@@ -281,7 +258,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn limits(rate: Option<&str>, concurrency: Option<u32>) -> Limits {
+    fn limits_with(rate: Option<&str>, concurrency: Option<u32>) -> Limits {
         Limits { rate: rate.map(|text| text.parse().unwrap()), concurrency, ..Limits::default() }
     }
 
@@ -298,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn no_period_has_more_starts_than_the_rate_and_a_tenth() {
+    fn no_period_has_more_starts_than_the_rate_and_a_burst() {
         for rate in ["1/s", "7/s", "20/s", "100/m", "25/m", "1000/h"] {
-            let limits = limits(Some(rate), None);
+            let limits = limits_with(Some(rate), None);
             let rate = limits.rate.unwrap();
             let mut limiter = LimiterState::default();
             let mut starts = Vec::new();
-            let step = rate.interval() / 3 + Duration::from_micros(1);
+            let step = rate.start_interval() / 3 + Duration::from_micros(1);
             let mut now = NOW;
             for round in 0..rate.count * 10 {
                 // Pauses now and then, so that bursts occur.
@@ -314,34 +291,38 @@ mod tests {
                     starts.push(now);
                 }
             }
-            let most = starts.iter().enumerate().map(|(first, start)| {
+            let starts_per_period = starts.iter().enumerate().map(|(first, start)| {
                 starts[first..].iter().take_while(|later| later.duration_since(*start) < rate.period).count()
             });
-            assert!(most.max().unwrap() as u32 <= rate.max_starts_per_period(), "{rate}");
+            assert!(starts_per_period.max().unwrap() as u32 <= rate.max_starts_per_period(), "{rate}");
             assert!(rate.max_starts_per_period() * 10 <= rate.count * 11);
             assert!(starts.len() as u32 >= rate.count * 3, "{rate}: the rate is reached");
         }
     }
 
     #[test]
-    fn intervals_of_high_rates_are_rounded_up() {
+    fn intervals_between_starts_are_rounded_up() {
         for (rate, micros) in [("1000000/s", 1), ("600000/s", 2), ("7/s", 142_858), ("100/m", 600_000)] {
-            assert_eq!(rate.parse::<Rate>().unwrap().interval(), Duration::from_micros(micros), "{rate}");
+            assert_eq!(
+                rate.parse::<Rate>().unwrap().start_interval(),
+                Duration::from_micros(micros),
+                "{rate}"
+            );
         }
     }
 
     #[test]
-    fn a_rate_limits_how_many_may_start_and_when_the_next_may() {
-        let limits = limits(Some("100/m"), None);
+    fn a_rate_limits_how_many_attempts_start_at_once_and_when_the_next_may_start() {
+        let limits = limits_with(Some("100/m"), None);
         let mut limiter = LimiterState::default();
         assert_eq!(limiter.admission(&limits, 0, NOW), Admission::Admitted(10));
-        for left in (0..10).rev() {
+        for remaining in (0..10).rev() {
             limiter.record_start(&limits, NOW);
             match limiter.admission(&limits, 0, NOW) {
-                Admission::Admitted(more) => assert_eq!(more, left),
-                closed => {
+                Admission::Admitted(more) => assert_eq!(more, remaining),
+                denied => {
                     assert_eq!(
-                        (left, closed),
+                        (remaining, denied),
                         (0, Admission::RateLimited(NOW.plus(Duration::from_millis(600))))
                     )
                 }
@@ -355,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_ran_ahead_does_not_stall_the_rate_limiter() {
-        let limits = limits(Some("10/m"), None);
+        let limits = limits_with(Some("10/m"), None);
         let mut limiter = LimiterState::default();
         limiter.record_start(&limits, NOW.plus(Duration::from_secs(86_400)));
         let waited = (0..1000).find(|second| {
@@ -376,7 +357,7 @@ mod tests {
 
     #[test]
     fn concurrency_limits_running_attempts() {
-        let limits = limits(None, Some(3));
+        let limits = limits_with(None, Some(3));
         let limiter = LimiterState::default();
         assert_eq!(limiter.admission(&limits, 1, NOW), Admission::Admitted(2));
         assert_eq!(limiter.admission(&limits, 3, NOW), Admission::ConcurrencyFull);
@@ -385,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_failing_target_is_tried_by_one_task_at_a_time_until_it_recovers() {
-        let (limits, retry) = (limits(None, Some(50)), RetryPolicy::default());
+        let (limits, retry) = (limits_with(None, Some(50)), RetryPolicy::default());
         let mut limiter = LimiterState::default();
         for _ in 1..BREAKER_FAILURE_THRESHOLD {
             limiter.record_target_health(TargetHealth::Failing, &retry, NOW);
@@ -422,7 +403,7 @@ mod tests {
         assert!(
             plain.queue_score(high, NOW.plus(Duration::from_secs(1 << 30))) > plain.queue_score(low, NOW)
         );
-        let ageing = Limits { ageing: Some(Duration::from_secs(60)), ..Limits::default() };
+        let ageing = Limits { ageing_interval: Some(Duration::from_secs(60)), ..Limits::default() };
         let minutes = |n: u64| NOW.plus(Duration::from_secs(60 * n));
         assert!(ageing.queue_score(high, minutes(9)) > ageing.queue_score(low, NOW));
         assert!(ageing.queue_score(high, minutes(11)) < ageing.queue_score(low, NOW));

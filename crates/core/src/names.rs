@@ -16,8 +16,8 @@ impl BadName {
     }
 }
 
-/// The longest handling key, in bytes.
-pub const MAX_HANDLING_KEY_BYTES: usize = 255;
+/// The longest event type, in bytes.
+pub const MAX_EVENT_TYPE_BYTES: usize = 255;
 /// The longest object key, in bytes.
 pub const MAX_OBJECT_KEY_BYTES: usize = 512;
 /// The longest tenant, handler, source, collection or schedule name, in bytes.
@@ -25,14 +25,14 @@ pub const MAX_NAME_BYTES: usize = 128;
 
 /// The type of an event: dot-separated segments, from the general to the special (`record.published`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HandlingKey(Arc<str>);
+pub struct EventType(Arc<str>);
 
-impl HandlingKey {
+impl EventType {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
-        if text.is_empty() || text.len() > MAX_HANDLING_KEY_BYTES {
+        if text.is_empty() || text.len() > MAX_EVENT_TYPE_BYTES {
             return Err(BadName(format!(
-                "a type has 1 to {MAX_HANDLING_KEY_BYTES} bytes, this one has {}",
+                "a type has 1 to {MAX_EVENT_TYPE_BYTES} bytes, this one has {}",
                 text.len()
             )));
         }
@@ -61,8 +61,8 @@ impl HandlingKey {
         text.match_indices('.').map(|(dot, _)| &text[..dot]).chain(std::iter::once(text))
     }
 
-    /// Whether this key is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant of
-    /// `record`.
+    /// Whether this key is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant
+    /// of `record`.
     pub fn is_same_or_descendant_of(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
@@ -109,7 +109,7 @@ impl Tenant {
 }
 
 impl ObjectKey {
-    /// Wraps a key that was checked before, or that consists of checked names.
+    /// Wraps a key that was checked before, or that consists of checked names, without checking it again.
     pub fn from_trusted(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().into())
     }
@@ -213,16 +213,17 @@ impl std::str::FromStr for SourceCollection {
     }
 }
 
-fn check_plain_name(what: &str, text: &str) -> Result<(), BadName> {
+/// Checks a name of letters, digits, `.`, `_` and `-`; `noun` says in the error what it names.
+fn check_plain_name(noun: &str, text: &str) -> Result<(), BadName> {
     if text.is_empty() || text.len() > MAX_NAME_BYTES {
         return Err(BadName(format!(
-            "a {what} has 1 to {MAX_NAME_BYTES} bytes, this one has {}",
+            "a {noun} has 1 to {MAX_NAME_BYTES} bytes, this one has {}",
             text.len()
         )));
     }
     match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
         Some(bad) => Err(BadName(format!(
-            "{text:?} contains {bad:?}; a {what} is made of letters, digits, `.`, `_` and `-`"
+            "{text:?} contains {bad:?}; a {noun} is made of letters, digits, `.`, `_` and `-`"
         ))),
         None => Ok(()),
     }
@@ -260,7 +261,7 @@ macro_rules! impl_text_traits {
         }
     )+};
 }
-impl_text_traits!(HandlingKey, ObjectKey, Tenant, HandlerName, CollectionName, ScheduleName);
+impl_text_traits!(EventType, ObjectKey, Tenant, HandlerName, CollectionName, ScheduleName);
 
 /// The event types of the engine itself, and their ancestors. Producers may not emit them.
 pub const ENGINE_EVENT_TYPES: &[&str] = &[
@@ -292,35 +293,36 @@ pub const ENGINE_EVENT_TYPES: &[&str] = &[
     "TaskClosed",
 ];
 
-/// The names of the event stream's own frames. An event of such a type would be mistaken for a frame, so producers may
-/// not emit it; descendants of these types are allowed.
+/// The names of the frames that the event stream itself sends. An event of such a type would be mistaken for one of
+/// them, so producers may not emit it; descendants of these types are allowed.
 pub const STREAM_FRAME_TYPES: &[&str] = &["Torn", "task"];
 
-/// Why a well-formed type may not be emitted.
+/// Why producers may not emit events of a well-formed type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReservedTypeError {
+pub enum ReservedEventTypeError {
     #[error("only the engine itself emits {0}")]
-    Engine(HandlingKey),
+    EngineEvent(EventType),
     #[error("{0} is the name of a frame of the event stream; use another type, such as {0}.changed")]
-    StreamFrame(HandlingKey),
+    StreamFrame(EventType),
 }
 
 /// Rejects the types that only the engine may emit, and those that the event stream uses itself.
-pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedTypeError> {
-    if is_engine_type(kind) {
-        return Err(ReservedTypeError::Engine(kind.clone()));
+pub fn check_emittable_type(event_type: &EventType) -> Result<(), ReservedEventTypeError> {
+    if is_engine_event_type(event_type) {
+        return Err(ReservedEventTypeError::EngineEvent(event_type.clone()));
     }
-    match STREAM_FRAME_TYPES.contains(&kind.as_str()) {
-        true => Err(ReservedTypeError::StreamFrame(kind.clone())),
+    match STREAM_FRAME_TYPES.contains(&event_type.as_str()) {
+        true => Err(ReservedEventTypeError::StreamFrame(event_type.clone())),
         false => Ok(()),
     }
 }
 
 /// Whether this is a type of the engine's own events.
-pub fn is_engine_type(kind: &HandlingKey) -> bool {
-    // Few other types begin with a capital, so most need not be compared with the list.
-    let capital = kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
-    capital && kind.self_and_ancestors().next().is_some_and(|root| ENGINE_EVENT_TYPES.contains(&root))
+pub fn is_engine_event_type(event_type: &EventType) -> bool {
+    // Few other types begin with a capital letter, so most need not be compared with the list.
+    let begins_with_capital = event_type.as_str().starts_with(|first: char| first.is_ascii_uppercase());
+    begins_with_capital
+        && event_type.self_and_ancestors().next().is_some_and(|root| ENGINE_EVENT_TYPES.contains(&root))
 }
 
 #[cfg(test)]
@@ -328,29 +330,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ancestors_go_from_the_general_to_the_special() {
-        let key = HandlingKey::new("a.b.c").unwrap();
+    fn ancestors_of_an_event_type_go_from_the_general_to_the_special() {
+        let key = EventType::new("a.b.c").unwrap();
         assert_eq!(key.self_and_ancestors().collect::<Vec<_>>(), ["a", "a.b", "a.b.c"]);
     }
 
     #[test]
-    fn ancestors_are_compared_by_segment() {
-        let key = HandlingKey::new("records.x").unwrap();
+    fn event_types_are_compared_by_segment() {
+        let key = EventType::new("records.x").unwrap();
         assert!(key.is_same_or_descendant_of("records"));
         assert!(key.is_same_or_descendant_of("records.x"));
         assert!(!key.is_same_or_descendant_of("record"));
-        assert!(!HandlingKey::new("record").unwrap().is_same_or_descendant_of("record.x"));
+        assert!(!EventType::new("record").unwrap().is_same_or_descendant_of("record.x"));
     }
 
     #[test]
-    fn invalid_types_are_rejected() {
+    fn invalid_event_types_are_rejected() {
         for bad in ["", ".", "a.", ".a", "a..b", "a b", "a/b", "é", "a\n", &"x".repeat(256)] {
-            assert!(HandlingKey::new(bad).is_err(), "{bad:?}");
+            assert!(EventType::new(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn keys_may_contain_anything_but_control_characters() {
+    fn object_keys_may_contain_anything_but_control_characters() {
         for good in ["record:1", "../x", "a#b", "ключ", "a b"] {
             assert!(ObjectKey::new(good).is_ok(), "{good:?}");
         }
@@ -373,15 +375,15 @@ mod tests {
     }
 
     #[test]
-    fn descendants_of_engine_types_are_reserved() {
-        let check = |kind: &str| check_emittable(&HandlingKey::new(kind).unwrap());
-        assert!(matches!(check("OrderStarted"), Err(ReservedTypeError::Engine(_))));
-        assert!(matches!(check("Event.mine"), Err(ReservedTypeError::Engine(_))));
+    fn engine_event_types_their_descendants_and_frame_names_are_reserved() {
+        let check = |event_type: &str| check_emittable_type(&EventType::new(event_type).unwrap());
+        assert!(matches!(check("OrderStarted"), Err(ReservedEventTypeError::EngineEvent(_))));
+        assert!(matches!(check("Event.mine"), Err(ReservedEventTypeError::EngineEvent(_))));
         assert_eq!(check("order.started"), Ok(()));
         for frame in STREAM_FRAME_TYPES {
-            assert!(matches!(check(frame), Err(ReservedTypeError::StreamFrame(_))), "{frame}");
+            assert!(matches!(check(frame), Err(ReservedEventTypeError::StreamFrame(_))), "{frame}");
             assert_eq!(check(&format!("{frame}.done")), Ok(()));
-            assert!(!is_engine_type(&HandlingKey::new(*frame).unwrap()));
+            assert!(!is_engine_event_type(&EventType::new(*frame).unwrap()));
         }
         assert_eq!((check("Task"), check("torn")), (Ok(()), Ok(())));
     }

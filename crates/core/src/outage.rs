@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 /// The minimum time between two log lines about failures.
 const MIN_NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The state of an operation that works or fails, and the last notice about it.
+/// Tracks whether an operation fails, and decides when a notice about it is logged.
 #[derive(Debug, Default)]
 pub struct OutageTracker {
     failing_since: Option<Instant>,
     last_notice_at: Option<Instant>,
     /// The number of failures in this outage.
     failures: u64,
-    /// A notice about the start of this outage was returned.
+    /// A notice about the start of this outage has been returned.
     start_noticed: bool,
 }
 

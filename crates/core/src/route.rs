@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainPath;
-use crate::{HandlerName, HandlingKey};
+use crate::{EventType, HandlerName};
 
-/// A handler in the list of a handling key.
+/// A handler in the list of an event type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandlerBinding {
     pub handler: HandlerName,
-    /// The handler runs before the queued ones, in list order, one after the other.
+    /// The handler's task is synchronous: synchronous tasks run one after the other, in list order, before the event's
+    /// queued tasks.
     pub sync: bool,
 }
 
@@ -25,18 +26,18 @@ impl HandlerBinding {
     }
 }
 
-/// Handling keys and their handlers, each list in its configured order.
+/// Event types and the handlers of each, in the configured order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routes(BTreeMap<HandlingKey, Vec<HandlerBinding>>);
+pub struct Routes(BTreeMap<EventType, Vec<HandlerBinding>>);
 
 impl Routes {
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a handler to the end of a key's list.
-    pub fn bind(&mut self, key: HandlingKey, binding: HandlerBinding) {
-        self.0.entry(key).or_default().push(binding);
+    /// Adds a handler to the end of an event type's list.
+    pub fn bind(&mut self, event_type: EventType, binding: HandlerBinding) {
+        self.0.entry(event_type).or_default().push(binding);
     }
 
     /// Appends the entries of `other` that are not in the lists yet.
@@ -44,18 +45,18 @@ impl Routes {
         merge_lists(&mut self.0, other.0);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[HandlerBinding])> {
-        self.0.iter().map(|(key, list)| (key, list.as_slice()))
+    pub fn iter(&self) -> impl Iterator<Item = (&EventType, &[HandlerBinding])> {
+        self.0.iter().map(|(event_type, list)| (event_type, list.as_slice()))
     }
 
     /// The handlers of an event of this type: those of its ancestors first, each list in order, each handler
     /// once, at its first position. The synchronous ones come before the queued ones; a handler that is
     /// bound twice is synchronous if either binding says so.
-    pub fn resolve_handlers(&self, kind: &HandlingKey) -> Vec<HandlerBinding> {
+    pub fn resolve_handlers(&self, event_type: &EventType) -> Vec<HandlerBinding> {
         let mut found: Vec<HandlerBinding> = Vec::new();
         let mut index_of: HashMap<&HandlerName, usize> = HashMap::new();
-        for ancestor in kind.self_and_ancestors() {
-            let Ok(ancestor) = HandlingKey::new(ancestor) else { continue };
+        for ancestor in event_type.self_and_ancestors() {
+            let Ok(ancestor) = EventType::new(ancestor) else { continue };
             for binding in self.0.get(&ancestor).into_iter().flatten() {
                 match index_of.get(&binding.handler) {
                     Some(&index) => found[index].sync |= binding.sync,
@@ -71,13 +72,14 @@ impl Routes {
     }
 }
 
-/// Handling keys and the chains for which their events start orders.
+/// Event types and the chains for which their events start orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChainRoutes(BTreeMap<HandlingKey, Vec<ChainPath>>);
+pub struct ChainRoutes(BTreeMap<EventType, Vec<ChainPath>>);
 
 impl ChainRoutes {
-    pub fn bind(&mut self, key: HandlingKey, chain: ChainPath) {
-        self.0.entry(key).or_default().push(chain);
+    /// Adds a chain to the end of an event type's list.
+    pub fn bind(&mut self, event_type: EventType, chain: ChainPath) {
+        self.0.entry(event_type).or_default().push(chain);
     }
 
     /// Appends the entries of `other` that are not in the lists yet.
@@ -85,14 +87,14 @@ impl ChainRoutes {
         merge_lists(&mut self.0, other.0);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[ChainPath])> {
-        self.0.iter().map(|(key, list)| (key, list.as_slice()))
+    pub fn iter(&self) -> impl Iterator<Item = (&EventType, &[ChainPath])> {
+        self.0.iter().map(|(event_type, list)| (event_type, list.as_slice()))
     }
 
     /// The chains of an event of this type: those of its ancestors first, each once.
-    pub fn resolve_chains(&self, kind: &HandlingKey) -> Vec<ChainPath> {
+    pub fn resolve_chains(&self, event_type: &EventType) -> Vec<ChainPath> {
         let mut found: Vec<ChainPath> = Vec::new();
-        for ancestor in kind.self_and_ancestors().filter_map(|ancestor| HandlingKey::new(ancestor).ok()) {
+        for ancestor in event_type.self_and_ancestors().filter_map(|ancestor| EventType::new(ancestor).ok()) {
             for chain in self.0.get(&ancestor).into_iter().flatten() {
                 if !found.contains(chain) {
                     found.push(chain.clone());
@@ -103,12 +105,9 @@ impl ChainRoutes {
     }
 }
 
-fn merge_lists<T: PartialEq>(
-    lists: &mut BTreeMap<HandlingKey, Vec<T>>,
-    others: BTreeMap<HandlingKey, Vec<T>>,
-) {
-    for (key, others) in others {
-        let list = lists.entry(key).or_default();
+fn merge_lists<T: PartialEq>(lists: &mut BTreeMap<EventType, Vec<T>>, others: BTreeMap<EventType, Vec<T>>) {
+    for (event_type, others) in others {
+        let list = lists.entry(event_type).or_default();
         for other in others {
             if !list.contains(&other) {
                 list.push(other);
@@ -126,40 +125,43 @@ mod tests {
         for (key, list) in entries {
             for (handler, sync) in *list {
                 let handler = HandlerName::new(handler).unwrap();
-                routes.bind(HandlingKey::new(key).unwrap(), HandlerBinding { handler, sync: *sync });
+                routes.bind(EventType::new(key).unwrap(), HandlerBinding { handler, sync: *sync });
             }
         }
         routes
     }
 
-    fn resolved_names(routes: &Routes, kind: &str) -> Vec<String> {
-        let kind = HandlingKey::new(kind).unwrap();
+    fn resolve_and_format(routes: &Routes, event_type: &str) -> Vec<String> {
+        let event_type = EventType::new(event_type).unwrap();
         let format_binding = |b: HandlerBinding| format!("{}{}", b.handler, if b.sync { "!" } else { "" });
-        routes.resolve_handlers(&kind).into_iter().map(format_binding).collect()
+        routes.resolve_handlers(&event_type).into_iter().map(format_binding).collect()
     }
 
     #[test]
-    fn parents_come_first_and_lists_keep_their_order() {
+    fn handlers_of_parent_types_come_first_and_lists_keep_their_order() {
         let routes = routes(&[
             ("record", &[("audit", false), ("count", false)]),
             ("record.published", &[("index", false), ("notify", false)]),
         ]);
-        assert_eq!(resolved_names(&routes, "record.published"), ["audit", "count", "index", "notify"]);
-        assert_eq!(resolved_names(&routes, "record.published.again"), ["audit", "count", "index", "notify"]);
-        assert_eq!(resolved_names(&routes, "record"), ["audit", "count"]);
-        assert!(resolved_names(&routes, "records.published").is_empty());
+        assert_eq!(resolve_and_format(&routes, "record.published"), ["audit", "count", "index", "notify"]);
+        assert_eq!(
+            resolve_and_format(&routes, "record.published.again"),
+            ["audit", "count", "index", "notify"]
+        );
+        assert_eq!(resolve_and_format(&routes, "record"), ["audit", "count"]);
+        assert!(resolve_and_format(&routes, "records.published").is_empty());
     }
 
     #[test]
     fn synchronous_handlers_run_before_queued_ones() {
         let routes =
             routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
-        assert_eq!(resolved_names(&routes, "a.b"), ["two!", "four!", "one", "three"]);
+        assert_eq!(resolve_and_format(&routes, "a.b"), ["two!", "four!", "one", "three"]);
     }
 
     #[test]
     fn a_handler_bound_to_parent_and_child_is_listed_once() {
         let routes = routes(&[("a", &[("x", false), ("y", false)]), ("a.b", &[("x", true)])]);
-        assert_eq!(resolved_names(&routes, "a.b"), ["x!", "y"]);
+        assert_eq!(resolve_and_format(&routes, "a.b"), ["x!", "y"]);
     }
 }

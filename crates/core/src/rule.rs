@@ -108,7 +108,7 @@ impl Rule {
         matches!(&self.scope, RuleScope::Schedule(name) if name == schedule)
     }
 
-    /// Whether the other rule has the same kind, scope and tenant, so that only one of them can be set.
+    /// Whether setting this rule replaces the other one: both have the same kind, scope and tenant.
     pub fn replaces(&self, other: &Self) -> bool {
         self.kind == other.kind && self.scope == other.scope && self.tenant == other.tenant
     }
@@ -143,38 +143,42 @@ mod tests {
     fn a_rule_without_a_tenant_applies_to_all_tenants() {
         let handler = HandlerName::new("index").unwrap();
         let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("b").unwrap());
-        let all = rule(RuleScope::Handler(handler.clone()), None);
+        let rule_for_all_tenants = rule(RuleScope::Handler(handler.clone()), None);
         assert!(
-            all.applies_to_queue(&handler, &QueueSubject::Events, &a)
-                && all.applies_to_queue(&handler, &QueueSubject::Events, &b)
+            rule_for_all_tenants.applies_to_queue(&handler, &QueueSubject::Events, &a)
+                && rule_for_all_tenants.applies_to_queue(&handler, &QueueSubject::Events, &b)
         );
-        let one = rule(RuleScope::Handler(handler.clone()), Some(a.clone()));
+        let rule_for_tenant_a = rule(RuleScope::Handler(handler.clone()), Some(a.clone()));
         assert!(
-            one.applies_to_queue(&handler, &QueueSubject::Events, &a)
-                && !one.applies_to_queue(&handler, &QueueSubject::Events, &b)
+            rule_for_tenant_a.applies_to_queue(&handler, &QueueSubject::Events, &a)
+                && !rule_for_tenant_a.applies_to_queue(&handler, &QueueSubject::Events, &b)
         );
-        assert!(!one.applies_to_queue(&HandlerName::new("other").unwrap(), &QueueSubject::Events, &a));
+        assert!(!rule_for_tenant_a.applies_to_queue(
+            &HandlerName::new("other").unwrap(),
+            &QueueSubject::Events,
+            &a
+        ));
     }
 
     #[test]
     fn a_rule_applies_to_a_whole_source_or_to_one_collection() {
         let shop = HandlerName::new("shop").unwrap();
         let tenant = Tenant::default();
-        let whole = rule(RuleScope::Handler(shop.clone()), None);
-        assert!(whole.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
-        let one = rule(RuleScope::Collection("shop/orders".parse().unwrap()), None);
-        assert!(one.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        let source_rule = rule(RuleScope::Handler(shop.clone()), None);
+        assert!(source_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        let collection_rule = rule(RuleScope::Collection("shop/orders".parse().unwrap()), None);
+        assert!(collection_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
         assert!(
-            !one.applies_to_queue(&shop, &queue_subject("orders_x"), &tenant)
-                && !one.applies_to_queue(&shop, &QueueSubject::Events, &tenant)
+            !collection_rule.applies_to_queue(&shop, &queue_subject("orders_x"), &tenant)
+                && !collection_rule.applies_to_queue(&shop, &QueueSubject::Events, &tenant)
         );
-        let schedule = rule(RuleScope::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
-        assert!(!schedule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
-        assert!(schedule.applies_to_schedule(&ScheduleName::new("shop/orders").unwrap()));
+        let schedule_rule = rule(RuleScope::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
+        assert!(!schedule_rule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        assert!(schedule_rule.applies_to_schedule(&ScheduleName::new("shop/orders").unwrap()));
     }
 
     #[test]
-    fn scopes_round_trip_through_kind_and_name() {
+    fn rule_scopes_round_trip_through_kind_and_name() {
         for (kind, name) in [
             ("handler", "a"),
             ("collection", "a/b"),

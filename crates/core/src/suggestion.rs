@@ -1,7 +1,7 @@
 //! Suggestions for mistyped names.
 
-/// Longer names get no suggestions: names from outside can be long, and comparing them is slow.
-const MAX_COMPARED_BYTES: usize = 256;
+/// A longer name gets no suggestions, because comparing long names is slow and anybody may send one.
+const MAX_COMPARED_NAME_BYTES: usize = 256;
 
 /// The most similar of `names`, if it is similar enough to be what was meant.
 pub fn suggest_name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -14,7 +14,7 @@ pub fn suggest_names<'a>(
     names: impl IntoIterator<Item = &'a str>,
     limit: usize,
 ) -> Vec<&'a str> {
-    if wrong.len() > MAX_COMPARED_BYTES {
+    if wrong.len() > MAX_COMPARED_NAME_BYTES {
         return vec![];
     }
     let lower = wrong.to_lowercase();
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(suggest_names("ordr", names, 2), ["order", "orders"]);
         assert_eq!(suggest_names("ordr", names, 9), ["order", "orders", "border"]);
         assert!(suggest_names("banana", names, 9).is_empty() && suggest_names("ordr", names, 0).is_empty());
-        assert!(suggest_names(&"x".repeat(MAX_COMPARED_BYTES + 1), names, 9).is_empty());
+        assert!(suggest_names(&"x".repeat(MAX_COMPARED_NAME_BYTES + 1), names, 9).is_empty());
     }
 
     #[test]

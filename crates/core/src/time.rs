@@ -1,4 +1,4 @@
-//! Instants and durations. Nothing here reads a clock.
+//! Instants, and the parsing of durations. Nothing here reads a clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -36,6 +36,7 @@ impl Timestamp {
         Self(self.0.saturating_add(micros)).min(Self::MAX)
     }
 
+    /// The instant `duration` earlier. It may be before [`Timestamp::MIN`].
     pub fn minus(self, duration: Duration) -> Self {
         let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(micros))
@@ -122,6 +123,7 @@ fn parse_seconds(text: &str) -> Option<Duration> {
     parse_decimal_seconds(number)
 }
 
+/// Parses `N` or `N.N` as seconds.
 fn parse_decimal_seconds(number: &str) -> Option<Duration> {
     match number.split_once('.') {
         None => parse_digits(number).map(Duration::from_secs),
@@ -136,6 +138,7 @@ fn parse_decimal_seconds(number: &str) -> Option<Duration> {
     }
 }
 
+/// Parses a whole number of at most twelve digits.
 fn parse_digits(digits: &str) -> Option<u64> {
     if digits.is_empty() || digits.len() > 12 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -143,20 +146,20 @@ fn parse_digits(digits: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// Parses whole numbers with units, each at most once and in the given order.
+/// Parses whole numbers with units, each unit at most once and in the given order.
 fn parse_numbers_with_units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
     let mut rest = text;
     let mut total = 0u64;
-    let mut any = false;
+    let mut has_number = false;
     for (unit, seconds) in order {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if digits > 0 && rest[digits..].starts_with(*unit) {
             total = total.checked_add(parse_digits(&rest[..digits])?.checked_mul(*seconds)?)?;
             rest = &rest[digits + 1..];
-            any = true;
+            has_number = true;
         }
     }
-    (any && rest.is_empty()).then(|| Duration::from_secs(total))
+    (has_number && rest.is_empty()).then(|| Duration::from_secs(total))
 }
 
 /// Parses the part after the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
@@ -177,8 +180,8 @@ fn parse_iso_duration(rest: &str) -> Option<Duration> {
         let (hours_minutes, seconds) = match time.strip_suffix('S') {
             None => (time, None),
             Some(body) => {
-                let at = body.rfind(['H', 'M']).map_or(0, |i| i + 1);
-                (&body[..at], Some(parse_decimal_seconds(&body[at..])?))
+                let seconds_start = body.rfind(['H', 'M']).map_or(0, |i| i + 1);
+                (&body[..seconds_start], Some(parse_decimal_seconds(&body[seconds_start..])?))
             }
         };
         if !hours_minutes.is_empty() {
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_also_accepts_days_and_milliseconds() {
+    fn durations_in_the_configuration_may_also_have_days_and_milliseconds() {
         assert_eq!(parse_config_duration("30d").unwrap(), Duration::from_secs(30 * 86_400));
         assert_eq!(parse_config_duration("1d12h").unwrap(), Duration::from_secs(36 * 3600));
         assert_eq!(parse_config_duration("250ms").unwrap(), Duration::from_millis(250));

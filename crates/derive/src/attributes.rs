@@ -1,18 +1,18 @@
 //! Parses the attribute `#[event(…)]`.
 
-use pointsman_core::{HandlingKey, Priority, names};
+use pointsman_core::{EventType, Priority, names};
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Result};
 
 /// The event attributes of one struct, each checked as far as possible without its fields.
 pub(crate) struct EventAttributes {
-    pub(crate) kind: LitStr,
+    pub(crate) event_type: LitStr,
     pub(crate) key: Option<KeySource>,
     pub(crate) sub_object: Option<KeySource>,
     pub(crate) priority: Option<u16>,
 }
 
-/// How the object key of an event is computed.
+/// How the derived code computes the key of an event's object or sub-object.
 pub(crate) enum KeySource {
     /// A template with placeholders: `"record:{id}"`.
     Template(LitStr),
@@ -21,18 +21,19 @@ pub(crate) enum KeySource {
 }
 
 impl EventAttributes {
-    /// Parses all `#[event(…)]` attributes of the struct `name`; an error about a missing one points at that name.
-    pub(crate) fn parse(attributes: &[Attribute], name: &syn::Ident) -> Result<Self> {
-        let mut kind = None;
+    /// Parses all `#[event(…)]` attributes of the struct `struct_name`. The error about a missing type points at that
+    /// name.
+    pub(crate) fn parse(attributes: &[Attribute], struct_name: &syn::Ident) -> Result<Self> {
+        let mut event_type = None;
         let mut key = None;
-        let mut sub = None;
+        let mut sub_object = None;
         let mut priority = None;
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("event")) {
             attribute.parse_nested_meta(|meta| {
                 match meta.path.get_ident().map(ToString::to_string).as_deref() {
-                    Some("type") => set_once(&mut kind, &meta, parse_type),
+                    Some("type") => set_once(&mut event_type, &meta, parse_event_type),
                     Some("key") => set_once(&mut key, &meta, parse_key_source),
-                    Some("sub") => set_once(&mut sub, &meta, parse_key_source),
+                    Some("sub") => set_once(&mut sub_object, &meta, parse_key_source),
                     Some("priority") => set_once(&mut priority, &meta, parse_priority),
                     _ => {
                         Err(meta.error("an event has `type`, `key`, `sub` and `priority`, and nothing else"))
@@ -40,16 +41,17 @@ impl EventAttributes {
                 }
             })?;
         }
-        let kind = kind.ok_or_else(|| {
+        let event_type = event_type.ok_or_else(|| {
             Error::new(
-                name.span(),
+                struct_name.span(),
                 "an event has a type; write one like #[event(type = \"record.published\")]",
             )
         })?;
-        Ok(Self { kind, key, sub_object: sub, priority })
+        Ok(Self { event_type, key, sub_object, priority })
     }
 }
 
+/// Parses an attribute into `slot`; an attribute that is given twice is an error.
 fn set_once<T>(
     slot: &mut Option<T>,
     meta: &ParseNestedMeta<'_>,
@@ -62,10 +64,11 @@ fn set_once<T>(
     Ok(())
 }
 
-fn parse_type(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
+/// Parses the event type, and checks that a producer may emit it.
+fn parse_event_type(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     let literal: LitStr = meta.value()?.parse()?;
-    let kind = HandlingKey::new(literal.value()).map_err(|error| Error::new(literal.span(), error))?;
-    names::check_emittable(&kind).map_err(|reserved| Error::new(literal.span(), reserved))?;
+    let event_type = EventType::new(literal.value()).map_err(|error| Error::new(literal.span(), error))?;
+    names::check_emittable_type(&event_type).map_err(|reserved| Error::new(literal.span(), reserved))?;
     Ok(literal)
 }
 
@@ -107,7 +110,7 @@ mod tests {
             r#"#[event(type = "a.b")] #[event(key = "k:{id}", sub = self.part())] #[event(priority = 9000)]"#,
         ] {
             let parsed = parse_attributes(text).ok().unwrap();
-            assert_eq!(parsed.kind.value(), "a.b");
+            assert_eq!(parsed.event_type.value(), "a.b");
             assert!(
                 matches!(parsed.key, Some(KeySource::Template(template)) if template.value() == "k:{id}")
             );
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_checked_by_the_rules_of_the_core() {
+    fn event_types_are_checked_by_the_rules_of_the_core() {
         assert!(error_text("").contains("an event has a type"));
         assert!(error_text("#[event(key = \"k\")]").contains("an event has a type"));
         for bad in ["", "a..b", "a b", "a/b", "é"] {

@@ -6,8 +6,8 @@
 //!  expand       generates the impl
 //! ```
 //!
-//! The names in an attribute are checked by the same types as at run time, so a type that compiles can be emitted. Every
-//! error points at its attribute.
+//! The names in an attribute are checked by the same types as at run time, so a type that compiles can be emitted.
+//! Every error points at its attribute.
 
 mod attributes;
 mod expand;

@@ -3,19 +3,20 @@
 use pointsman_core::ObjectKey;
 use syn::{Error, Fields, LitStr, Member, Result};
 
-/// A parsed template: a format string with positional placeholders, and the field for each of them.
+/// A parsed key template: a format string with positional placeholders, and the struct's field for each of them.
 pub(crate) struct KeyTemplate {
     pub(crate) format: String,
-    pub(crate) fields: Vec<Member>,
+    /// The field of each placeholder, in order.
+    pub(crate) placeholder_fields: Vec<Member>,
 }
 
 impl KeyTemplate {
     /// Parses a template. `{{` and `}}` are braces; `{field}` and `{field:spec}` are placeholders.
     pub(crate) fn parse(literal: &LitStr, fields: &Fields) -> Result<Self> {
         let text = literal.value();
-        let error = |what: String| Error::new(literal.span(), what);
+        let error = |message: String| Error::new(literal.span(), message);
         let mut format = String::new();
-        let mut placeholders = Vec::new();
+        let mut placeholder_fields = Vec::new();
         let mut rest = text.as_str();
         while let Some(at) = rest.find(['{', '}']) {
             format.push_str(&rest[..at]);
@@ -33,18 +34,18 @@ impl KeyTemplate {
                 })?;
                 let (name, spec) =
                     placeholder.split_once(':').map_or((placeholder, ""), |(name, spec)| (name, spec));
-                placeholders.push(find_field(name, fields).map_err(error)?);
+                placeholder_fields.push(find_field(name, fields).map_err(error)?);
                 format.push_str(&if spec.is_empty() { "{}".into() } else { format!("{{:{spec}}}") });
                 rest = after;
             }
         }
         format.push_str(rest);
-        if placeholders.is_empty() {
+        if placeholder_fields.is_empty() {
             // Without a placeholder the key is constant, so it can be checked now.
             let constant = text.replace("{{", "{").replace("}}", "}");
             ObjectKey::new(constant).map_err(|e| error(e.to_string()))?;
         }
-        Ok(Self { format, fields: placeholders })
+        Ok(Self { format, placeholder_fields })
     }
 }
 
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_become_positional() {
+    fn placeholders_become_positional_in_the_format_string() {
         let named = "{ id: u32, part: u8 }";
         for (template, format, count) in [
             ("record:{id}", "record:{}", 1),
@@ -84,13 +85,17 @@ mod tests {
             ("settings", "settings", 0),
         ] {
             let parsed = parse_template(template, named).ok().unwrap();
-            assert_eq!((parsed.format.as_str(), parsed.fields.len()), (format, count), "{template}");
+            assert_eq!(
+                (parsed.format.as_str(), parsed.placeholder_fields.len()),
+                (format, count),
+                "{template}"
+            );
         }
         assert_eq!(parse_template("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
     }
 
     #[test]
-    fn errors_say_what_to_write() {
+    fn template_errors_state_the_remedy() {
         let error = |template: &str| {
             parse_template(template, "{ id: u32, title: String }").err().unwrap().to_string()
         };

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   start ─▶ the handler's spawned future ────▶ outcome ─┐
-//!              │ lines ─▶ log writer                     ├─▶ build_ending ─▶ the end, to the worker
+//!              │ lines ─▶ log writer                     ├─▶ build_finished_attempt ─▶ worker
 //!            timeout, drain, loss ─▶ cancel, grace, drop ┘
 //! ```
 //!
-//! An attempt always has exactly one end, or none if its task was cancelled or given to another node. The slot is free
+//! An attempt has exactly one end, or none if its task was cancelled or given to another node. The slot is free
 //! as soon as the handler has ended: the end becomes durable together with the claim that fills the slot again.
 
 use std::future::poll_fn;
@@ -24,8 +24,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use crate::attempt_ending::{EndedAttempt, build_finished_attempt, released_outcome};
-use crate::claim_summary::ClaimSummary;
-use crate::log_writer::{ATTEMPT_BUFFER_LINES, LogQuota};
+use crate::claimed_task_summary::ClaimedTaskSummary;
+use crate::log_writer::{ATTEMPT_LOG_CHANNEL_CAPACITY, LogQuota};
 use crate::node::{Node, RunnerWithTimeout};
 use crate::runner::LogSink;
 use crate::running_attempts::{AttemptControl, StopReason};
@@ -44,7 +44,7 @@ pub(crate) fn start_attempt(
     slot: Option<Slot>,
     pause_version: PauseVersion,
 ) {
-    let unended = UnendedAttempt::new(node, &task);
+    let attempt_guard = AttemptGuard::new(node, &task);
     let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
@@ -55,20 +55,20 @@ pub(crate) fn start_attempt(
         attempt = task.attempt,
         event.id = task.subject.event().map(|event| event.id.get()),
     );
-    tokio::spawn(run_attempt(unended, task, slot, pause_version).instrument(span));
+    tokio::spawn(run_attempt(attempt_guard, task, slot, pause_version).instrument(span));
 }
 
 async fn run_attempt(
-    mut unended: UnendedAttempt,
+    mut attempt_guard: AttemptGuard,
     task: ClaimedTask,
     slot: Option<Slot>,
     pause_version: PauseVersion,
 ) {
-    let UnendedAttempt { node, control, summary, .. } = &unended;
+    let AttemptGuard { node, control, summary, .. } = &attempt_guard;
     let setup = node.active_setup();
     let runner = setup.find_runner(&task.handler);
     let ended = match runner {
-        // The node stops: the task is released before its handler starts.
+        // The attempt was stopped before its handler started: its task is released.
         _ if control.stop_reason().is_some() => {
             Some(build_finished_attempt(summary, released_outcome(), LogQuota::default()))
         }
@@ -78,24 +78,24 @@ async fn run_attempt(
     };
     log_attempt_end(runner.is_some(), ended.as_ref());
     drop(slot);
-    unended.end(ended);
+    attempt_guard.end(ended);
 }
 
-/// An attempt that has started and whose end was not handed to the worker yet. If it is dropped before, because the
-/// engine's own code panicked, the attempt has failed.
-struct UnendedAttempt {
+/// Ensures that a started attempt ends: if it is dropped before an end was handed to the worker, because the engine's
+/// own code panicked, the attempt fails; if the runtime shuts down, its task is released.
+struct AttemptGuard {
     node: Arc<Node>,
     control: Arc<AttemptControl>,
-    summary: ClaimSummary,
+    summary: ClaimedTaskSummary,
     began_at: Instant,
     is_ended: bool,
 }
 
-impl UnendedAttempt {
+impl AttemptGuard {
     fn new(node: &Arc<Node>, task: &ClaimedTask) -> Self {
         Self {
             control: node.running_attempts.add(task),
-            summary: ClaimSummary::from_claimed(task),
+            summary: ClaimedTaskSummary::from_claimed_task(task),
             node: node.clone(),
             began_at: Instant::now(),
             is_ended: false,
@@ -107,8 +107,8 @@ impl UnendedAttempt {
         self.is_ended = true;
         match ended {
             Some(finished_attempt) => {
-                let (handler, took) = (&self.summary.handler, self.began_at.elapsed());
-                self.node.metrics.count_ended_attempt(handler, &finished_attempt.result, took);
+                let (handler, duration) = (&self.summary.handler, self.began_at.elapsed());
+                self.node.metrics.count_ended_attempt(handler, &finished_attempt.result, duration);
                 let ended = EndedAttempt { task: self.summary.clone(), finished_attempt };
                 // The worker is gone only when the node has stopped; then the rescuer frees the task.
                 let _ = self.node.ended_attempt_sender.send(ended);
@@ -119,7 +119,7 @@ impl UnendedAttempt {
     }
 }
 
-impl Drop for UnendedAttempt {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         if self.is_ended {
             return;
@@ -140,11 +140,11 @@ async fn run_handler(
     node: &Arc<Node>,
     runner: &RunnerWithTimeout,
     task: ClaimedTask,
-    summary: &ClaimSummary,
+    summary: &ClaimedTaskSummary,
     control: &AttemptControl,
     pause_version: PauseVersion,
 ) -> Option<FinishedAttempt> {
-    let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
+    let (sender, lines) = mpsc::channel(ATTEMPT_LOG_CHANNEL_CAPACITY);
     let delivery = Delivery {
         task,
         log_sink: LogSink::new(sender, node.time_source.clone()),
@@ -154,7 +154,7 @@ async fn run_handler(
     let handler_ended = CancellationToken::new();
     let handler_run = async {
         let outcome = run_until_ended_or_stopped(
-            start_unless_paused(node.clone(), runner, delivery, pause_version),
+            run_unless_paused(node.clone(), runner, delivery, pause_version),
             runner.timeout,
             control,
         )
@@ -169,7 +169,7 @@ async fn run_handler(
 }
 
 /// Runs the handler, or releases the task if a pause was set after its claim was requested.
-fn start_unless_paused(
+fn run_unless_paused(
     node: Arc<Node>,
     runner: &RunnerWithTimeout,
     delivery: Delivery,
@@ -181,24 +181,24 @@ fn start_unless_paused(
         if node.start_gate.is_paused_since(pause_version, &delivery.task) {
             return released_outcome();
         }
-        let mut work = pin!(handler.run(delivery));
+        let mut handler_run = pin!(handler.run(delivery));
         // The handler has started once it has been polled; then a new pause need not wait for it.
-        if let Poll::Ready(outcome) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+        if let Poll::Ready(outcome) = poll_fn(|cx| Poll::Ready(handler_run.as_mut().poll(cx))).await {
             return outcome;
         }
         drop(start_guard);
-        work.await
+        handler_run.await
     }
 }
 
 /// Runs the handler until it ends, times out or is stopped. `None`: the task no longer belongs to this attempt.
 async fn run_until_ended_or_stopped(
-    work: impl Future<Output = HandlerOutcome> + Send + 'static,
+    handler_run: impl Future<Output = HandlerOutcome> + Send + 'static,
     time_limit: Duration,
     control: &AttemptControl,
 ) -> Option<HandlerOutcome> {
     let span = tracing::Span::current();
-    let mut handle = AbortOnDropHandle::new(tokio::spawn(work.instrument(span)));
+    let mut handle = AbortOnDropHandle::new(tokio::spawn(handler_run.instrument(span)));
     let ended = tokio::select! {
         biased;
         ended = &mut handle => Some(ended),
@@ -209,18 +209,18 @@ async fn run_until_ended_or_stopped(
         }
     };
     let outcome = match ended {
-        Some(ended) => Some(outcome_from_join(ended)),
-        None => wait_for_cancelled_handler(&mut handle).await,
+        Some(ended) => Some(outcome_from_join_result(ended)),
+        None => wait_for_cancelled_handler_end(&mut handle).await,
     };
     match (control.stop_reason(), outcome) {
         (None, Some(outcome)) => Some(outcome),
         (Some(StopReason::TaskLost), _) => None,
         // A failure may just be the handler's reaction to the cancellation, so it does not count.
         (Some(StopReason::Draining), outcome) => {
-            let keeps_outcome = |outcome: &HandlerOutcome| {
+            let counts_despite_drain = |outcome: &HandlerOutcome| {
                 matches!(outcome.result, AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. })
             };
-            Some(outcome.filter(keeps_outcome).unwrap_or_else(released_outcome))
+            Some(outcome.filter(counts_despite_drain).unwrap_or_else(released_outcome))
         }
         // The outcome of a handler that was cancelled no longer counts, except for the health of its target.
         (Some(StopReason::TimedOut), outcome) => {
@@ -236,11 +236,11 @@ async fn run_until_ended_or_stopped(
 
 /// Waits a grace period for a cancelled handler, then drops it and waits another one for its cleanup. A handler that
 /// blocks its thread keeps running, but its writes are refused because its fence is stale.
-async fn wait_for_cancelled_handler(
+async fn wait_for_cancelled_handler_end(
     handle: &mut AbortOnDropHandle<HandlerOutcome>,
 ) -> Option<HandlerOutcome> {
     if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
-        return Some(outcome_from_join(ended));
+        return Some(outcome_from_join_result(ended));
     }
     handle.abort();
     match timeout(CANCEL_GRACE, &mut *handle).await {
@@ -256,7 +256,7 @@ async fn wait_for_cancelled_handler(
     }
 }
 
-fn outcome_from_join(ended: Result<HandlerOutcome, JoinError>) -> HandlerOutcome {
+fn outcome_from_join_result(ended: Result<HandlerOutcome, JoinError>) -> HandlerOutcome {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => HandlerOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
         // Only a runtime that is shutting down cancels a handler; that is not the handler's failure.
@@ -264,22 +264,27 @@ fn outcome_from_join(ended: Result<HandlerOutcome, JoinError>) -> HandlerOutcome
     })
 }
 
-/// Logs how an attempt ended, in the span that names its task.
-fn log_attempt_end(is_loaded: bool, ending: Option<&FinishedAttempt>) {
-    match ending.map(|ending| &ending.result) {
+/// Logs how an attempt ended. The current span names its task.
+fn log_attempt_end(has_runner: bool, finished: Option<&FinishedAttempt>) {
+    match finished.map(|finished| &finished.result) {
         Some(AttemptResult::Succeeded { .. }) => {
             tracing::debug!(
-                event.load_success = is_loaded,
+                event.load_success = has_runner,
                 event.execution_success = true,
-                "attempt succeeded"
+                "attempt succeeded; its end is sent to the store"
             );
         }
         Some(AttemptResult::Snoozed { until }) => {
-            tracing::debug!(event.load_success = is_loaded, event.execution_success = true, %until, "attempt snoozed");
+            tracing::debug!(
+                event.load_success = has_runner,
+                event.execution_success = true,
+                %until,
+                "attempt snoozed; its task runs again later"
+            );
         }
         Some(AttemptResult::Failed { error, .. }) => {
             tracing::warn!(
-                event.load_success = is_loaded,
+                event.load_success = has_runner,
                 event.execution_success = false,
                 error,
                 "attempt failed; its task is retried unless the failure is final or no retries are left"
@@ -287,16 +292,16 @@ fn log_attempt_end(is_loaded: bool, ending: Option<&FinishedAttempt>) {
         }
         Some(AttemptResult::Released) => {
             tracing::info!(
-                event.load_success = is_loaded,
+                event.load_success = has_runner,
                 event.execution_success = false,
                 "attempt released; its task runs again, and no retry is counted"
             );
         }
         None => {
             tracing::info!(
-                event.load_success = is_loaded,
+                event.load_success = has_runner,
                 event.execution_success = false,
-                "attempt ended without a result: its task was cancelled or given to another node"
+                "attempt ended and its result is discarded: its task was cancelled or given to another node"
             );
         }
     }

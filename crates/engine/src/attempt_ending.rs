@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::event_json::check_result_size;
-use pointsman_core::names::check_emittable;
+use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::{AttemptResult, FinishedAttempt};
 use pointsman_core::{Cause, NewEvent};
 
 use crate::HandlerOutcome;
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::{LogQuota, truncate_line};
 
-/// The shortest snooze of a worker, a command or a target. A snooze costs no retry, so a shorter one would be a tight
-/// loop.
+/// The shortest snooze that a pull worker, a command or an HTTP target may request. A snooze costs no retry, so a
+/// shorter one would be a tight loop.
 pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 
-/// An attempt that has ended, and its end as it is stored.
+/// An attempt that has ended: its task, and its end as it is stored.
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
-    pub(crate) task: ClaimSummary,
+    pub(crate) task: ClaimedTaskSummary,
     pub(crate) finished_attempt: FinishedAttempt,
 }
 
@@ -41,13 +41,13 @@ pub(crate) fn released_outcome() -> HandlerOutcome {
 /// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up
 /// to the quota.
 pub(crate) fn build_finished_attempt(
-    task: &ClaimSummary,
+    task: &ClaimedTaskSummary,
     outcome: HandlerOutcome,
-    mut allowance: LogQuota,
+    mut log_quota: LogQuota,
 ) -> FinishedAttempt {
-    let (ended, emits) = match outcome.result {
+    let (result, emits) = match outcome.result {
         AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. } => {
-            let emits = check_result_limit(task, &outcome.result)
+            let emits = check_result_within_limit(task, &outcome.result)
                 .and_then(|()| check_emits_and_set_cause(task, outcome.emitted_events));
             match emits {
                 Ok(emits) => (outcome.result, emits),
@@ -56,22 +56,16 @@ pub(crate) fn build_finished_attempt(
                 }
             }
         }
-        AttemptResult::Failed { error, return_code: code, retry_at: after, permanent: last } => (
-            AttemptResult::Failed {
-                error: truncate_line(error),
-                return_code: code,
-                retry_at: after,
-                permanent: last,
-            },
-            vec![],
-        ),
+        AttemptResult::Failed { error, return_code, retry_at, permanent } => {
+            (AttemptResult::Failed { error: truncate_line(error), return_code, retry_at, permanent }, vec![])
+        }
         AttemptResult::Released => (AttemptResult::Released, vec![]),
     };
-    let logs = outcome.log_lines.into_iter().filter_map(|line| allowance.admit_line(line)).collect();
+    let logs = outcome.log_lines.into_iter().filter_map(|line| log_quota.admit_line(line)).collect();
     FinishedAttempt {
         task: task.seq,
         fence: task.fence,
-        result: ended,
+        result,
         target_health: outcome.target_health,
         emitted_events: emits,
         log_lines: logs,
@@ -79,8 +73,8 @@ pub(crate) fn build_finished_attempt(
 }
 
 /// Checks the size of the result. A result that is too large fails the attempt without a retry.
-fn check_result_limit(task: &ClaimSummary, ended: &AttemptResult) -> Result<(), String> {
-    match ended {
+fn check_result_within_limit(task: &ClaimedTaskSummary, result: &AttemptResult) -> Result<(), String> {
+    match result {
         AttemptResult::Succeeded { result: Some(result) } => {
             check_result_size(result.as_str().len(), task.max_result_bytes)
         }
@@ -90,7 +84,10 @@ fn check_result_limit(task: &ClaimSummary, ended: &AttemptResult) -> Result<(), 
 
 /// Checks the emitted events and sets their cause. An event that may not be emitted fails the attempt without a retry,
 /// because a retry would emit it again.
-fn check_emits_and_set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+fn check_emits_and_set_cause(
+    task: &ClaimedTaskSummary,
+    mut emits: Vec<NewEvent>,
+) -> Result<Vec<NewEvent>, String> {
     let depth = task.cause_depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_CAUSE_DEPTH {
         return Err(format!(
@@ -98,7 +95,7 @@ fn check_emits_and_set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> R
         ));
     }
     for emit in &emits {
-        check_emittable(&emit.kind)
+        check_emittable_type(&emit.event_type)
             .map_err(|reserved| format!("the handler's emit was refused: {reserved}"))?;
     }
     for emit in &mut emits {

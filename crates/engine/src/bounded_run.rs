@@ -1,7 +1,7 @@
 //! Bounded runs: nodes that stop after a number of attempts, in addition to the nodes that run permanently.
 //!
 //! A bounded run uses the handlers and routes that are registered in the store and changes none. If it registered its
-//! own configuration, and that had fewer handlers, the tasks of all other handlers would be parked.
+//! own configuration, and that had fewer handlers, the tasks of all other handlers would be marked missing.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,14 @@ impl BoundedRun {
         store: &(impl Registry + ?Sized),
         setup: &Setup,
     ) -> Result<Result<(), BoundedRunError>, StoreError> {
-        Ok(self.compare_handlers(&store.read_merged_registration().await?, setup))
+        Ok(self.compare_handlers_with_registered(&store.read_merged_registration().await?, setup))
     }
 
-    fn compare_handlers(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
+    fn compare_handlers_with_registered(
+        &self,
+        registered: &Registration,
+        setup: &Setup,
+    ) -> Result<(), BoundedRunError> {
         if registered.handlers.is_empty() {
             return Err(BoundedRunError::NoHandlersRegistered);
         }
@@ -39,7 +43,7 @@ impl BoundedRun {
             registered.handlers.iter().map(|def| (&def.name, def)).collect();
         for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs_handler(spec)) {
             match registered_defs.get(&def.name) {
-                Some(existing) if *existing == def => {}
+                Some(registered_def) if *registered_def == def => {}
                 Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
                 None => return Err(BoundedRunError::HandlerNotRegistered(def.name.clone())),
             }
@@ -63,20 +67,12 @@ pub(crate) fn restrict_setup_to_registered(setup: Setup, registered: Registratio
         registrant: _,
         handlers: registered_defs,
         routes,
-        tenant_weights: tenants,
+        tenant_weights,
         chains,
         chain_routes,
-        file_digests: files,
+        file_digests,
     } = registered;
     let is_registered = |spec: &HandlerSpec| registered_defs.contains(&spec.def);
     let handlers = setup.handlers.into_iter().filter(is_registered).collect();
-    Setup {
-        handlers,
-        routes,
-        tenant_weights: tenants,
-        chains,
-        chain_routes,
-        file_digests: files,
-        schedules: setup.schedules,
-    }
+    Setup { handlers, routes, tenant_weights, chains, chain_routes, file_digests, schedules: setup.schedules }
 }

@@ -20,7 +20,7 @@ use crate::node::{Node, NodeParts, build_registration};
 use crate::observer::Observer;
 use crate::pull::{LongPollBroker, LongPollService};
 use crate::sequencer::{EmissionSender, Sequencer};
-use crate::supervisor::{FailureReport, ServiceFailure, ServiceGroup};
+use crate::supervisor::{ServiceFailure, ServiceFailureRecorder, ServiceGroup};
 use crate::time::{TimeSource, monitor};
 use crate::worker::Worker;
 use crate::{Settings, Setup, TaskChange, clock, engine_events, pruner, rescuer, scheduler};
@@ -54,7 +54,7 @@ struct EngineInner {
     node: Arc<Node>,
     emission_sender: EmissionSender,
     running_services: Mutex<Option<RunningServices>>,
-    failure_report: FailureReport,
+    failure_recorder: ServiceFailureRecorder,
     /// Serialises reconfigurations, so that the store and the node agree on the last one.
     reconfigure_lock: tokio::sync::Mutex<()>,
     /// Whether the journal has the event that this node stops.
@@ -64,9 +64,9 @@ struct EngineInner {
 /// The running services, in groups that are stopped one after the other.
 struct RunningServices {
     /// Services that start new work: clock, scheduler, long-poll broker, pruner.
-    claiming_services: ServiceGroup,
+    new_work_services: ServiceGroup,
     /// Services that running attempts need: worker, rescuer, log writer, clock monitor.
-    executing_services: ServiceGroup,
+    attempt_services: ServiceGroup,
     /// The sequencer, which serves producers.
     journaling_services: ServiceGroup,
     /// The observer, which serves readers of the journal until the end.
@@ -89,16 +89,9 @@ impl Engine {
         engine_events::publish_node_state(&*store, &settings, &metrics, SchedulerState::Starting).await;
         let setup = reconcile_setup(&*store, &settings, setup).await?;
         let (log_writer, log_writer_service) = LogWriterHandle::new(store.clone(), metrics.clone());
-        let (ended_attempts, ended_receiver) = mpsc::unbounded_channel();
+        let (ended_attempt_sender, ended_receiver) = mpsc::unbounded_channel();
         let (pull_broker, pull_requests) = LongPollBroker::new();
-        let parts = NodeParts {
-            store,
-            settings,
-            metrics,
-            log_writer,
-            pull_broker,
-            ended_attempt_sender: ended_attempts,
-        };
+        let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempt_sender };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.add_listener(node.wake_signals.clone());
         node.announce_capabilities().await?;
@@ -107,32 +100,32 @@ impl Engine {
         }
 
         let (emission_sender, sequencer) = Sequencer::new(node.clone());
-        let failure_report = FailureReport::new(node.metrics.clone());
-        let [mut claiming, mut executing, mut journaling, mut observing] =
-            std::array::from_fn(|_| ServiceGroup::new(failure_report.clone()));
+        let failure_recorder = ServiceFailureRecorder::new(node.metrics.clone());
+        let [mut new_work, mut attempts, mut journaling, mut observing] =
+            std::array::from_fn(|_| ServiceGroup::new(failure_recorder.clone()));
         let enabled = node.settings.services;
         journaling.start_service("sequencer", sequencer);
-        observing.start_service("observer", node.run_with(run_journal_filler));
-        executing.start_service("log writer", log_writer_service);
-        executing.start_service("clock monitor", node.run_with(monitor::run));
-        executing.start_service("rescuer", node.run_with(rescuer::run));
+        observing.start_service("observer", node.service_from_fn(run_journal_tail_filler));
+        attempts.start_service("log writer", log_writer_service);
+        attempts.start_service("clock monitor", node.service_from_fn(monitor::run));
+        attempts.start_service("rescuer", node.service_from_fn(rescuer::run));
         if enabled.worker {
-            executing.start_service("attempt checks", node.run_with(rescuer::run_attempt_checks));
-            executing.start_service("worker", Worker::new(node.clone(), ended_receiver));
+            attempts.start_service("attempt checks", node.service_from_fn(rescuer::run_attempt_checks));
+            attempts.start_service("worker", Worker::new(node.clone(), ended_receiver));
         }
-        claiming.start_service("long-poll broker", LongPollService::new(node.clone(), pull_requests));
+        new_work.start_service("long-poll broker", LongPollService::new(node.clone(), pull_requests));
         if enabled.worker && enabled.scheduler {
-            claiming.start_service("scheduler", node.run_with(scheduler::run));
+            new_work.start_service("scheduler", node.service_from_fn(scheduler::run));
         }
         if enabled.clock {
-            claiming.start_service("clock", node.run_with(clock::run));
+            new_work.start_service("clock", node.service_from_fn(clock::run));
         }
         if enabled.pruner {
-            claiming.start_service("pruner", node.run_with(pruner::run));
+            new_work.start_service("pruner", node.service_from_fn(pruner::run));
         }
         let running_services = Mutex::new(Some(RunningServices {
-            claiming_services: claiming,
-            executing_services: executing,
+            new_work_services: new_work,
+            attempt_services: attempts,
             journaling_services: journaling,
             observing_services: observing,
         }));
@@ -149,14 +142,14 @@ impl Engine {
                 node,
                 emission_sender,
                 running_services,
-                failure_report,
+                failure_recorder,
                 reconfigure_lock,
                 is_stop_published,
             }),
         })
     }
 
-    /// Journals events; returns when they are durable.
+    /// Journals events and returns when they are durable.
     pub async fn emit(&self, emission: EmitBatch) -> Result<EmitReceipt, EmitError> {
         if let Some(reason) = self.time_source().out_of_service_reason() {
             return Err(EmitError::OutOfService(reason));
@@ -169,10 +162,10 @@ impl Engine {
 
     /// Replaces handlers, routes and schedules. Running attempts keep the handler they started with.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
-        let _one_at_a_time = self.inner.reconfigure_lock.lock().await;
+        let _reconfigure_guard = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
         node.apply_setup(reconcile_setup(&*node.store, &node.settings, setup).await?);
-        node.announce_or_retry_later().await;
+        node.announce_capabilities_or_retry_later().await;
         Ok(())
     }
 
@@ -190,7 +183,7 @@ impl Engine {
         &self.inner.node.time_source
     }
 
-    /// The current time, by the store's clock.
+    /// The current time according to the store's clock.
     pub fn now(&self) -> Timestamp {
         self.time_source().now()
     }
@@ -200,7 +193,7 @@ impl Engine {
         &self.inner.node.observer
     }
 
-    /// Task changes of this node from now on. A slow receiver misses some.
+    /// Subscribes to the task changes of this node from now on. A slow receiver misses some.
     pub fn subscribe_task_changes(&self) -> broadcast::Receiver<TaskChange> {
         self.inner.node.task_changes.subscribe()
     }
@@ -221,14 +214,15 @@ impl Engine {
         node.metrics.encode()
     }
 
-    /// A counter that changes whenever this node has stored log lines, so that followers of a log need not poll.
+    /// Subscribes to a counter that changes whenever this node has stored log lines, so that followers of a log need
+    /// not poll.
     pub fn subscribe_log_writes(&self) -> watch::Receiver<u64> {
         self.node().log_writer.subscribe_writes()
     }
 
     /// Waits until a bounded run has started its maximum of attempts and all of them have ended. Never returns for a
     /// node that is not a bounded run.
-    pub async fn wait_for_attempt_limit(&self) {
+    pub async fn wait_for_bounded_run_end(&self) {
         self.node().slots.wait_until_budget_spent().await;
         self.node().running_attempts.wait_until_empty().await;
     }
@@ -236,13 +230,13 @@ impl Engine {
     /// The failure of a service that made this node unable to work, if there was one. The services that still run
     /// continue, but the node should be stopped.
     pub fn service_failure(&self) -> Option<ServiceFailure> {
-        self.inner.failure_report.first_failure()
+        self.inner.failure_recorder.first_failure()
     }
 
     /// Waits until a service has failed more often than it is restarted. Then stop the engine and exit, so that other
     /// nodes take over the tasks of this one.
     pub async fn wait_for_service_failure(&self) -> ServiceFailure {
-        self.inner.failure_report.wait_for_failure().await
+        self.inner.failure_recorder.wait_for_failure().await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
@@ -272,12 +266,13 @@ impl Engine {
         let node = &self.inner.node;
         node.slots.close();
         self.publish_stopping().await;
-        services.claiming_services.stop().await;
+        services.new_work_services.stop().await;
         node.redrive_jobs.stop().await;
         if timeout(drain, wait_until_idle(node)).await.is_err() {
             tracing::info!(
                 ?drain,
-                "attempts are still running after the drain time; cancelling and releasing them"
+                "attempts are still running after the drain time; cancelling them and releasing their tasks, which run \
+                 again without a counted retry"
             );
             node.running_attempts.stop_all_attempts();
             // Cancelled attempts end within two grace periods; their log lines get a little more.
@@ -287,7 +282,7 @@ impl Engine {
                 );
             }
         }
-        services.executing_services.stop().await;
+        services.attempt_services.stop().await;
         services.journaling_services.stop().await;
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
         services.observing_services.stop().await;
@@ -321,16 +316,17 @@ async fn warn_of_lost_handlers(
     settings: &Settings,
     setup: &Setup,
 ) -> Result<(), StoreError> {
-    let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
-    for other in store.list_nodes().await?.into_iter().filter(|node| !node.gone) {
+    let own_handlers: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
+    for other_node in store.list_nodes().await?.into_iter().filter(|node| !node.gone) {
         let name =
-            other.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
-        let lost = other.capabilities.handlers.iter().filter(|handler| !ours.contains(handler));
-        let lost: Vec<_> = lost.map(HandlerName::as_str).collect();
-        if let Some(name) = name.filter(|_| !lost.is_empty()) {
+            other_node.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
+        let lost_handlers =
+            other_node.capabilities.handlers.iter().filter(|handler| !own_handlers.contains(handler));
+        let lost_handlers: Vec<_> = lost_handlers.map(HandlerName::as_str).collect();
+        if let Some(name) = name.filter(|_| !lost_handlers.is_empty()) {
             tracing::warn!(
-                node = other.name,
-                handlers = lost.join(", "),
+                node = other_node.name,
+                handlers = lost_handlers.join(", "),
                 "another node with the same name `{name}` has handlers that this node lacks; this node's registration \
                  replaces them and they get no more tasks. If the configurations differ on purpose, give one of the \
                  nodes another `name:`"
@@ -346,6 +342,6 @@ async fn wait_until_idle(node: &Node) {
     node.running_attempts.wait_until_empty().await;
 }
 
-async fn run_journal_filler(node: Arc<Node>, stop: CancellationToken) {
-    node.observer.run_filler(stop).await;
+async fn run_journal_tail_filler(node: Arc<Node>, stop: CancellationToken) {
+    node.observer.run_tail_filler(stop).await;
 }

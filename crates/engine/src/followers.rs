@@ -25,6 +25,7 @@ pub(crate) struct Followers(Mutex<FollowerRegistry>);
 struct FollowerRegistry {
     /// Followers of one object.
     by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
+    /// Followers of no particular object.
     without_key: Vec<FollowerEntry>,
     /// All followers have been notified of events up to this id.
     notified_until: EventId,
@@ -45,7 +46,7 @@ impl FollowerEntry {
         event.id > self.after && self.filter.matches(event)
     }
 
-    /// Wakes the follower with the cursor to continue from: no matching event is before it.
+    /// Wakes the follower and passes it the cursor from which to continue: no matching event is before it.
     fn wake(self, cursor: EventId) {
         // A follower that was dropped needs no wakeup.
         let _ = self.wake_sender.send(cursor.max(self.after));
@@ -53,56 +54,56 @@ impl FollowerEntry {
 }
 
 impl Followers {
-    /// Adds a follower that waits for a matching event after `after`. `find_unmatched` returns `None` if such an
+    /// Adds a follower that waits for a matching event after `after`. `find_unmatched_until` returns `None` if such an
     /// event exists already, or else the id up to which none does; events that arrive from then on are not missed.
     pub(crate) fn add(
         self: &Arc<Self>,
         filter: &EventFilter,
         after: EventId,
-        find_unmatched: impl FnOnce() -> Option<EventId>,
+        find_unmatched_until: impl FnOnce() -> Option<EventId>,
     ) -> Follower {
-        let mut waiting = self.lock_registry();
-        let (wake, woken) = oneshot::channel();
-        waiting.last_follower_id += 1;
-        let id = waiting.last_follower_id;
-        match find_unmatched() {
-            None => drop(wake.send(after)),
-            Some(passed) => {
-                let after = passed.max(after);
-                let entry = FollowerEntry { id, filter: filter.clone(), after, wake_sender: wake };
+        let mut registry = self.lock_registry();
+        let (wake_sender, wake_receiver) = oneshot::channel();
+        registry.last_follower_id += 1;
+        let id = registry.last_follower_id;
+        match find_unmatched_until() {
+            None => drop(wake_sender.send(after)),
+            Some(unmatched_until) => {
+                let after = unmatched_until.max(after);
+                let entry = FollowerEntry { id, filter: filter.clone(), after, wake_sender };
                 match &filter.key {
-                    Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
-                    None => waiting.without_key.push(entry),
+                    Some(key) => registry.by_key.entry(key.clone()).or_default().push(entry),
+                    None => registry.without_key.push(entry),
                 }
             }
         }
-        Follower { followers: self.clone(), key: filter.key.clone(), id, after, wake_receiver: woken }
+        Follower { followers: self.clone(), key: filter.key.clone(), id, after, wake_receiver }
     }
 
     /// Wakes the followers that wait for one of these events, which are all events since the last call, up to `until`.
     pub(crate) fn notify_events(&self, events: &[Arc<Event>], until: EventId) {
-        let mut waiting = self.lock_registry();
-        let cursor = std::mem::replace(&mut waiting.notified_until, until);
+        let mut registry = self.lock_registry();
+        let cursor = std::mem::replace(&mut registry.notified_until, until);
         for event in events {
             let Some(key) = &event.key else { continue };
-            let Some(entries) = waiting.by_key.get_mut(key) else { continue };
+            let Some(entries) = registry.by_key.get_mut(key) else { continue };
             entries.extract_if(.., |entry| entry.matches(event)).for_each(|entry| entry.wake(cursor));
             if entries.is_empty() {
-                waiting.by_key.remove(key);
+                registry.by_key.remove(key);
             }
         }
         let is_matched = |entry: &mut FollowerEntry| events.iter().any(|event| entry.matches(event));
-        waiting.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
+        registry.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
     /// Continues notifications after `begin`. Followers that may have missed an event before it are woken and read from
     /// the store.
     pub(crate) fn restart_notifications_after(&self, begin: EventId) {
-        let mut waiting = self.lock_registry();
-        waiting.notified_until = begin;
+        let mut registry = self.lock_registry();
+        registry.notified_until = begin;
         let may_have_missed = |entry: &mut FollowerEntry| entry.after < begin;
-        waiting.without_key.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
-        waiting.by_key.retain(|_, entries| {
+        registry.without_key.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
+        registry.by_key.retain(|_, entries| {
             entries.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
             !entries.is_empty()
         });
@@ -141,7 +142,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Waits until a matching event exists.
+    /// Waits until a matching event exists, or may have been missed.
     pub(crate) async fn wait_until_woken(&mut self) {
         // The sender is dropped only after it was used, or together with this follower.
         if let Ok(cursor) = (&mut self.wake_receiver).await {
@@ -149,11 +150,11 @@ impl Follower {
         }
     }
 
-    /// Stops waiting and returns the id up to which no event matched.
+    /// Removes the follower from the registry, and returns the id up to which no event matched.
     pub(crate) fn stop_and_get_cursor(&mut self) -> EventId {
-        let mut waiting = self.followers.lock_registry();
-        match waiting.remove(self.key.as_ref(), self.id) {
-            Some(entry) => self.after = entry.after.max(waiting.notified_until),
+        let mut registry = self.followers.lock_registry();
+        match registry.remove(self.key.as_ref(), self.id) {
+            Some(entry) => self.after = entry.after.max(registry.notified_until),
             None => self.after = self.wake_receiver.try_recv().unwrap_or(self.after),
         }
         self.after
@@ -169,7 +170,7 @@ impl Drop for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pointsman_core::{HandlingKey, Json, Tenant};
+    use pointsman_core::{EventType, Json, Tenant};
 
     fn id(number: u64) -> EventId {
         EventId::new(number).unwrap()
@@ -179,7 +180,7 @@ mod tests {
         Arc::new(Event {
             id: id(number),
             prev: None,
-            kind: HandlingKey::new("a").unwrap(),
+            event_type: EventType::new("a").unwrap(),
             key: Some(ObjectKey::new(key).unwrap()),
             sub_object: None,
             value: Json::null(),
@@ -200,63 +201,76 @@ mod tests {
         })
     }
 
-    fn count_waiting(all: &Followers) -> usize {
-        let waiting = all.lock_registry();
-        waiting.without_key.len() + waiting.by_key.values().map(Vec::len).sum::<usize>()
+    fn count_waiting(followers: &Followers) -> usize {
+        let registry = followers.lock_registry();
+        registry.without_key.len() + registry.by_key.values().map(Vec::len).sum::<usize>()
     }
 
     #[test]
     fn only_matching_followers_are_woken_and_all_cursors_advance() {
-        let all = Arc::new(Followers::default());
-        all.restart_notifications_after(id(10));
-        let join = |filter: &EventFilter| all.add(filter, id(10), || Some(id(10)));
-        let (mut x, mut y, mut every) =
-            (join(&key_filter("x")), join(&key_filter("y")), join(&EventFilter::default()));
-        all.notify_events(&[event(11, "z"), event(12, "x")], id(15));
-        assert!(is_woken(&mut x) && is_woken(&mut every) && !is_woken(&mut y));
+        let followers = Arc::new(Followers::default());
+        followers.restart_notifications_after(id(10));
+        let add = |filter: &EventFilter| followers.add(filter, id(10), || Some(id(10)));
+        let (mut x_follower, mut y_follower, mut unfiltered_follower) =
+            (add(&key_filter("x")), add(&key_filter("y")), add(&EventFilter::default()));
+        followers.notify_events(&[event(11, "z"), event(12, "x")], id(15));
+        assert!(
+            is_woken(&mut x_follower) && is_woken(&mut unfiltered_follower) && !is_woken(&mut y_follower)
+        );
         assert_eq!(
-            (x.stop_and_get_cursor(), every.stop_and_get_cursor()),
+            (x_follower.stop_and_get_cursor(), unfiltered_follower.stop_and_get_cursor()),
             (id(10), id(10)),
             "the matching event is still to be read"
         );
-        assert_eq!(count_waiting(&all), 1);
-        all.notify_events(&[event(16, "x")], id(16));
-        assert_eq!(y.stop_and_get_cursor(), id(16), "no matching event is before that");
-        assert_eq!(count_waiting(&all), 0);
-        assert_eq!(y.stop_and_get_cursor(), id(16));
+        assert_eq!(count_waiting(&followers), 1);
+        followers.notify_events(&[event(16, "x")], id(16));
+        assert_eq!(y_follower.stop_and_get_cursor(), id(16), "no matching event is before that");
+        assert_eq!(count_waiting(&followers), 0);
+        assert_eq!(y_follower.stop_and_get_cursor(), id(16));
     }
 
     #[test]
-    fn events_before_the_cursor_wake_nobody_and_existing_matches_wake_at_once() {
-        let all = Arc::new(Followers::default());
-        let mut ahead = all.add(&key_filter("x"), id(20), || Some(id(15)));
-        all.notify_events(&[event(18, "x")], id(18));
-        assert!(!is_woken(&mut ahead));
-        all.notify_events(&[event(21, "x")], id(21));
-        assert!(is_woken(&mut ahead));
-        assert_eq!(ahead.stop_and_get_cursor(), id(20), "its own cursor was ahead of the notified events");
-        let mut there = all.add(&key_filter("x"), id(20), || None);
-        assert!(is_woken(&mut there));
-        assert_eq!(there.stop_and_get_cursor(), id(20));
+    fn events_before_a_cursor_wake_no_follower_and_existing_matches_wake_at_once() {
+        let followers = Arc::new(Followers::default());
+        let mut follower_ahead = followers.add(&key_filter("x"), id(20), || Some(id(15)));
+        followers.notify_events(&[event(18, "x")], id(18));
+        assert!(!is_woken(&mut follower_ahead));
+        followers.notify_events(&[event(21, "x")], id(21));
+        assert!(is_woken(&mut follower_ahead));
+        assert_eq!(
+            follower_ahead.stop_and_get_cursor(),
+            id(20),
+            "its own cursor was ahead of the notified events"
+        );
+        let mut with_existing_match = followers.add(&key_filter("x"), id(20), || None);
+        assert!(is_woken(&mut with_existing_match));
+        assert_eq!(with_existing_match.stop_and_get_cursor(), id(20));
     }
 
     #[test]
     fn a_gap_wakes_followers_that_may_have_missed_events() {
-        let all = Arc::new(Followers::default());
-        let mut behind = all.add(&key_filter("x"), id(5), || Some(id(5)));
-        let mut also = all.add(&EventFilter::default(), id(5), || Some(id(5)));
-        let mut ahead = all.add(&key_filter("x"), id(30), || Some(id(30)));
-        all.restart_notifications_after(id(30));
-        assert!(is_woken(&mut behind) && is_woken(&mut also) && !is_woken(&mut ahead));
-        assert_eq!((behind.stop_and_get_cursor(), also.stop_and_get_cursor()), (id(5), id(5)));
+        let followers = Arc::new(Followers::default());
+        let mut follower_behind = followers.add(&key_filter("x"), id(5), || Some(id(5)));
+        let mut unfiltered_follower = followers.add(&EventFilter::default(), id(5), || Some(id(5)));
+        let mut follower_ahead = followers.add(&key_filter("x"), id(30), || Some(id(30)));
+        followers.restart_notifications_after(id(30));
+        assert!(
+            is_woken(&mut follower_behind)
+                && is_woken(&mut unfiltered_follower)
+                && !is_woken(&mut follower_ahead)
+        );
+        assert_eq!(
+            (follower_behind.stop_and_get_cursor(), unfiltered_follower.stop_and_get_cursor()),
+            (id(5), id(5))
+        );
     }
 
     #[test]
     fn dropped_followers_are_removed() {
-        let all = Arc::new(Followers::default());
-        drop(all.add(&key_filter("x"), id(5), || Some(id(5))));
-        drop(all.add(&EventFilter::default(), id(5), || Some(id(5))));
-        assert_eq!(count_waiting(&all), 0);
-        assert!(all.lock_registry().by_key.is_empty());
+        let followers = Arc::new(Followers::default());
+        drop(followers.add(&key_filter("x"), id(5), || Some(id(5))));
+        drop(followers.add(&EventFilter::default(), id(5), || Some(id(5))));
+        assert_eq!(count_waiting(&followers), 0);
+        assert!(followers.lock_registry().by_key.is_empty());
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use pointsman_core::journal::{EventFilter, EventPage, JournalRange};
 use pointsman_core::{Event, EventId};
 
-/// The maximum number of cached events, and of their bytes.
+/// The maximum number of events in the tail.
 const MAX_CACHED_EVENTS: usize = 20_000;
+/// The maximum total size of the events in the tail.
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
-/// All events after `begins_after` and up to `extent.head`, without a gap.
+/// All events after `begins_after` and up to `journal_range.head`, without a gap.
 #[derive(Debug)]
 pub(crate) struct JournalTail {
     begins_after: EventId,
@@ -20,7 +21,7 @@ pub(crate) struct JournalTail {
 }
 
 impl JournalTail {
-    /// An empty tail that begins at the head of the journal.
+    /// Creates an empty tail that begins after the head of the journal.
     pub(crate) fn starting_at(journal_range: JournalRange) -> Self {
         Self { begins_after: journal_range.head, journal_range, events: VecDeque::new(), total_bytes: 0 }
     }
@@ -43,9 +44,10 @@ impl JournalTail {
         self.drop_expired(page.journal_range.expired_up_to);
     }
 
-    /// Drops events that have expired in the journal. A page that was read earlier may arrive later; it restores none.
-    pub(crate) fn drop_expired(&mut self, forgotten: EventId) {
-        self.journal_range.expired_up_to = self.journal_range.expired_up_to.max(forgotten);
+    /// Drops events that have expired in the journal. A page that was read before they expired does
+    /// not restore them.
+    pub(crate) fn drop_expired(&mut self, expired_up_to: EventId) {
+        self.journal_range.expired_up_to = self.journal_range.expired_up_to.max(expired_up_to);
         while self.events.front().is_some_and(|event| event.id <= self.journal_range.expired_up_to) {
             self.drop_oldest();
         }
@@ -95,14 +97,14 @@ impl JournalTail {
 }
 
 fn event_size(event: &Event) -> usize {
-    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
-    size_of::<Event>() + event.value.as_str().len() + context
+    let context_bytes: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Event>() + event.value.as_str().len() + context_bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pointsman_core::{HandlingKey, Json, Tenant};
+    use pointsman_core::{EventType, Json, Tenant};
 
     fn id(number: u64) -> EventId {
         EventId::new(number).unwrap()
@@ -112,7 +114,7 @@ mod tests {
         Arc::new(Event {
             id: id(number),
             prev: None,
-            kind: HandlingKey::new(kind).unwrap(),
+            event_type: EventType::new(kind).unwrap(),
             key: None,
             sub_object: None,
             value: Json::null(),
@@ -122,11 +124,11 @@ mod tests {
         })
     }
 
-    fn page(events: Vec<Arc<Event>>, forgotten: u64) -> EventPage {
+    fn page(events: Vec<Arc<Event>>, expired_up_to: u64) -> EventPage {
         let head = events.last().map_or(EventId::ZERO, |event| event.id);
         EventPage {
             scanned_up_to: head,
-            journal_range: JournalRange { expired_up_to: id(forgotten), head },
+            journal_range: JournalRange { expired_up_to: id(expired_up_to), head },
             events,
         }
     }
@@ -135,7 +137,7 @@ mod tests {
         page.events.iter().map(|event| event.id.get()).collect()
     }
 
-    fn tail() -> JournalTail {
+    fn tail_with_three_events() -> JournalTail {
         let mut tail = JournalTail::starting_at(JournalRange { expired_up_to: EventId::ZERO, head: id(10) });
         tail.append_page(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
         tail
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn pages_are_found_only_within_the_cached_range() {
-        let tail = tail();
+        let tail = tail_with_three_events();
         let all = EventFilter::default();
         assert!(tail.find_page(&all, id(9), None, 10).is_none());
         assert!(tail.find_page(&all, id(16), None, 10).is_none());
@@ -155,26 +157,27 @@ mod tests {
 
     #[test]
     fn scanned_up_to_is_the_last_examined_event() {
-        let tail = tail();
-        let only = EventFilter { kinds: vec![HandlingKey::new("b").unwrap()], ..EventFilter::default() };
-        let found = tail.find_page(&only, id(10), None, 10).unwrap();
+        let tail = tail_with_three_events();
+        let b_filter =
+            EventFilter { event_types: vec![EventType::new("b").unwrap()], ..EventFilter::default() };
+        let found = tail.find_page(&b_filter, id(10), None, 10).unwrap();
         assert_eq!((ids(&found), found.scanned_up_to), (vec![13], id(15)));
         let limited = tail.find_page(&EventFilter::default(), id(10), None, 1).unwrap();
         assert_eq!((ids(&limited), limited.scanned_up_to), (vec![11], id(11)));
         let bounded = tail.find_page(&EventFilter::default(), id(10), Some(id(14)), 10).unwrap();
         assert_eq!((ids(&bounded), bounded.scanned_up_to), (vec![11, 13], id(14)));
-        let nothing = tail.find_page(&EventFilter::default(), id(10), None, 0).unwrap();
-        assert_eq!(nothing.scanned_up_to, id(10));
+        let empty = tail.find_page(&EventFilter::default(), id(10), None, 0).unwrap();
+        assert_eq!(empty.scanned_up_to, id(10));
     }
 
     #[test]
     fn expired_events_are_dropped() {
-        let mut tail = tail();
+        let mut tail = tail_with_three_events();
         tail.append_page(page(vec![event(17, "a")], 13));
         assert!(tail.find_page(&EventFilter::default(), id(12), None, 10).is_none());
-        let left = tail.find_page(&EventFilter::default(), id(13), None, 10).unwrap();
-        assert_eq!(ids(&left), [15, 17]);
-        assert_eq!(left.journal_range.expired_up_to, id(13));
+        let remaining = tail.find_page(&EventFilter::default(), id(13), None, 10).unwrap();
+        assert_eq!(ids(&remaining), [15, 17]);
+        assert_eq!(remaining.journal_range.expired_up_to, id(13));
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | `slots` | the number of attempts that may run at a time |
 //! | `attempt`, `running_attempts`, `start_gate` | running one attempt, stopping it, and not starting it if it was paused |
 //! | `node_claim` | claimed tasks, which are started or released |
-//! | `attempt_ending`, `claim_summary` | the end of an attempt as it is stored, and the part of its task needed for that |
+//! | `attempt_ending`, `claimed_task_summary` | the end of an attempt as it is stored, and the part of its task needed for that |
 //! | `log_writer` | writes the log lines of attempts to the store |
 //! | `bounded_run` | runs that end after a number of attempts |
 //! | `task_control`, `order_control`, `redrive`, `schedule_run` | operations on tasks, rules, chains, orders and schedules |
@@ -27,13 +27,13 @@
 //! | `observer`, `journal_tail`, `followers` | reading the journal, its newest events in memory, and readers that wait for more |
 //!
 //! Each service is one module and one spawned future that can be killed at any instant: all state is in the store. The
-//! supervisor restarts a service that panics.
-//! Services wake each other by signals; timers are used only for things that have a due time.
+//! supervisor restarts a service that panics. Services wake each other by signals; timers are used only for things that
+//! have a due time.
 
 mod attempt;
 mod attempt_ending;
 mod bounded_run;
-mod claim_summary;
+mod claimed_task_summary;
 mod clock;
 pub mod engine;
 mod engine_events;

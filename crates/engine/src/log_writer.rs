@@ -28,9 +28,9 @@ pub(crate) const MAX_ATTEMPT_BYTES: usize = 16 << 20;
 /// The maximum size of one stored line.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 /// The capacity of the channel between one attempt and its forwarder.
-pub(crate) const ATTEMPT_BUFFER_LINES: usize = 64;
+pub(crate) const ATTEMPT_LOG_CHANNEL_CAPACITY: usize = 64;
 /// The capacity of the channel between all forwarders and the writer.
-const NODE_BUFFER_LINES: usize = 256;
+const NODE_LOG_CHANNEL_CAPACITY: usize = 256;
 
 enum LogWriteRequest {
     Line(NewLogLine),
@@ -40,23 +40,29 @@ enum LogWriteRequest {
 /// Hands lines of attempts to the log writer.
 #[derive(Clone)]
 pub(crate) struct LogWriterHandle {
-    requests: mpsc::Sender<LogWriteRequest>,
+    request_sender: mpsc::Sender<LogWriteRequest>,
     /// Changes whenever lines have been stored, for followers of a log.
     write_count: watch::Sender<u64>,
 }
 
 impl LogWriterHandle {
-    /// A handle, and the writer service that must run for it.
+    /// Creates a handle, and the service that writes the lines it receives.
     pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
-        let (sender, receiver) = mpsc::channel(NODE_BUFFER_LINES);
+        let (sender, receiver) = mpsc::channel(NODE_LOG_CHANNEL_CAPACITY);
         let write_count = watch::Sender::new(0);
         (
-            Self { requests: sender, write_count: write_count.clone() },
-            LogWriter { store, metrics, requests: receiver, write_count, unwritten: LogBatch::default() },
+            Self { request_sender: sender, write_count: write_count.clone() },
+            LogWriter {
+                store,
+                metrics,
+                request_receiver: receiver,
+                write_count,
+                unwritten: LogBatch::default(),
+            },
         )
     }
 
-    /// A counter that changes after this node has stored lines.
+    /// Subscribes to a counter that changes whenever this node has stored lines.
     pub(crate) fn subscribe_writes(&self) -> watch::Receiver<u64> {
         self.write_count.subscribe()
     }
@@ -66,8 +72,8 @@ impl LogWriterHandle {
         increment_write_count(&self.write_count);
     }
 
-    /// Forwards one attempt's lines until the handler has ended, and then those in the channel. Returns the rest of
-    /// the attempt's quota once all lines are in the store.
+    /// Forwards one attempt's lines until the handler has ended, and then those in the channel. Once
+    /// all lines are in the store, returns the attempt's quota with these lines counted.
     pub(crate) async fn forward_lines(
         &self,
         task: TaskSeq,
@@ -90,13 +96,14 @@ impl LogWriterHandle {
             if let Some(line) = quota.admit_line(line) {
                 has_lines = true;
                 // The writer is gone only when the node has stopped.
-                let _ = self.requests.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
+                let _ =
+                    self.request_sender.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
             }
         }
         if has_lines {
-            let (flushed, done) = oneshot::channel();
-            let _ = self.requests.send(LogWriteRequest::Flush(flushed)).await;
-            let _ = done.await;
+            let (flushed_sender, flushed_receiver) = oneshot::channel();
+            let _ = self.request_sender.send(LogWriteRequest::Flush(flushed_sender)).await;
+            let _ = flushed_receiver.await;
         }
         quota
     }
@@ -106,7 +113,7 @@ impl LogWriterHandle {
 pub(crate) struct LogWriter {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    requests: mpsc::Receiver<LogWriteRequest>,
+    request_receiver: mpsc::Receiver<LogWriteRequest>,
     write_count: watch::Sender<u64>,
     unwritten: LogBatch,
 }
@@ -122,7 +129,7 @@ impl LogBatch {
     fn add_request(&mut self, request: LogWriteRequest) {
         match request {
             LogWriteRequest::Line(line) => self.lines.push(line),
-            LogWriteRequest::Flush(done) => self.flush_waiters.push(done),
+            LogWriteRequest::Flush(flushed_sender) => self.flush_waiters.push(flushed_sender),
         }
     }
 }
@@ -142,7 +149,11 @@ impl Service for LogWriter {
                 return;
             }
             tokio::select! {
-                taken = self.requests.recv_many(&mut received, NODE_BUFFER_LINES) => if taken == 0 { return },
+                received_count = self.request_receiver.recv_many(&mut received, NODE_LOG_CHANNEL_CAPACITY) => {
+                    if received_count == 0 {
+                        return;
+                    }
+                }
                 () = stop.cancelled() => return,
             }
             received.drain(..).for_each(|request| self.unwritten.add_request(request));
@@ -165,7 +176,7 @@ impl LogWriter {
                     self.metrics.store_errors.inc();
                     tracing::debug!(
                         %error, lines = self.unwritten.lines.len(),
-                        "could not store log lines; retrying, handlers that log wait"
+                        "could not store log lines; retrying, and handlers that log wait meanwhile"
                     );
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
@@ -177,18 +188,18 @@ impl LogWriter {
     }
 }
 
-/// The lines and bytes that an attempt has logged, against its limits.
+/// The lines and bytes that an attempt has logged, counted against its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogQuota {
     used_lines: usize,
     used_bytes: usize,
-    /// The truncation mark was written; later lines are dropped.
+    /// Whether the truncation mark was written; then later lines are dropped.
     is_truncated: bool,
 }
 
 impl LogQuota {
-    /// Returns the line as it is stored, the truncation mark in place of the first line over the limit, and nothing
-    /// after that.
+    /// Counts a line and returns it as it is stored: truncated if it is too long. The first line over a limit is
+    /// replaced by the truncation mark; lines after that are dropped (`None`).
     pub(crate) fn admit_line(&mut self, line: LogLine) -> Option<LogLine> {
         if self.is_truncated {
             return None;
@@ -207,7 +218,7 @@ impl LogQuota {
         Some(line)
     }
 
-    /// Counts a line that is already stored and was checked against the same limits.
+    /// Counts a line that was admitted earlier and is in the store.
     pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
         self.count_line(line);
         self.is_truncated |=
@@ -223,7 +234,7 @@ impl LogQuota {
         self.is_truncated
     }
 
-    /// Returns the quota of lines that were admitted but never reached the store.
+    /// Gives back the quota of lines that were admitted but never reached the store.
     pub(crate) fn refund_lines(&mut self, lines: usize, bytes: usize) {
         self.used_lines = self.used_lines.saturating_sub(lines);
         self.used_bytes = self.used_bytes.saturating_sub(bytes);
@@ -255,7 +266,7 @@ pub(crate) fn truncate_line(mut text: String) -> String {
 mod tests {
     use super::*;
 
-    fn line(message: &str) -> LogLine {
+    fn log_line(message: &str) -> LogLine {
         LogLine { time: Timestamp::MIN, level: LogLevel::Info, message: message.into() }
     }
 
@@ -263,9 +274,9 @@ mod tests {
     fn lines_beyond_the_line_limit_are_replaced_by_one_mark() {
         let mut quota = LogQuota::default();
         let kept: Vec<_> =
-            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| quota.admit_line(line("same"))).collect();
+            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| quota.admit_line(log_line("a log line"))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
-        assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "same"));
+        assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "a log line"));
         assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
     }
 
@@ -273,21 +284,21 @@ mod tests {
     fn lines_beyond_the_byte_limit_are_replaced_by_one_mark() {
         let mut quota = LogQuota::default();
         let long = "x".repeat(MAX_LINE_BYTES);
-        let kept: Vec<_> = (0..1000).filter_map(|_| quota.admit_line(line(&long))).collect();
+        let kept: Vec<_> = (0..1000).filter_map(|_| quota.admit_line(log_line(&long))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
         assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
-        assert!(quota.admit_line(line("a short one")).is_none(), "no line follows the mark");
+        assert!(quota.admit_line(log_line("a short one")).is_none(), "no line follows the mark");
     }
 
     #[test]
     fn refunded_lines_do_not_count_against_the_quota() {
         let mut quota = LogQuota::default();
-        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(line("same"))));
-        let lost: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("lost"))).collect();
-        assert_eq!(lost.len(), 2);
-        quota.refund_lines(lost.len(), lost.iter().map(|line| line.message.len()).sum());
-        let kept: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("kept"))).collect();
-        assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
+        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(log_line("a log line"))));
+        let refunded: Vec<_> = (0..3).filter_map(|_| quota.admit_line(log_line("a refunded line"))).collect();
+        assert_eq!(refunded.len(), 2);
+        quota.refund_lines(refunded.len(), refunded.iter().map(|line| line.message.len()).sum());
+        let kept: Vec<_> = (0..3).filter_map(|_| quota.admit_line(log_line("a stored line"))).collect();
+        assert_eq!((kept.len(), kept[0].message.as_str()), (2, "a stored line"));
         assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));
     }
 

@@ -27,11 +27,12 @@ pub struct Metrics {
     start_latency: Histogram,
     attempt_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
     tasks_ended: Family<TaskEndLabels, Counter>,
-    ended_attempts: Family<AttemptLabels, Counter>,
+    ended_attempts: Family<AttemptEndLabels, Counter>,
     attempt_counters: AttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<BacklogLabels, Gauge>,
+    /// 1 if the store returned the backlog for the last scrape, else 0.
     is_backlog_read: Gauge,
 }
 
@@ -40,9 +41,9 @@ pub struct Metrics {
 pub struct AttemptCounts {
     pub succeeded: u64,
     pub failed: u64,
-    /// Snoozed by the handler.
+    /// Attempts whose handler asked to run the task again later.
     pub snoozed: u64,
-    /// Released unfinished, without a retry.
+    /// Attempts that were released unfinished, without a retry.
     pub released: u64,
 }
 
@@ -77,7 +78,7 @@ struct TaskEndLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
+struct AttemptEndLabels {
     handler: HandlerNameLabel,
     end: &'static str,
 }
@@ -93,14 +94,14 @@ struct ServiceLabels {
     service: &'static str,
 }
 
-/// From a tenth of a millisecond to nearly a minute.
+/// Creates a histogram whose buckets reach from a tenth of a millisecond to nearly a minute.
 fn seconds_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 20))
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut new = Self {
+        let mut metrics = Self {
             registry: Registry::with_prefix("pointsman"),
             events_emitted: Counter::default(),
             store_errors: Counter::default(),
@@ -118,8 +119,8 @@ impl Default for Metrics {
             backlog: Family::default(),
             is_backlog_read: Gauge::default(),
         };
-        new.register_all();
-        new
+        metrics.register_all();
+        metrics
     }
 }
 
@@ -150,12 +151,12 @@ impl Metrics {
         let failures = "Runs of a service that ended with a panic or before the stop";
         registry.register("service_failures", failures, self.service_failures.clone());
         registry.register("backlog_tasks", "Active tasks, by state", self.backlog.clone());
-        let read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
-        registry.register("backlog_read", read, self.is_backlog_read.clone());
+        let is_read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
+        registry.register("backlog_read", is_read, self.is_backlog_read.clone());
     }
 
-    /// The Prometheus text format (OpenMetrics). The gauges of slots and backlog have their last values;
-    /// [`Engine::metrics_text`](crate::Engine::metrics_text) updates them first.
+    /// Encodes all metrics in the Prometheus text format (OpenMetrics). The gauges of slots and backlog have their last
+    /// values; [`Engine::metrics_text`](crate::Engine::metrics_text) updates them first.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -200,7 +201,7 @@ impl Metrics {
         self.attempt_seconds
             .get_or_create(&HandlerLabels { handler: handler.clone() })
             .observe(time.as_secs_f64());
-        self.ended_attempts.get_or_create(&AttemptLabels { handler, end }).inc();
+        self.ended_attempts.get_or_create(&AttemptEndLabels { handler, end }).inc();
     }
 
     /// Counts a task if it has ended.
@@ -215,8 +216,8 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn set_slots(&self, all: usize, busy: usize) {
-        self.slots.set(all as i64);
+    pub(crate) fn set_slots(&self, total: usize, busy: usize) {
+        self.slots.set(total as i64);
         self.slots_busy.set(busy as i64);
     }
 
@@ -284,7 +285,7 @@ mod tests {
             "pointsman_journal_reads_total 0",
             "pointsman_objects_pruned_total 0",
         ] {
-            assert!(text.lines().any(|have| have == line), "{line} in\n{text}");
+            assert!(text.lines().any(|encoded_line| encoded_line == line), "{line} in\n{text}");
         }
     }
 }

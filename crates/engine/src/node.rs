@@ -50,7 +50,7 @@ pub(crate) struct Node {
     /// Sends ended attempts to the worker.
     pub(crate) ended_attempt_sender: mpsc::UnboundedSender<EndedAttempt>,
     pub(crate) wake_signals: Arc<WakeSignals>,
-    /// Wakes the check that running attempts still own their tasks.
+    /// Requests a check that running attempts still own their tasks.
     pub(crate) attempt_check_requested: Notify,
     /// Wakes the clock: a rule was lifted.
     pub(crate) rule_lifted: Notify,
@@ -59,7 +59,7 @@ pub(crate) struct Node {
     active_setup: ArcSwap<ActiveSetup>,
     setup_changed: watch::Sender<()>,
     id: AtomicI64,
-    /// The last announcement of this node's capabilities failed.
+    /// Whether the last announcement of this node's capabilities failed, so that it must be repeated.
     needs_announcement: AtomicBool,
 }
 
@@ -76,10 +76,10 @@ pub(crate) struct NodeParts {
 impl Node {
     pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
         let wake_signals = Arc::new(WakeSignals::new());
-        let bound = parts.settings.bounded_run.as_ref();
+        let bounded_run = parts.settings.bounded_run.as_ref();
         let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
-        let slots = Slots::new(slots, bound.map(|bound| bound.max_attempts));
-        let configured = ArcSwap::from_pointee(ActiveSetup::new(setup, bound));
+        let slots = Slots::new(slots, bounded_run.map(|bounded_run| bounded_run.max_attempts));
+        let active_setup = ArcSwap::from_pointee(ActiveSetup::new(setup, bounded_run));
         Self {
             started_at: parts.settings.time_source.now(),
             time_source: parts.settings.time_source.clone(),
@@ -100,15 +100,15 @@ impl Node {
             attempt_check_requested: Notify::new(),
             rule_lifted: Notify::new(),
             is_saturated: watch::Sender::new(false),
-            active_setup: configured,
+            active_setup,
             setup_changed: watch::Sender::new(()),
             id: AtomicI64::new(id),
             needs_announcement: AtomicBool::new(false),
         }
     }
 
-    /// Makes a service of a function that gets this node and runs until stopped.
-    pub(crate) fn run_with<R>(
+    /// Creates a service from a function that gets this node and runs until stopped.
+    pub(crate) fn service_from_fn<R>(
         self: &Arc<Self>,
         run: impl Fn(Arc<Self>, CancellationToken) -> R + Send + 'static,
     ) -> impl Service
@@ -138,14 +138,14 @@ impl Node {
         self.wake_signals.notify_work();
     }
 
-    /// Notifies of each new setup.
+    /// Subscribes to changes of the setup.
     pub(crate) fn subscribe_setup_changes(&self) -> watch::Receiver<()> {
         self.setup_changed.subscribe()
     }
 
-    /// Builds a claim that fills these slots; none if there are no slots or no handlers, or while the node is out of
-    /// service.
-    pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<ClaimRequest> {
+    /// Builds the request of a claim that fills these slots; `None` if there are no slots or no handlers, or while the
+    /// node is out of service.
+    pub(crate) fn build_claim_request(&self, reserved: &ReservedSlots) -> Option<ClaimRequest> {
         let handlers = self.active_setup.load().runnable_handlers.clone();
         let max = reserved.count();
         (max > 0 && !handlers.is_empty() && self.time_source.is_in_service()).then(|| ClaimRequest {
@@ -162,16 +162,16 @@ impl Node {
         finished: &FinishReceipt,
         at: Timestamp,
     ) {
-        let EndedAttempt { task, finished_attempt: ending } = ended;
+        let EndedAttempt { task, finished_attempt } = ended;
         self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
-        // The journal first, so that a watcher that is notified of the change finds its events there.
+        // The journal head is advanced first, so that a watcher that is notified of the change finds its events there.
         if let Some(last) = finished.emitted.last() {
             self.wake_signals.advance_journal_head(last.id);
         }
         self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
-        self.task_changes.notify_tasks_created(&ending.emitted_events, &finished.emitted, at);
-        if !ending.log_lines.is_empty() {
+        self.task_changes.notify_tasks_created(&finished_attempt.emitted_events, &finished.emitted, at);
+        if !finished_attempt.log_lines.is_empty() {
             self.log_writer.notify_lines_stored();
         }
     }
@@ -210,8 +210,8 @@ impl Node {
             .await
     }
 
-    /// Announces the capabilities, and if the store fails, again with the next sweep.
-    pub(crate) async fn announce_or_retry_later(&self) {
+    /// Announces the capabilities; if the store fails, the next sweep announces them again.
+    pub(crate) async fn announce_capabilities_or_retry_later(&self) {
         let announced = self.announce_capabilities().await;
         self.needs_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
@@ -220,7 +220,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn is_announced(&self) -> bool {
+    pub(crate) fn has_announced_capabilities(&self) -> bool {
         !self.needs_announcement.load(Ordering::Acquire)
     }
 
@@ -230,7 +230,7 @@ impl Node {
     }
 }
 
-/// A setup with indexes for lookups.
+/// The setup that is in effect, with indexes for lookups.
 pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
     /// The handlers whose tasks this node claims.
@@ -245,14 +245,15 @@ pub(crate) struct RunnerWithTimeout {
 }
 
 impl ActiveSetup {
-    fn new(setup: Setup, bound: Option<&BoundedRun>) -> Self {
-        let own_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
-        let runners = own_handlers.filter_map(|spec| {
+    fn new(setup: Setup, bounded_run: Option<&BoundedRun>) -> Self {
+        let non_pull_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
+        let runners = non_pull_handlers.filter_map(|spec| {
             let runner = spec.runner.clone()?;
             Some((spec.def.name.clone(), RunnerWithTimeout { runner, timeout: spec.timeout }))
         });
         let runners: HashMap<_, _> = runners.collect();
-        let is_included = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
+        let is_included =
+            |name: &&HandlerName| bounded_run.is_none_or(|bounded_run| bounded_run.includes_handler(name));
         let runnable_handlers = Arc::new(runners.keys().filter(is_included).cloned().collect());
         Self { runnable_handlers, runners, setup: Arc::new(setup) }
     }
@@ -272,8 +273,8 @@ impl ActiveSetup {
     ) -> usize {
         const SAMPLE_SIZE: usize = 64;
         let sample_step = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
-        let due = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
-        let bindings = due.flat_map(|event| self.setup.routes.resolve_handlers(&event.kind));
+        let due_now = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
+        let bindings = due_now.flat_map(|event| self.setup.routes.resolve_handlers(&event.event_type));
         let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
         tasks.saturating_mul(sample_step).min(max)
     }

@@ -8,18 +8,18 @@ use pointsman_core::store::{ClaimResult, ClaimedTask};
 
 use crate::attempt;
 use crate::attempt_ending::{EndedAttempt, build_finished_attempt, released_outcome};
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::LogQuota;
 use crate::node::Node;
 use crate::slots::ReservedSlots;
 use crate::start_gate::PauseVersion;
 
-/// A claim whose tasks are to be started. Dropping it releases those that were not.
+/// The result of a claim, whose tasks are to be started. Dropping it releases those that were not started.
 pub(crate) struct NodeClaim {
     node: Arc<Node>,
     /// In reverse order, so that the first is taken from the end.
     unstarted_tasks: Vec<ClaimedTask>,
-    /// More tasks are ready than this claim could take.
+    /// Whether more tasks are ready than this claim could take.
     pub(crate) has_more: bool,
     /// See [`ClaimResult::new_tasks_without_slot`].
     pub(crate) new_tasks_without_slot: usize,
@@ -39,9 +39,9 @@ impl NodeClaim {
     }
 
     /// Starts the tasks, each in one of the reserved slots.
-    pub(crate) fn start_tasks(mut self, reserved: &mut ReservedSlots, pause_version: PauseVersion) {
+    pub(crate) fn start_tasks(mut self, reserved_slots: &mut ReservedSlots, pause_version: PauseVersion) {
         while let Some(task) = self.unstarted_tasks.pop() {
-            attempt::start_attempt(&self.node, task, reserved.take_slot(), pause_version);
+            attempt::start_attempt(&self.node, task, reserved_slots.take_slot(), pause_version);
             self.node.slots.record_attempt_started();
         }
     }
@@ -50,7 +50,7 @@ impl NodeClaim {
 impl Drop for NodeClaim {
     fn drop(&mut self) {
         for task in self.unstarted_tasks.drain(..) {
-            let task = ClaimSummary::from_claimed(&task);
+            let task = ClaimedTaskSummary::from_claimed_task(&task);
             let finished_attempt = build_finished_attempt(&task, released_outcome(), LogQuota::default());
             // The worker is gone only when the node has stopped, and then leaving the store releases the tasks.
             let _ = self.node.ended_attempt_sender.send(EndedAttempt { task, finished_attempt });

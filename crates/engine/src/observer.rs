@@ -29,47 +29,50 @@ use crate::wake_signals::WakeSignals;
 /// How long the tail is kept without a reader.
 const TAIL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the filler waits for a signal before it reads anyway.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const JOURNAL_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a reader waits for the filler to catch up before it reads from the store.
-const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
+const TAIL_CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
 /// The number of events that the filler reads at a time.
-const FILLER_READ_BATCH: usize = 2_000;
+const MAX_EVENTS_PER_FILLER_READ: usize = 2_000;
 
 /// Reads the journal for its followers: from memory near the head, from the store otherwise.
 pub struct Observer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     tail: RwLock<Option<JournalTail>>,
-    signals: Arc<WakeSignals>,
+    wake_signals: Arc<WakeSignals>,
     /// The newest id that the tail has reached.
     filled_until: watch::Sender<EventId>,
     followers: Arc<Followers>,
     /// The number of followers that wait for new events.
     waiting_follower_count: AtomicUsize,
-    last_read_at: Mutex<Instant>,
+    /// `None` before the first read.
+    last_read_at: Mutex<Option<Instant>>,
     filler_wakeup: Notify,
-    stop_completed: CancellationToken,
+    stopped: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").field("head", &*self.signals.journal_head.borrow()).finish_non_exhaustive()
+        f.debug_struct("Observer")
+            .field("head", &*self.wake_signals.journal_head.borrow())
+            .finish_non_exhaustive()
     }
 }
 
 impl Observer {
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<WakeSignals>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, wake_signals: Arc<WakeSignals>) -> Self {
         Self {
             store,
             metrics,
             tail: RwLock::new(None),
-            signals,
+            wake_signals,
             filled_until: watch::Sender::new(EventId::ZERO),
             followers: Arc::default(),
             waiting_follower_count: AtomicUsize::new(0),
-            last_read_at: Mutex::new(Instant::now()),
+            last_read_at: Mutex::default(),
             filler_wakeup: Notify::new(),
-            stop_completed: CancellationToken::new(),
+            stopped: CancellationToken::new(),
         }
     }
 
@@ -85,9 +88,10 @@ impl Observer {
         self.record_read();
         if self.has_tail() {
             // Events that were committed before this call must be in the page.
-            let newest = *self.signals.journal_head.borrow();
+            let journal_head = *self.wake_signals.journal_head.borrow();
             let mut filled = self.filled_until.subscribe();
-            let caught_up = timeout(CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= newest)).await;
+            let caught_up =
+                timeout(TAIL_CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= journal_head)).await;
             if caught_up.is_ok()
                 && let Some(page) = self.read_from_tail(filter, after, until, limit)
             {
@@ -115,7 +119,7 @@ impl Observer {
         .await
     }
 
-    /// Reads from the store where the journal begins and ends.
+    /// Reads the range of the journal from the store: the id up to which events have expired, and the newest id.
     pub async fn read_journal_range(&self) -> Result<JournalRange, StoreError> {
         self.metrics.journal_reads.inc();
         self.store.read_journal_range().await.inspect_err(|_| self.count_store_error())
@@ -126,9 +130,9 @@ impl Observer {
         if !self.has_tail() {
             return Ok(());
         }
-        let forgotten = self.read_journal_range().await?.expired_up_to;
+        let expired_up_to = self.read_journal_range().await?.expired_up_to;
         if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-            tail.drop_expired(forgotten);
+            tail.drop_expired(expired_up_to);
         }
         Ok(())
     }
@@ -136,14 +140,15 @@ impl Observer {
     /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
     /// the future is dropped. Costs nothing while nothing matches.
     pub async fn wait_for_match(&self, filter: &EventFilter, after: &mut EventId) {
-        let _waiting = WaitingFollowerGuard::new(self);
+        let _waiting_guard = WaitingFollowerGuard::new(self);
         self.record_read();
         let from = *after;
         let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
         FollowerCursorGuard { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
-    /// The id up to which no event of the tail matches. `None`: an event matches, or the tail begins after `after`.
+    /// The id up to which no event of the tail after `after` matches. `None` if an event matches, or if the tail begins
+    /// later than `after`.
     fn unmatched_until(&self, filter: &EventFilter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
@@ -157,33 +162,29 @@ impl Observer {
         }
     }
 
-    /// Waits until the node has stopped; from then on followers are no longer woken.
+    /// Waits until the observer has stopped; from then on followers are no longer woken.
     pub async fn wait_until_stopped(&self) {
-        self.stop_completed.cancelled().await;
+        self.stopped.cancelled().await;
     }
 
     /// Runs the filler: reads once for all followers, as long as there are any.
-    pub(crate) async fn run_filler(&self, stop: CancellationToken) {
+    pub(crate) async fn run_tail_filler(&self, stop: CancellationToken) {
         let filling = async {
             let mut backoff = StoreBackoff::new();
-            // A failed run may have left an incomplete tail.
-            self.drop_tail();
             loop {
+                // A failed run may have left an incomplete tail.
+                self.drop_tail();
+                // A reader that arrived before the tail was dropped has not woken the filler.
                 if !self.has_readers() {
                     self.filler_wakeup.notified().await;
                 }
-                loop {
-                    if let Err(error) = self.fill_tail_while_read(&mut backoff).await {
-                        tracing::debug!(%error, "could not read the journal for followers; retrying");
+                while self.has_readers() {
+                    if let Err(error) = self.fill_tail_while_readers_exist(&mut backoff).await {
+                        tracing::debug!(
+                            %error,
+                            "could not read the journal for followers; retrying, they get new events later"
+                        );
                         sleep(backoff.next_delay()).await;
-                    }
-                    if self.has_readers() {
-                        continue;
-                    }
-                    self.drop_tail();
-                    // A reader that arrived before the tail was dropped has not woken the filler.
-                    if !self.has_readers() {
-                        break;
                     }
                 }
             }
@@ -191,24 +192,24 @@ impl Observer {
         stop.run_until_cancelled(filling).await;
         // The tail is no longer filled: later reads go to the store.
         self.drop_tail();
-        self.stop_completed.cancel();
+        self.stopped.cancel();
     }
 
-    async fn fill_tail_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
-        let mut head_changes = self.signals.journal_head.subscribe();
+    async fn fill_tail_while_readers_exist(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
+        let mut head_changes = self.wake_signals.journal_head.subscribe();
         if !self.has_tail() {
-            let extent = self.read_journal_range().await?;
-            self.signals.advance_journal_head(extent.head);
-            self.set_tail(Some(JournalTail::starting_at(extent)));
-            self.followers.restart_notifications_after(extent.head);
-            self.filled_until.send_replace(extent.head);
+            let journal_range = self.read_journal_range().await?;
+            self.wake_signals.advance_journal_head(journal_range.head);
+            self.set_tail(Some(JournalTail::starting_at(journal_range)));
+            self.followers.restart_notifications_after(journal_range.head);
+            self.filled_until.send_replace(journal_range.head);
         }
         while self.has_readers() {
             head_changes.borrow_and_update();
             self.fill_tail_to_head().await?;
             backoff.reset();
             // A lost signal does no harm: the next read follows soon.
-            let _ = timeout(POLL_INTERVAL, head_changes.changed()).await;
+            let _ = timeout(JOURNAL_POLL_INTERVAL, head_changes.changed()).await;
         }
         Ok(())
     }
@@ -218,21 +219,21 @@ impl Observer {
         loop {
             let after = *self.filled_until.borrow();
             let everything = EventFilter::default();
-            let read = JournalQuery {
+            let query = JournalQuery {
                 after,
                 until: None,
                 filter: everything,
-                limit: FILLER_READ_BATCH,
+                limit: MAX_EVENTS_PER_FILLER_READ,
                 backwards: false,
             };
-            let page = self.read_from_store(read).await?;
+            let page = self.read_from_store(query).await?;
             let head = page.journal_range.head;
             let filled = page.scanned_up_to.max(after);
             let events = page.events.clone();
             if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
                 tail.append_page(page);
             }
-            self.signals.advance_journal_head(head);
+            self.wake_signals.advance_journal_head(head);
             self.followers.notify_events(&events, filled);
             self.filled_until.send_if_modified(|was| std::mem::replace(was, filled) != filled);
             if filled >= head || filled == after {
@@ -241,9 +242,9 @@ impl Observer {
         }
     }
 
-    async fn read_from_store(&self, read: JournalQuery) -> Result<EventPage, StoreError> {
+    async fn read_from_store(&self, query: JournalQuery) -> Result<EventPage, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read_events(read).await.inspect_err(|_| self.count_store_error())
+        self.store.read_events(query).await.inspect_err(|_| self.count_store_error())
     }
 
     fn count_store_error(&self) {
@@ -278,7 +279,7 @@ impl Observer {
 
     /// Records a read, and wakes the filler if there is no tail.
     fn record_read(&self) {
-        *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if !self.has_tail() {
             self.filler_wakeup.notify_one();
         }
@@ -286,7 +287,8 @@ impl Observer {
 
     fn has_readers(&self) -> bool {
         let read_at = *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting_follower_count.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
+        self.waiting_follower_count.load(Ordering::Acquire) > 0
+            || read_at.is_some_and(|read_at| read_at.elapsed() < TAIL_IDLE_TIMEOUT)
     }
 }
 

@@ -12,7 +12,7 @@ use pointsman_core::store::{
 use crate::Engine;
 use crate::start_gate::Pause;
 
-/// Watchers are notified of at most this many orders of one batch, the newest.
+/// The maximum number of orders of one batch that watchers are notified of: the newest ones.
 const MAX_NOTIFIED_ORDERS: usize = 1000;
 
 impl Engine {
@@ -24,7 +24,7 @@ impl Engine {
     ) -> Result<Result<OrderReceipt, OrderBatchError>, StoreError> {
         let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
             Ok(receipt) if !receipt.repeated => receipt,
-            answer => return Ok(answer),
+            repeated_or_refused => return Ok(repeated_or_refused),
         };
         if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
             self.node().wake_signals.advance_journal_head(newest);
@@ -65,8 +65,8 @@ impl Engine {
         self.store().read_order_statistics(path, tenant, self.now()).await
     }
 
-    /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not
-    /// possible meanwhile is refused.
+    /// Suspends, resumes, changes or removes an order. A running step continues to its end; commands
+    /// that are not possible during a step are refused.
     pub async fn apply_order_command(
         &self,
         tenant: &Tenant,

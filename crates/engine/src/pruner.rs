@@ -28,23 +28,23 @@ async fn prune_repeatedly(node: Arc<Node>) {
             continue;
         }
         match prune_batch(&node, journal, history).await {
-            Ok(PruneReport { events, tasks, objects, has_more: more }) => {
+            Ok(PruneReport { events, tasks, objects, has_more }) => {
                 if events + tasks + objects > 0 {
                     tracing::debug!(events, tasks, objects, "deleted expired rows");
                 }
-                sleep(if more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
+                sleep(if has_more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
             }
             Err(error) => {
                 node.count_store_error();
-                tracing::debug!(%error, "pruning failed; retrying after the prune interval");
+                tracing::debug!(%error, "pruning failed; expired rows stay until the retry after the prune interval");
                 sleep(PRUNE_INTERVAL).await;
             }
         }
     }
 }
 
-/// Deletes one batch. When it returns, expired events are no longer served from memory either: the retention limit may
-/// have moved although no row was deleted yet.
+/// Deletes one batch of expired rows, and drops expired events from the observer's memory: events may have expired
+/// although their rows are not deleted yet.
 async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<PruneReport, StoreError> {
     let pruned =
         node.store.prune(journal, history, node.settings.object_retention, node.time_source.now()).await?;
@@ -57,13 +57,13 @@ async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Res
 mod tests {
     use pointsman_core::journal::EventFilter;
     use pointsman_core::store::EmitBatch;
-    use pointsman_core::{EventId, HandlingKey, NewEvent};
+    use pointsman_core::{EventId, EventType, NewEvent};
     use pointsman_store_sqlite::Sqlite;
 
     use super::*;
     use crate::{Engine, Settings, Setup};
 
-    /// No commit follows the pruning that could notify the observer.
+    /// The observer is not notified of pruning by a commit, so the pruner does it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
@@ -78,23 +78,24 @@ mod tests {
             page(begin).await;
             tokio::task::yield_now().await;
         }
-        let event = NewEvent::new(HandlingKey::new("a").unwrap());
+        let event = NewEvent::new(EventType::new("a").unwrap());
         engine.emit(EmitBatch { events: vec![event; 3000], idempotency: None }).await.unwrap();
         let ids: Vec<_> = page(begin).await.events.iter().map(|event| event.id).collect();
         assert_eq!(ids.len(), 3000);
 
-        let keep = Retention { max_count: 500, max_age: Duration::from_secs(86_400) };
-        while prune_batch(node, keep, Retention::default()).await.unwrap().has_more {}
-        let forgotten = engine.store().read_journal_range().await.unwrap().expired_up_to;
-        let last = ids.iter().position(|id| *id == forgotten).unwrap();
+        let retention = Retention { max_count: 500, max_age: Duration::from_secs(86_400) };
+        while prune_batch(node, retention, Retention::default()).await.unwrap().has_more {}
+        let expired_up_to = engine.store().read_journal_range().await.unwrap().expired_up_to;
+        let last = ids.iter().position(|id| *id == expired_up_to).unwrap();
         assert!((1..2500).contains(&last), "{last}");
         for index in [0, last - 1, last, last + 1, 2999] {
             let page = page(ids[index]).await;
             assert_eq!(page.journal_range.is_torn(ids[index]), index < last, "{index}, expired up to {last}");
-            assert_eq!(page.journal_range.expired_up_to, forgotten);
+            assert_eq!(page.journal_range.expired_up_to, expired_up_to);
         }
         engine.stop(Duration::ZERO).await;
     }
+
     #[tokio::test]
     async fn unused_objects_are_deleted_and_counted() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
@@ -102,17 +103,21 @@ mod tests {
         settings.services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
         let node = engine.node();
-        let of = |n: usize| {
+        let object_event = |n: usize| {
             let key = Some(pointsman_core::ObjectKey::new(format!("object:{n}")).unwrap());
-            NewEvent { key, ..NewEvent::new(HandlingKey::new("a").unwrap()) }
+            NewEvent { key, ..NewEvent::new(EventType::new("a").unwrap()) }
         };
-        engine.emit(EmitBatch { events: (0..700).map(of).collect(), idempotency: None }).await.unwrap();
-        let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
+        engine
+            .emit(EmitBatch { events: (0..700).map(object_event).collect(), idempotency: None })
+            .await
+            .unwrap();
+        let keep_nothing = Retention { max_count: 0, max_age: Duration::ZERO };
         while node.metrics.objects_pruned.get() < 700 {
-            prune_batch(node, nothing, Retention::default()).await.unwrap();
+            prune_batch(node, keep_nothing, Retention::default()).await.unwrap();
         }
         assert!(node.metrics.encode().contains("pointsman_objects_pruned_total 700"));
-        let again = engine.emit(EmitBatch { events: vec![of(1)], idempotency: None }).await.unwrap();
+        let again =
+            engine.emit(EmitBatch { events: vec![object_event(1)], idempotency: None }).await.unwrap();
         assert_eq!(again.events[0].prev, None);
         engine.stop(Duration::ZERO).await;
     }

@@ -5,8 +5,8 @@
 //!
 //! A store that was unavailable received heartbeats from nobody. So after a store failure this node first sends its own
 //! heartbeat, and then gives the other nodes a full lease to do the same before it declares one of them dead. A node
-//! that was declared dead itself (it was suspended for too long) ends its attempts, whose fences are stale, and joins
-//! again under a new id.
+//! that was declared dead itself (it was suspended for too long) joins again under a new id and stops
+//! its attempts whose tasks were given to other nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::{Node, build_registration};
 
-/// Sweeps until stopped.
+/// Sends a heartbeat and rescues tasks in every sweep, until stopped.
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
     stop.run_until_cancelled(sweep_repeatedly(node)).await;
 }
 
-/// Checks whether running attempts still own their tasks, whenever somebody may have cancelled one.
+/// Stops running attempts that no longer own their task, whenever a task may have been cancelled.
 pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken) {
     let checks = async {
         loop {
@@ -41,8 +41,8 @@ async fn sweep_repeatedly(node: Arc<Node>) {
     let mut guard = RescueGuard::new(Instant::now(), node.settings.lease);
     loop {
         sleep(node.settings.sweep_interval).await;
-        let requested = Instant::now();
-        match sweep_once(&node, &mut guard, requested).await {
+        let requested_at = Instant::now();
+        match sweep_once(&node, &mut guard, requested_at).await {
             Ok(()) => {}
             Err(error) => {
                 node.count_store_error();
@@ -58,13 +58,17 @@ async fn sweep_repeatedly(node: Arc<Node>) {
     }
 }
 
-async fn sweep_once(node: &Arc<Node>, guard: &mut RescueGuard, requested: Instant) -> Result<(), StoreError> {
+async fn sweep_once(
+    node: &Arc<Node>,
+    guard: &mut RescueGuard,
+    requested_at: Instant,
+) -> Result<(), StoreError> {
     if !node.store.record_heartbeat(node.id(), node.time_source.now()).await? {
         rejoin_as_new_node(node).await?;
-    } else if !node.is_announced() {
-        node.announce_or_retry_later().await;
+    } else if !node.has_announced_capabilities() {
+        node.announce_capabilities_or_retry_later().await;
     }
-    guard.record_heartbeat_answer(requested, Instant::now());
+    guard.record_heartbeat_answer(requested_at, Instant::now());
     node.running_attempts.stop_lost_attempts(&*node.store).await?;
     if node.settings.services.rescuer && guard.may_rescue(Instant::now()) {
         rescue_tasks(node).await?;
@@ -82,7 +86,7 @@ async fn rejoin_as_new_node(node: &Arc<Node>) -> Result<(), StoreError> {
     );
     node.set_id(node.store.join_node(&node.settings.node_name, node.time_source.now()).await?);
     register_setup_if_expired(node).await?;
-    node.announce_or_retry_later().await;
+    node.announce_capabilities_or_retry_later().await;
     node.wake_signals.notify_work();
     Ok(())
 }
@@ -104,28 +108,31 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
         return Ok(());
     }
     let at = node.time_source.now();
-    // Pull workers whose leases began before this start, or expired by a step of the clock, get a full lease to renew.
-    let began = node.started_at.max(node.time_source.time_reset_at());
-    let had_time_to_renew = at.duration_since(began) >= node.settings.lease;
-    let workers_since = if had_time_to_renew { Timestamp::MIN } else { began };
-    // A bounded run may not know all handlers, so it parks no tasks.
-    let missing = node.settings.bounded_run.is_none();
-    let sweep =
-        RescueSweep { node_timeout: node.settings.lease, leased_since: workers_since, mark_missing: missing };
-    let RescueReport { freed_tasks: tasks, marked_missing: missing } = node.store.rescue(sweep, at).await?;
-    if missing > 0 {
+    // Pull workers whose leases began before this node started, or expired by a step of the clock, get the time of a
+    // full lease to renew them.
+    let renewals_possible_since = node.started_at.max(node.time_source.time_reset_at());
+    let had_time_to_renew = at.duration_since(renewals_possible_since) >= node.settings.lease;
+    let leased_since = if had_time_to_renew { Timestamp::MIN } else { renewals_possible_since };
+    // A bounded run may not know all handlers, so it marks no tasks missing.
+    let mark_missing = node.settings.bounded_run.is_none();
+    let sweep = RescueSweep { node_timeout: node.settings.lease, leased_since, mark_missing };
+    let RescueReport { freed_tasks, marked_missing } = node.store.rescue(sweep, at).await?;
+    if marked_missing > 0 {
         tracing::warn!(
-            tasks = missing,
-            "tasks were parked because their handler is no longer defined; define it again and adopt them, or cancel \
-             them"
+            tasks = marked_missing,
+            "tasks were marked missing because their handler is no longer defined; they do not run until it is defined \
+             again and they are adopted. Define the handler and adopt them, or cancel them"
         );
     }
-    if !tasks.is_empty() {
-        tracing::warn!(tasks = tasks.len(), "tasks of dead nodes or workers were freed; they run again");
+    if !freed_tasks.is_empty() {
+        tracing::warn!(
+            tasks = freed_tasks.len(),
+            "tasks of dead nodes or workers were freed; they run again"
+        );
         node.wake_signals.notify_work();
     }
     if node.task_changes.has_subscribers() {
-        for (id, _) in &tasks {
+        for (id, _) in &freed_tasks {
             if let Some((task, _)) = node.store.read_task(id).await? {
                 node.task_changes.notify_task_state(task, at);
             }
@@ -134,34 +141,34 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Decides whether missing heartbeats of other nodes mean that they are dead. The cause may also be a store failure or
-/// a suspension of this node.
+/// Decides whether this node may rescue tasks, that is, whether missing heartbeats of other nodes mean that they are
+/// dead. The cause may also be a store failure or a suspension of this node.
 #[derive(Debug)]
 struct RescueGuard {
     lease: Duration,
-    last_answer_at: Instant,
+    last_heartbeat_answered_at: Instant,
     has_store_failed: bool,
     rescue_allowed_from: Instant,
 }
 
 impl RescueGuard {
     fn new(now: Instant, lease: Duration) -> Self {
-        Self { lease, last_answer_at: now, has_store_failed: false, rescue_allowed_from: now }
+        Self { lease, last_heartbeat_answered_at: now, has_store_failed: false, rescue_allowed_from: now }
     }
 
     fn record_failure(&mut self) {
         self.has_store_failed = true;
     }
 
-    /// Records that the store answered a heartbeat. If it had failed, or did not answer for half a lease, the
-    /// heartbeats of other nodes may be missing too, and rescues wait for a lease.
-    fn record_heartbeat_answer(&mut self, requested: Instant, now: Instant) {
-        let is_slow = now.duration_since(requested) > self.lease / 2;
-        let is_overdue = now.duration_since(self.last_answer_at) > self.lease / 2;
+    /// Records that the store answered a heartbeat. If the store had failed, or had not answered for half a lease, the
+    /// heartbeats of other nodes may be missing too, and this node rescues no tasks for a lease.
+    fn record_heartbeat_answer(&mut self, requested_at: Instant, now: Instant) {
+        let is_slow = now.duration_since(requested_at) > self.lease / 2;
+        let is_overdue = now.duration_since(self.last_heartbeat_answered_at) > self.lease / 2;
         if std::mem::take(&mut self.has_store_failed) || is_slow || is_overdue {
             self.rescue_allowed_from = now + self.lease;
         }
-        self.last_answer_at = now;
+        self.last_heartbeat_answered_at = now;
     }
 
     fn may_rescue(&self, now: Instant) -> bool {
@@ -192,20 +199,20 @@ mod tests {
         let start = Instant::now();
         let mut guard = RescueGuard::new(start, LEASE);
         guard.record_failure();
-        let back = start + SWEEP_INTERVAL;
-        guard.record_heartbeat_answer(back, back);
-        assert!(!guard.may_rescue(back));
-        let later = back + LEASE - SWEEP_INTERVAL;
+        let store_back_at = start + SWEEP_INTERVAL;
+        guard.record_heartbeat_answer(store_back_at, store_back_at);
+        assert!(!guard.may_rescue(store_back_at));
+        let later = store_back_at + LEASE - SWEEP_INTERVAL;
         assert!(!guard.may_rescue(later));
-        assert!(guard.may_rescue(back + LEASE));
+        assert!(guard.may_rescue(store_back_at + LEASE));
     }
 
     #[test]
     fn a_suspended_node_waits_a_lease_before_it_rescues() {
         let start = Instant::now();
         let mut guard = RescueGuard::new(start, LEASE);
-        let woken = start + LEASE * 10;
-        guard.record_heartbeat_answer(woken, woken);
-        assert!(!guard.may_rescue(woken));
+        let resumed_at = start + LEASE * 10;
+        guard.record_heartbeat_answer(resumed_at, resumed_at);
+        assert!(!guard.may_rescue(resumed_at));
     }
 }

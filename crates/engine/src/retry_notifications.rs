@@ -1,7 +1,8 @@
 //! Notifies watchers of many tasks that were retried or adopted at once.
 //!
 //! Bulk retries know only the sequence numbers of their tasks, so the tasks are read for the notification, and only
-//! while somebody watches. Only the newest of very many are reported; a watcher that needs them all lists them.
+//! while somebody watches. If there are very many, only the newest are reported; a watcher that needs them all lists
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,17 @@ use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
 
 use crate::Engine;
 
-/// Tasks read at a time, and the maximum number of such reads.
+/// The number of tasks that are read at a time.
 const PAGE_SIZE: usize = 500;
+/// The maximum number of pages that are read for one notification.
 const MAX_PAGES: usize = 4;
 
 impl Engine {
-    /// Notifies watchers of those of these tasks that are waiting now; a task that runs already was reported by the
-    /// node that runs it. All of the tasks match the filter, whatever their status.
+    /// Notifies watchers of the given tasks that wait now; a task that runs already was reported by the node that runs
+    /// it. All given tasks match the filter, except that their status may have changed.
     pub(crate) async fn notify_retried_tasks(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
         if self.node().task_changes.has_subscribers()
-            && let Err(error) = self.read_and_notify_tasks(filter, tasks).await
+            && let Err(error) = self.notify_waiting_tasks(filter, tasks).await
         {
             self.node().count_store_error();
             tracing::warn!(
@@ -29,13 +31,13 @@ impl Engine {
         }
     }
 
-    async fn read_and_notify_tasks(
+    async fn notify_waiting_tasks(
         &self,
         filter: &TaskFilter,
         tasks: &BTreeSet<TaskSeq>,
     ) -> Result<(), StoreError> {
         let (Some(oldest), Some(newest)) = (tasks.first(), tasks.last()) else { return Ok(()) };
-        let waiting = TaskFilter {
+        let waiting_filter = TaskFilter {
             statuses: vec![TaskStatus::New, TaskStatus::Scheduled],
             error_reasons: vec![],
             ..filter.clone()
@@ -43,7 +45,7 @@ impl Engine {
         let mut found = Vec::new();
         let mut before = Some(TaskSeq(newest.0.saturating_add(1)));
         for _ in 0..MAX_PAGES {
-            let page = self.store().list_tasks(waiting.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(waiting_filter.clone(), before, PAGE_SIZE).await?;
             found.extend(page.tasks.into_iter().filter(|task| tasks.contains(&task.seq)));
             before = page.next.filter(|next| next > oldest);
             if before.is_none() {
@@ -55,8 +57,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Lists the newest of a handler's missing tasks; none while nobody watches.
-    pub(crate) async fn list_missing_tasks(
+    /// Lists the newest missing tasks of a handler, so that watchers can be notified of them; none without watchers.
+    pub(crate) async fn list_missing_tasks_for_watchers(
         &self,
         handler: &HandlerName,
     ) -> Result<BTreeSet<TaskSeq>, StoreError> {

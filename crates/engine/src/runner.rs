@@ -19,7 +19,7 @@ pub struct HandlerSpec {
     pub def: HandlerDef,
     /// An attempt that takes longer fails.
     pub timeout: Duration,
-    /// None for a pulled handler, whose tasks are leased by pull workers.
+    /// `None` for a pulled handler, whose tasks are leased by pull workers.
     pub runner: Option<Arc<dyn Runner>>,
 }
 
@@ -30,13 +30,13 @@ pub trait Runner: Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL,
-    /// or the name of a program and the number of its arguments. None if there is no target.
+    /// or the name of a program and the number of its arguments. `None` if there is no target.
     fn target_label(&self) -> Option<String> {
         None
     }
 
-    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future a moment
-    /// later, so cleanup (of a process group, say) must happen on drop.
+    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel_token`, and drops the future a
+    /// moment later, so cleanup (of a process group, say) must happen on drop.
     async fn run(&self, delivery: Delivery) -> HandlerOutcome;
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for dyn Runner {
     }
 }
 
-/// One attempt, handed to a runner.
+/// A claimed task that is handed to a runner for one attempt.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub task: ClaimedTask,
@@ -59,7 +59,7 @@ pub struct Delivery {
 #[derive(Clone, Debug)]
 pub struct HandlerOutcome {
     pub result: AttemptResult,
-    /// The health of the target behind the handler, as far as this attempt shows. None: the handler has no target.
+    /// The health of the target behind the handler, as far as this attempt shows. `None` if the handler has no target.
     pub target_health: Option<TargetHealth>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emitted_events: Vec<NewEvent>,
@@ -93,7 +93,7 @@ impl HandlerOutcome {
     }
 }
 
-/// Takes log lines while an attempt runs. Lines reach the store in order, in batches.
+/// Receives the log lines of a running attempt. Lines reach the store in order, in batches.
 #[derive(Clone, Debug)]
 pub struct LogSink {
     line_sender: tokio::sync::mpsc::Sender<LogLine>,
@@ -101,8 +101,8 @@ pub struct LogSink {
 }
 
 impl LogSink {
-    pub fn new(line_sender: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
-        Self { line_sender, time_source: time }
+    pub fn new(line_sender: tokio::sync::mpsc::Sender<LogLine>, time_source: Arc<TimeSource>) -> Self {
+        Self { line_sender, time_source }
     }
 
     /// The time source of the attempt.
@@ -114,7 +114,7 @@ impl LogSink {
         self.time_source.now()
     }
 
-    /// Adds a line, waiting while the store is behind.
+    /// Adds a line to the log of the attempt; waits while the log writer is behind.
     pub async fn write_line(&self, time: Timestamp, level: LogLevel, message: String) {
         // The receiver is dropped only when the attempt has ended; then its log is closed.
         let _ = self.line_sender.send(LogLine { time, level, message }).await;

@@ -20,7 +20,7 @@ pub(crate) enum StopReason {
     TaskLost,
 }
 
-/// Stops a running attempt.
+/// Identifies a running attempt, and stops it on request.
 #[derive(Debug)]
 pub(crate) struct AttemptControl {
     task_seq: TaskSeq,
@@ -40,7 +40,7 @@ impl AttemptControl {
         self.stop_reason.get().copied()
     }
 
-    /// Cancelled when the attempt is to end.
+    /// The token that is cancelled when the attempt is to end.
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
         &self.cancel_token
     }
@@ -55,6 +55,7 @@ pub(crate) struct RunningAttempts {
 }
 
 impl RunningAttempts {
+    /// Adds an attempt that is about to start.
     pub(crate) fn add(&self, task: &ClaimedTask) -> Arc<AttemptControl> {
         let control = Arc::new(AttemptControl {
             task_seq: task.seq,
@@ -79,7 +80,7 @@ impl RunningAttempts {
         }
     }
 
-    /// Stops all attempts and those of claims that are still under way, so that their tasks are released.
+    /// Stops all attempts, and from now on each one that is added, so that their tasks are released.
     pub(crate) fn stop_all_attempts(&self) {
         let attempts = self.lock_attempts();
         self.is_draining.store(true, Ordering::Release);
@@ -91,11 +92,11 @@ impl RunningAttempts {
     /// Waits until no attempt runs.
     pub(crate) async fn wait_until_empty(&self) {
         loop {
-            let emptied = self.all_ended.notified();
+            let all_ended = self.all_ended.notified();
             if self.lock_attempts().is_empty() {
                 return;
             }
-            emptied.await;
+            all_ended.await;
         }
     }
 

@@ -19,7 +19,8 @@ pub enum ScheduleRunResult {
     Order(Result<AddedOrder, OrderError>),
 }
 
-/// The recorded response to a run. Its form shows what was created, because the schedule may have changed since.
+/// The recorded response to an earlier run. Its JSON form shows whether it created an event, an order or a task; the
+/// schedule may have changed since.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedScheduleRun {
@@ -44,14 +45,14 @@ impl RecordedScheduleRun {
 
 impl Engine {
     /// Creates at once what a schedule creates at its planned times. The ledger has no row for it, because this is not
-    /// a planned time, and a pause of the schedule does not apply. None: the schedule does not exist, or the collection
-    /// that it runs is gone.
+    /// a planned time, and a pause of the schedule does not apply. `None` if the schedule or the
+    /// collection that it runs does not exist.
     pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleRunResult>, EmitError> {
         Ok(self.run_schedule_idempotent(name, None).await?.map(|(result, _)| result))
     }
 
-    /// Runs a schedule under an idempotency key. The flag tells whether this repeats an earlier request: then nothing
-    /// is created, and the result is that request's.
+    /// Runs a schedule under an idempotency key. The flag is true if this repeats an earlier request: then nothing
+    /// is created, and the result is that of the earlier request.
     pub async fn run_schedule_idempotent(
         &self,
         name: &ScheduleName,
@@ -79,11 +80,11 @@ impl Engine {
         &self,
         idempotency: Option<&IdempotencyKey>,
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
-        let Some(used) = idempotency else { return Ok(None) };
-        let recorded = self.store().find_idempotency_record(used.clone()).await.map_err(EmitError::Store)?;
-        let Some(text) = recorded.map_err(EmitError::IdempotencyRefused)? else { return Ok(None) };
-        let result = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
-        result.map(Some).ok_or_else(|| IdempotencyError::Conflict(used.key.clone()).into())
+        let Some(key) = idempotency else { return Ok(None) };
+        let recorded = self.store().find_idempotency_record(key.clone()).await.map_err(EmitError::Store)?;
+        let Some(response) = recorded.map_err(EmitError::IdempotencyRefused)? else { return Ok(None) };
+        let result = serde_json::from_str(&response).ok().and_then(RecordedScheduleRun::into_result);
+        result.map(Some).ok_or_else(|| IdempotencyError::Conflict(key.key.clone()).into())
     }
 
     async fn emit_scheduled_event(

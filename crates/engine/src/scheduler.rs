@@ -20,8 +20,8 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 }
 
 async fn schedule_tasks_ahead(node: Arc<Node>) {
-    let mut saturated = node.is_saturated.subscribe();
-    while saturated.wait_for(|saturated| *saturated).await.is_ok() {
+    let mut is_saturated = node.is_saturated.subscribe();
+    while is_saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()
             && let Err(error) =
                 node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await

@@ -7,8 +7,8 @@
 //!
 //! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. A lone emit
 //! does not wait. Under load, producers that just got their receipt emit again within a moment that is short compared
-//! to a commit, so the next batch lingers for them. The queue is bounded in emissions, events and bytes; beyond that an
-//! emit is refused at once.
+//! to a commit, so the next batch lingers: it waits for them. The queue is bounded in emissions, events and bytes;
+//! beyond that an emit is refused at once.
 //!
 //! A producer that disconnects does not withdraw its emission, and other producers are not affected.
 
@@ -33,12 +33,13 @@ const MAX_BATCH_LOAD: EmissionLoad = EmissionLoad { emissions: usize::MAX, event
 /// The maximum load that may wait in the queue.
 const MAX_WAITING_LOAD: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
-/// A batch waits for as many emissions as the last one had, for at most this fraction of the last commit's duration:
-/// its producers may have disconnected.
+/// A batch lingers until it has as many emissions as the last one, for at most the duration of the last commit divided
+/// by this: producers may have disconnected.
 const LINGER_DIVISOR: u32 = 8;
+/// The maximum time that a batch lingers, however long the last commit took.
 const MAX_LINGER: Duration = Duration::from_millis(5);
 
-/// Shorter waits are below the resolution of a timer.
+/// The resolution of timers. A batch does not linger for less.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
 /// The size of emissions, as it counts against a limit.
@@ -75,15 +76,15 @@ impl EmissionLoad {
         }
     }
 
-    fn fits_into(self, bound: Self) -> bool {
-        self.emissions <= bound.emissions && self.events <= bound.events && self.bytes <= bound.bytes
+    fn fits_into(self, limit: Self) -> bool {
+        self.emissions <= limit.emissions && self.events <= limit.events && self.bytes <= limit.bytes
     }
 }
 
 /// The approximate size of an event in memory, in bytes.
 fn event_size(event: &NewEvent) -> usize {
-    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
-    size_of::<NewEvent>() + event.value.as_str().len() + context
+    let context_bytes: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<NewEvent>() + event.value.as_str().len() + context_bytes
 }
 
 /// A part of the queue's capacity, released when dropped.
@@ -96,21 +97,21 @@ struct LoadReservation {
 impl LoadReservation {
     /// Reserves capacity, or returns `None` if the queue is full. An emission that exceeds the limit alone is admitted
     /// when nothing else waits: it is in memory already.
-    fn try_reserve(total: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
-        let mut waiting = total.lock().unwrap_or_else(PoisonError::into_inner);
-        let new_total = waiting.plus(load);
-        if !new_total.fits_into(MAX_WAITING_LOAD) && *waiting != EmissionLoad::EMPTY {
+    fn try_reserve(waiting_load: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
+        let mut current_load = waiting_load.lock().unwrap_or_else(PoisonError::into_inner);
+        let new_load = current_load.plus(load);
+        if !new_load.fits_into(MAX_WAITING_LOAD) && *current_load != EmissionLoad::EMPTY {
             return None;
         }
-        *waiting = new_total;
-        Some(Self { load, waiting_load: total.clone() })
+        *current_load = new_load;
+        Some(Self { load, waiting_load: waiting_load.clone() })
     }
 }
 
 impl Drop for LoadReservation {
     fn drop(&mut self) {
-        let mut waiting = self.waiting_load.lock().unwrap_or_else(PoisonError::into_inner);
-        *waiting = waiting.minus(self.load);
+        let mut current_load = self.waiting_load.lock().unwrap_or_else(PoisonError::into_inner);
+        *current_load = current_load.minus(self.load);
     }
 }
 
@@ -136,14 +137,14 @@ impl EmissionSender {
         let reservation =
             LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
                 .ok_or(EmitError::Overloaded)?;
-        let (reply, response) = oneshot::channel();
-        // Only a sequencer that panicked drops a reply; its batch may have been committed.
-        let lost =
+        let (reply_sender, reply_receiver) = oneshot::channel();
+        // Only a sequencer that panicked drops a reply sender unused; its batch may have been committed.
+        let sequencer_failed =
             |_| EmitError::Store(StoreError::Unavailable("the sequencer failed; it is restarted".into()));
         self.pending_sender
-            .send(PendingEmission { emission, reply_sender: reply, reservation })
+            .send(PendingEmission { emission, reply_sender, reservation })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
-        response.await.map_err(lost)?
+        reply_receiver.await.map_err(sequencer_failed)?
     }
 }
 
@@ -208,12 +209,12 @@ impl EmissionQueue {
         batch
     }
 
-    /// The next emission for a batch that has `gathered` of them.
-    async fn next_emission_for_batch(&mut self, gathered: usize) -> Option<PendingEmission> {
+    /// Returns the next emission for a batch that has `batch_len` of them; `None` once the batch need not linger.
+    async fn next_emission_for_batch(&mut self, batch_len: usize) -> Option<PendingEmission> {
         match self.pending_receiver.try_recv() {
             Ok(pending) => Some(pending),
             Err(_)
-                if gathered >= self.last_batch_len
+                if batch_len >= self.last_batch_len
                     || self.linger_until < Instant::now() + TIMER_RESOLUTION =>
             {
                 None
@@ -223,9 +224,9 @@ impl EmissionQueue {
     }
 
     /// Records the size and the duration of a commit, from which the linger time of the next batch follows.
-    fn record_commit(&mut self, emissions: usize, took: Duration) {
-        self.last_batch_len = emissions;
-        self.linger_until = Instant::now() + (took / LINGER_DIVISOR).min(MAX_LINGER);
+    fn record_commit(&mut self, batch_len: usize, duration: Duration) {
+        self.last_batch_len = batch_len;
+        self.linger_until = Instant::now() + (duration / LINGER_DIVISOR).min(MAX_LINGER);
     }
 }
 
@@ -234,9 +235,9 @@ impl Service for Sequencer {
     async fn run(&mut self, stop: CancellationToken) {
         while let Some(first) = self.queue.wait_for_first_emission(&stop).await {
             let batch = self.queue.fill_batch(first).await;
-            let (emissions, began) = (batch.len(), Instant::now());
+            let (batch_len, began) = (batch.len(), Instant::now());
             self.commit_batch(batch).await;
-            self.queue.record_commit(emissions, began.elapsed());
+            self.queue.record_commit(batch_len, began.elapsed());
         }
     }
 }
@@ -244,39 +245,40 @@ impl Service for Sequencer {
 impl Sequencer {
     pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
-        let intake = EmissionSender { pending_sender: sender, waiting_load: Arc::default() };
-        (intake, Self { node, queue: EmissionQueue::new(pending) })
+        let emission_sender = EmissionSender { pending_sender: sender, waiting_load: Arc::default() };
+        (emission_sender, Self { node, queue: EmissionQueue::new(pending) })
     }
 
     async fn commit_batch(&self, batch: Vec<PendingEmission>) {
         let node = &self.node;
         let mut emissions = Vec::with_capacity(batch.len());
         let mut producers = Vec::with_capacity(batch.len());
-        for PendingEmission { emission, reply_sender: reply, reservation } in batch {
+        for PendingEmission { emission, reply_sender, reservation } in batch {
             emissions.push(emission);
-            producers.push((reply, reservation));
+            producers.push((reply_sender, reservation));
         }
         let watched_emissions = node.task_changes.has_subscribers().then(|| emissions.clone());
-        let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
+        let has_delayed_events =
+            emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
         let now = node.time_source.now();
-        let mut reserved = self.reserve_slots(&emissions);
+        let mut reserved_slots = self.reserve_slots(&emissions);
         let pause_version = node.start_gate.pause_version();
-        match node.store.append(emissions, node.build_claim(&reserved), now).await {
+        match node.store.append(emissions, node.build_claim_request(&reserved_slots), now).await {
             Ok((receipts, claim)) => {
                 let claim = NodeClaim::new(node, claim);
                 self.report_journaled_events(&receipts, watched_emissions.as_deref());
                 if claim.new_tasks_without_slot > 0 {
                     node.slots.record_tasks_without_slot(claim.new_tasks_without_slot);
                 }
-                // The worker claims what this claim left, and what falls due later.
-                let needs_worker = claim.has_more || delayed;
-                claim.start_tasks(&mut reserved, pause_version);
+                // The worker claims the tasks that this claim left, and delayed ones when they are due.
+                let needs_worker = claim.has_more || has_delayed_events;
+                claim.start_tasks(&mut reserved_slots, pause_version);
                 if needs_worker {
                     node.wake_signals.notify_work();
                 }
-                for ((reply, _reservation), receipt) in producers.into_iter().zip(receipts) {
+                for ((reply_sender, _reservation), receipt) in producers.into_iter().zip(receipts) {
                     // The events of a producer that has disconnected are journaled all the same.
-                    let _ = reply.send(receipt.map_err(EmitError::IdempotencyRefused));
+                    let _ = reply_sender.send(receipt.map_err(EmitError::IdempotencyRefused));
                 }
             }
             Err(error) => {
@@ -285,15 +287,15 @@ impl Sequencer {
                     %error, emissions = producers.len(),
                     "could not append to the journal; the producers get the error and may retry"
                 );
-                for (reply, _reservation) in producers {
-                    let _ = reply.send(Err(EmitError::Store(error.clone())));
+                for (reply_sender, _reservation) in producers {
+                    let _ = reply_sender.send(Err(EmitError::Store(error.clone())));
                 }
             }
         }
-        node.slots.return_unused(reserved);
+        node.slots.return_unused(reserved_slots);
     }
 
-    /// Reserves slots for the tasks that this batch will create.
+    /// Reserves slots for the tasks that this batch is estimated to make ready.
     fn reserve_slots(&self, emissions: &[EmitBatch]) -> ReservedSlots {
         let slots = &self.node.slots;
         let free = slots.available_count();
@@ -315,10 +317,12 @@ impl Sequencer {
     ) {
         let node = &self.node;
         let is_new = |receipt: &&EmitReceipt| !receipt.repeated;
-        let new = receipts.iter().flatten().filter(is_new);
-        node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
-        // So that a producer that emits and then reads finds its events.
-        if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
+        let new_receipts = receipts.iter().flatten().filter(is_new);
+        node.metrics
+            .events_emitted
+            .inc_by(new_receipts.clone().map(|receipt| receipt.events.len() as u64).sum());
+        // The journal head advances now, so that a producer that emits and then reads finds its events.
+        if let Some(last) = new_receipts.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
             node.wake_signals.advance_journal_head(last);
         }
         let at = node.time_source.now();
@@ -335,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_emissions_are_bounded_and_released_on_drop() {
+    fn the_waiting_load_is_bounded_and_released_on_drop() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
         let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING_LOAD.bytes / 2 };
         let first = LoadReservation::try_reserve(&waiting, half).unwrap();
@@ -354,15 +358,19 @@ mod tests {
         sender.send(PendingEmission { emission, reply_sender: oneshot::channel().0, reservation }).unwrap();
     }
 
-    /// The size of a batch whose second and third emission arrive `later`.
-    async fn batch_len_with_late_emissions(last: usize, took: Duration, later: Duration) -> usize {
+    /// The size of a batch whose second and third emission arrive after `delay`.
+    async fn batch_len_with_delayed_emissions(
+        last_batch_len: usize,
+        commit_duration: Duration,
+        delay: Duration,
+    ) -> usize {
         let (sender, pending) = mpsc::unbounded_channel();
         let mut queue = EmissionQueue::new(pending);
-        queue.record_commit(last, took);
+        queue.record_commit(last_batch_len, commit_duration);
         enqueue_emission(&sender);
         let first = queue.wait_for_first_emission(&CancellationToken::new()).await.unwrap();
         let others = async {
-            tokio::time::sleep(later).await;
+            tokio::time::sleep(delay).await;
             (0..2).for_each(|_| enqueue_emission(&sender));
         };
         let (batch, ()) = tokio::join!(queue.fill_batch(first), others);
@@ -370,22 +378,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_waits_briefly_for_producers_of_the_last_batch() {
+    async fn a_batch_lingers_for_producers_of_the_last_batch() {
         let ms = Duration::from_millis;
-        assert_eq!(batch_len_with_late_emissions(3, ms(24), ms(2)).await, 3);
-        assert_eq!(batch_len_with_late_emissions(1, ms(24), ms(2)).await, 1, "a lone emission does not wait");
+        assert_eq!(batch_len_with_delayed_emissions(3, ms(24), ms(2)).await, 3);
         assert_eq!(
-            batch_len_with_late_emissions(3, ms(24), ms(4)).await,
+            batch_len_with_delayed_emissions(1, ms(24), ms(2)).await,
+            1,
+            "a lone emission does not wait"
+        );
+        assert_eq!(
+            batch_len_with_delayed_emissions(3, ms(24), ms(4)).await,
             1,
             "the linger time is bounded by a fraction of the commit"
         );
         assert_eq!(
-            batch_len_with_late_emissions(3, ms(20_000), ms(6)).await,
+            batch_len_with_delayed_emissions(3, ms(20_000), ms(6)).await,
             1,
             "the linger time has an absolute maximum"
         );
         assert_eq!(
-            batch_len_with_late_emissions(3, ms(4), ms(1)).await,
+            batch_len_with_delayed_emissions(3, ms(4), ms(1)).await,
             1,
             "a linger time below the timer resolution is not waited for"
         );

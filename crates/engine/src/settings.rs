@@ -31,7 +31,7 @@ pub struct Settings {
     pub object_retention: Duration,
     pub services: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
-    /// written by a clock that is off.
+    /// written with a wrong time.
     pub time_source: Arc<TimeSource>,
     /// The limits of a bounded run; none for a node that runs permanently.
     pub bounded_run: Option<BoundedRun>,
@@ -94,7 +94,7 @@ pub struct Setup {
     pub chains: Vec<Chain>,
     /// The chains for which events create orders.
     pub chain_routes: ChainRoutes,
-    /// Digests of everything that is configured in files, by its key in the journal.
+    /// Digests of all objects that are configured in files, by their key in the journal.
     pub file_digests: BTreeMap<String, String>,
 }
 
@@ -108,17 +108,17 @@ pub struct ScheduleSpec {
     /// Missed times are caught up only if they are at most this old.
     pub catch_up_window: Duration,
     pub overlap: OverlapPolicy,
-    /// Each firing is delayed by a part of this, the same on every node.
+    /// The maximum delay of each fire. Each planned time is delayed by a part of it, which is the same on every node.
     pub jitter: Duration,
 }
 
 impl ScheduleSpec {
     /// A schedule with the default policies.
-    pub fn new(name: ScheduleName, when: cron::Schedule, makes: FireAction) -> Self {
+    pub fn new(name: ScheduleName, cron: cron::Schedule, action: FireAction) -> Self {
         Self {
             name,
-            cron: when,
-            action: makes,
+            cron,
+            action,
             catch_up: CatchUpPolicy::default(),
             catch_up_window: Duration::from_secs(24 * 3600),
             overlap: OverlapPolicy::default(),

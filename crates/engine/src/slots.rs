@@ -5,7 +5,7 @@
 //!
 //! While a backlog occupies every slot, tasks of newly emitted events would wait for a free slot and for the commit
 //! that fills it. So when the sequencer finds no slot for tasks that are ready, the worker leaves a few slots free for
-//! a while: the fresh reserve.
+//! a while: the reserve for new tasks.
 //!
 //! A bounded run also has a budget: the total number of attempts that it starts. It is reserved along with the slots,
 //! and the part that an attempt has used is never returned.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-/// One slot, occupied by a running attempt. Dropping it frees it.
+/// One slot that a running attempt occupies. Dropping this frees the slot.
 pub(crate) type Slot = OwnedSemaphorePermit;
 
 #[derive(Debug)]
@@ -27,39 +27,45 @@ pub(crate) struct Slots {
     is_store_failing: AtomicBool,
     slots_returned: Notify,
     budget: Option<AttemptBudget>,
-    fresh_reserve: Mutex<FreshTaskReserve>,
+    new_task_reserve: Mutex<NewTaskReserve>,
 }
 
-/// The number of slots that the worker leaves free for fresh tasks. It grows by the number of fresh tasks that found no
-/// slot, starts at a quarter of all slots, is at most half of them, and shrinks by an eighth whenever no task missed a
-/// slot for a while.
+/// The number of slots that the worker leaves free for new tasks. It grows by the number of new tasks that found no
+/// slot: to at least a quarter of all slots and at most half of them. While no task misses a slot, it shrinks by an
+/// eighth in every [`NEW_TASK_RESERVE_SHRINK_INTERVAL`].
 #[derive(Debug)]
-struct FreshTaskReserve {
+struct NewTaskReserve {
+    /// The number of slots when the reserve last grew.
     reserved_slots: usize,
-    since: Instant,
+    /// When the reserve last grew.
+    grown_at: Instant,
 }
 
-/// Measured under a flood of tasks: with one in eight slots free, 10 % of a thousand fresh tasks per second found none;
-/// with one in four, 2 %. After a slow commit more tasks arrive at once.
-const FIRST_RESERVE_DIVISOR: usize = 4;
-const MAX_RESERVE_DIVISOR: usize = 2;
-const RESERVE_SHRINK_INTERVAL: Duration = Duration::from_secs(2);
+/// The reserve is at least this fraction of all slots when it grows. Measured under a flood of tasks: with one in eight
+/// slots free, 10 % of a thousand new tasks per second found none; with one in four, 2 %. After a slow commit more
+/// tasks arrive at once.
+const INITIAL_NEW_TASK_RESERVE_DIVISOR: usize = 4;
+/// The reserve is at most this fraction of all slots.
+const MAX_NEW_TASK_RESERVE_DIVISOR: usize = 2;
+/// How often the reserve shrinks while no new task misses a slot.
+const NEW_TASK_RESERVE_SHRINK_INTERVAL: Duration = Duration::from_secs(2);
 /// The number of shrink intervals after which the reserve is empty, however large it was.
-const RESERVE_SHRINK_STEPS: usize = 8;
+const NEW_TASK_RESERVE_SHRINK_STEPS: usize = 8;
 
-impl FreshTaskReserve {
-    fn grow_for_missed_tasks(&mut self, count: usize, all: usize) {
-        let slots =
-            (self.current_size().0 + count).max(all / FIRST_RESERVE_DIVISOR).min(all / MAX_RESERVE_DIVISOR);
-        *self = Self { reserved_slots: slots, since: Instant::now() };
+impl NewTaskReserve {
+    fn grow_for_tasks_without_slot(&mut self, tasks: usize, total_slots: usize) {
+        let slots = (self.current_slots_and_duration().0 + tasks)
+            .max(total_slots / INITIAL_NEW_TASK_RESERVE_DIVISOR)
+            .min(total_slots / MAX_NEW_TASK_RESERVE_DIVISOR);
+        *self = Self { reserved_slots: slots, grown_at: Instant::now() };
     }
 
     /// The current number of reserved slots, and how long it stays the same.
-    fn current_size(&self) -> (usize, Duration) {
-        let passed = self.since.elapsed();
-        let steps = (passed.as_millis() / RESERVE_SHRINK_INTERVAL.as_millis()) as usize;
-        let left = RESERVE_SHRINK_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
-        let step = self.reserved_slots.div_ceil(RESERVE_SHRINK_STEPS);
+    fn current_slots_and_duration(&self) -> (usize, Duration) {
+        let passed = self.grown_at.elapsed();
+        let steps = (passed.as_millis() / NEW_TASK_RESERVE_SHRINK_INTERVAL.as_millis()) as usize;
+        let left = NEW_TASK_RESERVE_SHRINK_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
+        let step = self.reserved_slots.div_ceil(NEW_TASK_RESERVE_SHRINK_STEPS);
         (self.reserved_slots.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
@@ -67,28 +73,28 @@ impl FreshTaskReserve {
 #[derive(Debug)]
 struct AttemptBudget {
     permits: Arc<Semaphore>,
-    /// The number of attempts that have yet to start.
-    unstarted_count: watch::Sender<usize>,
+    /// The number of attempts that may still start.
+    remaining_attempts: watch::Sender<usize>,
 }
 
 impl AttemptBudget {
     fn new(attempts: u64) -> Self {
         let attempts = usize::try_from(attempts).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(attempts)), unstarted_count: watch::Sender::new(attempts) }
+        Self { permits: Arc::new(Semaphore::new(attempts)), remaining_attempts: watch::Sender::new(attempts) }
     }
 }
 
 impl Slots {
-    /// Creates `all` slots; `attempts` is the budget of a bounded run.
-    pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
+    /// Creates `total` slots; `max_attempts` is the budget of a bounded run.
+    pub(crate) fn new(total: usize, max_attempts: Option<u64>) -> Self {
         Self {
-            budget: attempts.map(AttemptBudget::new),
-            total: all,
-            free_slots: Arc::new(Semaphore::new(all)),
+            budget: max_attempts.map(AttemptBudget::new),
+            total,
+            free_slots: Arc::new(Semaphore::new(total)),
             is_closed: AtomicBool::new(false),
             is_store_failing: AtomicBool::new(false),
             slots_returned: Notify::new(),
-            fresh_reserve: Mutex::new(FreshTaskReserve { reserved_slots: 0, since: Instant::now() }),
+            new_task_reserve: Mutex::new(NewTaskReserve { reserved_slots: 0, grown_at: Instant::now() }),
         }
     }
 
@@ -111,26 +117,26 @@ impl Slots {
         }
     }
 
-    /// Records that `count` fresh tasks found no slot. A node with few slots never has a reserve.
+    /// Records that `count` new tasks found no slot. A node with few slots never has a reserve.
     pub(crate) fn record_tasks_without_slot(&self, count: usize) {
-        if self.total >= FIRST_RESERVE_DIVISOR {
-            self.lock_fresh_reserve().grow_for_missed_tasks(count, self.total);
+        if self.total >= INITIAL_NEW_TASK_RESERVE_DIVISOR {
+            self.lock_new_task_reserve().grow_for_tasks_without_slot(count, self.total);
         }
     }
 
-    /// How long the fresh reserve stays at its current size; `None` if it is empty.
-    pub(crate) fn fresh_reserve_duration(&self) -> Option<Duration> {
-        let (slots, left) = self.lock_fresh_reserve().current_size();
+    /// How long the reserve for new tasks stays at its current size; `None` if it is empty.
+    pub(crate) fn time_until_new_task_reserve_shrinks(&self) -> Option<Duration> {
+        let (slots, left) = self.lock_new_task_reserve().current_slots_and_duration();
         (slots > 0).then_some(left)
     }
 
     /// The number of free slots that the worker may use for the backlog.
     pub(crate) fn available_for_backlog(&self) -> usize {
-        self.available_count().saturating_sub(self.lock_fresh_reserve().current_size().0)
+        self.available_count().saturating_sub(self.lock_new_task_reserve().current_slots_and_duration().0)
     }
 
-    fn lock_fresh_reserve(&self) -> MutexGuard<'_, FreshTaskReserve> {
-        self.fresh_reserve.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_new_task_reserve(&self) -> MutexGuard<'_, NewTaskReserve> {
+        self.new_task_reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reserves up to `max` free slots, without waiting for more.
@@ -166,20 +172,20 @@ impl Slots {
     /// Counts an attempt that has started against the budget.
     pub(crate) fn record_attempt_started(&self) {
         if let Some(budget) = &self.budget {
-            budget.unstarted_count.send_modify(|left| *left = left.saturating_sub(1));
+            budget.remaining_attempts.send_modify(|left| *left = left.saturating_sub(1));
         }
     }
 
     /// Whether the budget is used up.
     pub(crate) fn is_budget_spent(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| *budget.unstarted_count.borrow() == 0)
+        self.budget.as_ref().is_some_and(|budget| *budget.remaining_attempts.borrow() == 0)
     }
 
     /// Waits until the budget is used up; for ever if there is none.
     pub(crate) async fn wait_until_budget_spent(&self) {
         match &self.budget {
             // The budget owns the sender, so it is not dropped while this waits.
-            Some(budget) => drop(budget.unstarted_count.subscribe().wait_for(|left| *left == 0).await),
+            Some(budget) => drop(budget.remaining_attempts.subscribe().wait_for(|left| *left == 0).await),
             None => std::future::pending().await,
         }
     }
@@ -203,8 +209,8 @@ impl Slots {
         self.is_store_failing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_store_failing(&self, troubled: bool) {
-        self.is_store_failing.store(troubled, Ordering::Release);
+    pub(crate) fn set_store_failing(&self, is_failing: bool) {
+        self.is_store_failing.store(is_failing, Ordering::Release);
     }
 }
 
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn some_slots_stay_reserved_after_a_fresh_task_found_none() {
+    fn some_slots_stay_reserved_after_a_new_task_found_none() {
         let slots = Slots::new(16, None);
         assert_eq!(slots.available_for_backlog(), 16);
         slots.record_tasks_without_slot(1);
@@ -270,16 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn the_fresh_reserve_shrinks_over_time() {
-        let reserve = |halves: u32| {
-            let since = Instant::now().checked_sub(RESERVE_SHRINK_INTERVAL / 2 * halves).unwrap();
-            FreshTaskReserve { reserved_slots: 3, since }.current_size()
+    fn the_new_task_reserve_shrinks_over_time() {
+        let reserve = |half_intervals: u32| {
+            let grown_at =
+                Instant::now().checked_sub(NEW_TASK_RESERVE_SHRINK_INTERVAL / 2 * half_intervals).unwrap();
+            NewTaskReserve { reserved_slots: 3, grown_at }.current_slots_and_duration()
         };
-        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| reserve(halves).0), [3, 2, 1, 0, 0]);
-        assert!(reserve(3).1 <= RESERVE_SHRINK_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
-        let since = Instant::now().checked_sub(RESERVE_SHRINK_INTERVAL * 4).unwrap();
+        assert_eq!([0, 3, 5, 7, 1_001].map(|half_intervals| reserve(half_intervals).0), [3, 2, 1, 0, 0]);
+        assert!(reserve(3).1 <= NEW_TASK_RESERVE_SHRINK_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
+        let grown_at = Instant::now().checked_sub(NEW_TASK_RESERVE_SHRINK_INTERVAL * 4).unwrap();
         assert_eq!(
-            FreshTaskReserve { reserved_slots: 1_024, since }.current_size().0,
+            NewTaskReserve { reserved_slots: 1_024, grown_at }.current_slots_and_duration().0,
             512,
             "a large reserve shrinks as fast as a small one"
         );
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_budget_is_reserved_with_the_slots_and_spent_by_attempts_alone() {
+    async fn an_attempt_budget_is_reserved_with_the_slots_and_spent_only_by_started_attempts() {
         let slots = Slots::new(3, Some(4));
         let mut first = slots.reserve(9);
         assert_eq!((first.count(), slots.available_count()), (3, 0));

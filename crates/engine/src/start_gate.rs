@@ -44,10 +44,10 @@ impl Pause {
 
     fn has_same_scope(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Rule(one), Self::Rule(other)) => one.replaces(other),
-            (Self::Chain(one), Self::Chain(other)) => one == other,
-            (Self::ChainNode(chain, node), Self::ChainNode(other, of_other)) => {
-                chain == other && node == of_other
+            (Self::Rule(rule), Self::Rule(other_rule)) => rule.replaces(other_rule),
+            (Self::Chain(chain), Self::Chain(other_chain)) => chain == other_chain,
+            (Self::ChainNode(chain, node), Self::ChainNode(other_chain, other_node)) => {
+                chain == other_chain && node == other_node
             }
             (Self::Rule(_) | Self::Chain(_) | Self::ChainNode(..), _) => false,
         }
@@ -60,13 +60,14 @@ pub(crate) struct StartGate {
     /// The number of attempts that are about to start, announced before and after the last pause. Each pause swaps the
     /// two counters.
     starting_counts: [AtomicUsize; 2],
-    generation: AtomicUsize,
+    /// The number of pauses that were applied. Its parity selects the counter of attempts that announce their start.
+    pause_generation: AtomicUsize,
     pause_lock: Mutex<()>,
 }
 
 /// Counts an attempt as about to start until it is dropped.
 #[derive(Debug)]
-pub(crate) struct StartGuard<'h>(&'h AtomicUsize);
+pub(crate) struct StartGuard<'gate>(&'gate AtomicUsize);
 
 impl Drop for StartGuard<'_> {
     fn drop(&mut self) {
@@ -88,10 +89,10 @@ pub(crate) struct PauseVersion(u64);
 impl StartGate {
     /// Applies a pause that the store has accepted. When this returns, no paused task starts any more.
     pub(crate) async fn apply_pause(&self, pause: Pause) {
-        let _one_at_a_time = self.pause_lock.lock().await;
+        let _pause_guard = self.pause_lock.lock().await;
         self.record_pause(pause);
-        let before = self.generation.fetch_add(1, Ordering::SeqCst) % 2;
-        while self.starting_counts[before].load(Ordering::SeqCst) > 0 {
+        let previous_counter = self.pause_generation.fetch_add(1, Ordering::SeqCst) % 2;
+        while self.starting_counts[previous_counter].load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
     }
@@ -107,7 +108,7 @@ impl StartGate {
     /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late
     /// to be waited for finds the new pause.
     pub(crate) fn announce_start(&self) -> StartGuard<'_> {
-        let count = &self.starting_counts[self.generation.load(Ordering::SeqCst) % 2];
+        let count = &self.starting_counts[self.pause_generation.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);
         StartGuard(count)
     }

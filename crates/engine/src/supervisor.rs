@@ -27,17 +27,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// How long a service may take to stop. Only one that waits for a hanging store takes longer.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a service may take to stop before it is aborted. Only one that waits for a hanging store takes longer.
+const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of restarts of one service within [`RESTART_WINDOW`] after which the node has failed.
 const MAX_RESTARTS: usize = 5;
+/// The time for which a restart counts against [`MAX_RESTARTS`].
 const RESTART_WINDOW: Duration = Duration::from_secs(600);
-/// The delay before the first restart; each further one within the window waits three times as long.
+/// The delay before the first restart. Each further delay within the window is three times as long.
 const FIRST_RESTART_DELAY: Duration = Duration::from_millis(50);
 
 /// A long-running part of the engine, which can be run again after it has failed.
 pub(crate) trait Service: Send + 'static {
-    /// Runs until `stop` is cancelled, and then completes what has been handed over before.
+    /// Runs until `stop` is cancelled, and then completes the work that was handed over before.
     fn run(&mut self, stop: CancellationToken) -> impl Future<Output = ()> + Send;
 }
 
@@ -62,14 +63,15 @@ pub struct ServiceFailure {
     pub reason: String,
 }
 
-/// The first failure of a node's services, and where failures are counted. Shared by all its groups.
+/// Records the first service that failed too often, and counts all failures in the metrics. Shared by all groups of a
+/// node.
 #[derive(Clone)]
-pub(crate) struct FailureReport {
+pub(crate) struct ServiceFailureRecorder {
     first_failure: watch::Sender<Option<ServiceFailure>>,
     metrics: Arc<Metrics>,
 }
 
-impl FailureReport {
+impl ServiceFailureRecorder {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self { first_failure: watch::Sender::new(None), metrics }
     }
@@ -106,17 +108,17 @@ impl FailureReport {
 /// Services that are stopped together.
 pub(crate) struct ServiceGroup {
     stop_token: CancellationToken,
-    failure_report: FailureReport,
+    failure_recorder: ServiceFailureRecorder,
     services: Vec<(&'static str, JoinHandle<()>)>,
 }
 
 impl ServiceGroup {
-    pub(crate) fn new(failure_report: FailureReport) -> Self {
-        Self { stop_token: CancellationToken::new(), failure_report, services: Vec::new() }
+    pub(crate) fn new(failure_recorder: ServiceFailureRecorder) -> Self {
+        Self { stop_token: CancellationToken::new(), failure_recorder, services: Vec::new() }
     }
 
     pub(crate) fn start_service(&mut self, name: &'static str, service: impl Service) {
-        let supervised = supervise(name, service, self.stop_token.clone(), self.failure_report.clone());
+        let supervised = supervise(name, service, self.stop_token.clone(), self.failure_recorder.clone());
         self.services.push((name, tokio::spawn(supervised)));
     }
 
@@ -124,8 +126,8 @@ impl ServiceGroup {
     pub(crate) async fn stop(self) {
         self.stop_token.cancel();
         for (service, mut handle) in self.services {
-            if timeout(STOP_TIMEOUT, &mut handle).await.is_err() {
-                tracing::error!(service, timeout = ?STOP_TIMEOUT, "service did not stop in time; aborting it");
+            if timeout(SERVICE_STOP_TIMEOUT, &mut handle).await.is_err() {
+                tracing::error!(service, timeout = ?SERVICE_STOP_TIMEOUT, "service did not stop in time; aborting it");
                 handle.abort();
             }
         }
@@ -137,7 +139,7 @@ async fn supervise(
     name: &'static str,
     mut service: impl Service,
     stop: CancellationToken,
-    failure_report: FailureReport,
+    failure_recorder: ServiceFailureRecorder,
 ) {
     let mut restarts = RestartBudget::default();
     loop {
@@ -147,7 +149,7 @@ async fn supervise(
             Ok(()) => "it ended although it was not stopped".to_owned(),
             Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
         };
-        failure_report.metrics.count_service_failure(name);
+        failure_recorder.metrics.count_service_failure(name);
         if is_last_run {
             tracing::error!(
                 service = name,
@@ -167,7 +169,7 @@ async fn supervise(
                 stop.run_until_cancelled(sleep(delay)).await;
             }
             None => {
-                failure_report.record_failure(ServiceFailure { service: name, reason });
+                failure_recorder.record_failure(ServiceFailure { service: name, reason });
                 stop.cancelled().await;
             }
         }
@@ -187,7 +189,7 @@ async fn catch_panic<T>(run: impl Future<Output = T>) -> Result<T, Box<dyn Any +
     .await
 }
 
-/// The text of a panic.
+/// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
@@ -200,15 +202,15 @@ struct RestartBudget {
 }
 
 impl RestartBudget {
-    /// The delay before the next restart; `None` if there were too many.
+    /// Counts a restart and returns the delay before it; `None` if there were too many within the window.
     fn take_restart(&mut self, now: Instant) -> Option<Duration> {
         self.recent_restarts.retain(|restart| now.duration_since(*restart) < RESTART_WINDOW);
-        let earlier = self.recent_restarts.len();
-        if earlier >= MAX_RESTARTS {
+        let earlier_restarts = self.recent_restarts.len();
+        if earlier_restarts >= MAX_RESTARTS {
             return None;
         }
         self.recent_restarts.push_back(now);
-        Some(FIRST_RESTART_DELAY * 3u32.pow(earlier as u32))
+        Some(FIRST_RESTART_DELAY * 3u32.pow(earlier_restarts as u32))
     }
 }
 
@@ -248,31 +250,31 @@ mod tests {
         (service, recorded_items)
     }
 
-    fn new_report() -> FailureReport {
-        FailureReport::new(Arc::new(Metrics::default()))
+    fn new_recorder() -> ServiceFailureRecorder {
+        ServiceFailureRecorder::new(Arc::new(Metrics::default()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_service_is_restarted_with_its_state() {
-        let report = new_report();
-        let mut group = ServiceGroup::new(report.clone());
+        let recorder = new_recorder();
+        let mut group = ServiceGroup::new(recorder.clone());
         let (service, recorded) = flaky_service(MAX_RESTARTS);
         group.start_service("flaky", service);
         while recorded.lock().unwrap().len() < 3 {
             sleep(Duration::from_secs(1)).await;
         }
         group.stop().await;
-        assert_eq!((&recorded.lock().unwrap()[..], report.first_failure()), (&[1, 2, 3][..], None));
-        assert!(report.metrics.encode().contains("service_failures_total{service=\"flaky\"} 5"));
+        assert_eq!((&recorded.lock().unwrap()[..], recorder.first_failure()), (&[1, 2, 3][..], None));
+        assert!(recorder.metrics.encode().contains("service_failures_total{service=\"flaky\"} 5"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_fails_too_often_is_reported_and_gets_a_last_run() {
-        let report = new_report();
-        let mut group = ServiceGroup::new(report.clone());
+        let recorder = new_recorder();
+        let mut group = ServiceGroup::new(recorder.clone());
         let (service, recorded) = flaky_service(MAX_RESTARTS + 1);
         group.start_service("flaky", service);
-        let failure = report.wait_for_failure().await;
+        let failure = recorder.wait_for_failure().await;
         assert_eq!(
             failure.to_string(),
             "the service `flaky` has failed and is not restarted again: it panicked: a flaky service"
@@ -280,27 +282,27 @@ mod tests {
         assert!(recorded.lock().unwrap().is_empty());
         group.stop().await;
         assert_eq!(*recorded.lock().unwrap(), [1, 2, 3]);
-        assert_eq!(report.first_failure(), Some(failure));
+        assert_eq!(recorder.first_failure(), Some(failure));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_ends_by_itself_is_restarted() {
         let runs = Arc::new(Mutex::new(0));
-        let report = new_report();
-        let mut group = ServiceGroup::new(report.clone());
+        let recorder = new_recorder();
+        let mut group = ServiceGroup::new(recorder.clone());
         let counter = runs.clone();
         group.start_service("short", move |_stop| {
             *counter.lock().unwrap() += 1;
             std::future::ready(())
         });
-        let failure = report.wait_for_failure().await;
+        let failure = recorder.wait_for_failure().await;
         assert_eq!((*runs.lock().unwrap(), failure.service), (MAX_RESTARTS + 1, "short"));
         assert_eq!(failure.reason, "it ended although it was not stopped");
         group.stop().await;
     }
 
     #[test]
-    fn restarts_count_within_a_window_and_wait_longer_each_time() {
+    fn restarts_are_limited_within_a_window_and_delayed_longer_each_time() {
         let (start, mut budget) = (Instant::now(), RestartBudget::default());
         let delays: Vec<_> = (0..MAX_RESTARTS).filter_map(|_| budget.take_restart(start)).collect();
         assert_eq!(delays.len(), MAX_RESTARTS);

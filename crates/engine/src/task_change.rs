@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pointsman_core::store::{ClaimedTask, FinishReceipt, SequencedEvent};
 use pointsman_core::task::{ErrorReason, Task, TaskState};
 use pointsman_core::{
-    EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp,
+    EventId, EventType, HandlerName, NewEvent, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp,
 };
 use tokio::sync::broadcast;
 
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 
 /// A task changed its status.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,23 +17,23 @@ pub struct TaskChange {
     pub id: TaskId,
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The type of its event, or the collection of its source.
-    pub collection: Arc<str>,
+    /// The type of the task's event, or the collection that its source synchronises.
+    pub subject_name: Arc<str>,
     pub key: Option<ObjectKey>,
-    /// `None` for a source's task.
+    /// The event of the task; `None` for the task of a source or a step.
     pub event_id: Option<EventId>,
     pub status: TaskStatus,
     /// Why the task ended in `error`, if not just by a failure.
     pub error_reason: Option<ErrorReason>,
     pub attempt: u32,
     pub error: Option<String>,
-    /// When the task will be retried.
+    /// When the task will run, or run again; `None` if it does not wait for a time.
     pub due_at: Option<Timestamp>,
     pub changed_at: Timestamp,
 }
 
 /// The number of changes that a receiver may be behind before it misses some.
-const CHANNEL_CAPACITY: usize = 4096;
+const TASK_CHANGE_CHANNEL_CAPACITY: usize = 4096;
 
 /// Sends task changes to watchers. Without watchers it does nothing.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct TaskChangeNotifier {
 
 impl TaskChangeNotifier {
     pub(crate) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(CHANNEL_CAPACITY) }
+        Self { sender: broadcast::Sender::new(TASK_CHANGE_CHANNEL_CAPACITY) }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<TaskChange> {
@@ -66,12 +66,12 @@ impl TaskChangeNotifier {
         }
         for (event, sequenced) in events.iter().zip(sequenced) {
             for id in &sequenced.tasks {
-                let Some(handler) = parse_handler_name(id, &event.kind) else { continue };
+                let Some(handler) = parse_handler_name(id, &event.event_type) else { continue };
                 self.send(TaskChange {
                     id: id.clone(),
                     handler,
                     tenant: event.tenant.clone(),
-                    collection: event.kind.as_str().into(),
+                    subject_name: event.event_type.as_str().into(),
                     key: event.key.clone(),
                     event_id: Some(sequenced.id),
                     status: TaskStatus::New,
@@ -88,14 +88,18 @@ impl TaskChangeNotifier {
     /// Reports that an attempt starts.
     pub(crate) fn notify_attempt_started(&self, task: &ClaimedTask, at: Timestamp) {
         if self.has_subscribers() {
-            self.send(change_from_claim(&ClaimSummary::from_claimed(task), TaskStatus::Locked, at));
+            self.send(change_from_summary(
+                &ClaimedTaskSummary::from_claimed_task(task),
+                TaskStatus::Locked,
+                at,
+            ));
         }
     }
 
     /// Reports that an attempt has ended.
     pub(crate) fn notify_attempt_finished(
         &self,
-        task: &ClaimSummary,
+        task: &ClaimedTaskSummary,
         finished: &FinishReceipt,
         error: Option<&str>,
         at: Timestamp,
@@ -105,7 +109,7 @@ impl TaskChangeNotifier {
             self.send(TaskChange {
                 error,
                 due_at: finished.due,
-                ..change_from_claim(task, finished.status, at)
+                ..change_from_summary(task, finished.status, at)
             });
         }
     }
@@ -128,7 +132,7 @@ impl TaskChangeNotifier {
             id: task.id,
             handler: task.handler,
             tenant: task.tenant,
-            collection: task.collection,
+            subject_name: task.subject_name,
             key: task.key,
             error: task.error,
             due_at: due,
@@ -142,12 +146,12 @@ impl TaskChangeNotifier {
     }
 }
 
-fn change_from_claim(task: &ClaimSummary, status: TaskStatus, at: Timestamp) -> TaskChange {
+fn change_from_summary(task: &ClaimedTaskSummary, status: TaskStatus, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),
         tenant: task.tenant.clone(),
-        collection: task.collection().into(),
+        subject_name: task.subject_name().into(),
         key: task.key.clone(),
         event_id: task.event_id,
         status,
@@ -160,9 +164,9 @@ fn change_from_claim(task: &ClaimSummary, status: TaskStatus, at: Timestamp) -> 
 }
 
 /// Parses the handler from a task's id, which has the form `handler_type_uuid`.
-fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
+fn parse_handler_name(id: &TaskId, event_type: &EventType) -> Option<HandlerName> {
     let (prefix, _uuid) = id.as_str().rsplit_once('_')?;
-    HandlerName::new(prefix.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
+    HandlerName::new(prefix.strip_suffix(event_type.as_str())?.strip_suffix('_')?).ok()
 }
 
 #[cfg(test)]
@@ -173,9 +177,9 @@ mod tests {
 
     #[test]
     fn handler_name_is_parsed_from_the_task_id() {
-        let kind = HandlingKey::new("a_b.c_d").unwrap();
-        let id = TaskId::new("in_dex_a", kind.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9)));
-        assert_eq!(parse_handler_name(&id, &kind).unwrap().as_str(), "in_dex_a");
-        assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &kind), None);
+        let event_type = EventType::new("a_b.c_d").unwrap();
+        let id = TaskId::new("in_dex_a", event_type.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9)));
+        assert_eq!(parse_handler_name(&id, &event_type).unwrap().as_str(), "in_dex_a");
+        assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &event_type), None);
     }
 }

@@ -22,16 +22,16 @@ impl Engine {
     pub async fn lift_rule(
         &self,
         kind: RuleKind,
-        place: &RuleScope,
+        scope: &RuleScope,
         tenant: Option<&Tenant>,
     ) -> Result<bool, StoreError> {
-        let lifted = self.store().lift_rule(kind, place, tenant).await?;
+        let lifted = self.store().lift_rule(kind, scope, tenant).await?;
         self.node().rule_lifted.notify_one();
         self.wake_services();
         Ok(lifted)
     }
 
-    /// Synchronises a collection, by the task that is queued or running or else by a new one. A repeat under the same
+    /// Synchronises a collection: returns its queued or running task, or else creates one. A repeat under the same
     /// idempotency key creates no task and returns the first result.
     pub async fn run_collection(
         &self,
@@ -73,11 +73,11 @@ impl Engine {
 
     /// Makes a handler's `missing` tasks ready again; returns their number.
     pub async fn adopt_missing_tasks(&self, handler: &HandlerName) -> Result<u64, StoreError> {
-        let missing = self.list_missing_tasks(handler).await?;
+        let missing_tasks = self.list_missing_tasks_for_watchers(handler).await?;
         let adopted = self.store().adopt_missing_tasks(handler, self.now()).await?;
         self.wake_services();
-        let of_handler = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
-        self.notify_retried_tasks(&of_handler, &missing).await;
+        let handler_filter = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
+        self.notify_retried_tasks(&handler_filter, &missing_tasks).await;
         Ok(adopted)
     }
 

@@ -1,6 +1,6 @@
 //! The worker: stores the ends of attempts and claims tasks for free slots.
 //!
-//! It sleeps until an attempt ends, the store signals work, the sequencer returns slots, or a waiting task falls due.
+//! It sleeps until an attempt ends, the store signals work, the sequencer returns slots, or a waiting task is due.
 //! Then it sends all waiting ends to the store in one transaction, together with a claim for every free slot: at full
 //! load an end and the claim that follows it cost one commit, shared with all other attempts that ended meanwhile.
 //!
@@ -25,20 +25,21 @@ use crate::time::StoreBackoff;
 
 /// The maximum number of ends in one transaction.
 const MAX_ENDS_PER_BATCH: usize = 1024;
-/// How long the remaining ends are retried when the node stops.
+/// How long the worker tries to store the remaining ends when the node stops.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The minimum sleep. A task that is due but cannot be claimed (another node has it) must not cause a tight loop.
+/// The minimum sleep until a task is due. A task that is due but cannot be claimed (another node has it) must not cause
+/// a tight loop.
 const MIN_SLEEP: Duration = Duration::from_millis(20);
 
-/// The service that fills the slots.
+/// The service that stores the ends of attempts and fills the slots.
 pub(crate) struct Worker {
     node: Arc<Node>,
-    ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>,
+    ended_attempt_receiver: mpsc::UnboundedReceiver<EndedAttempt>,
     /// Ends that the store has not accepted yet.
     unsent_ends: Vec<EndedAttempt>,
     /// Whether the store may have tasks for this node.
     may_have_work: bool,
-    /// When the next waiting task falls due.
+    /// When the next waiting task is due.
     next_due: Option<Timestamp>,
     /// Whether the last store call failed.
     is_store_failing: bool,
@@ -56,10 +57,13 @@ impl Service for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(node: Arc<Node>, ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        ended_attempt_receiver: mpsc::UnboundedReceiver<EndedAttempt>,
+    ) -> Self {
         Self {
             node,
-            ended_attempts,
+            ended_attempt_receiver,
             unsent_ends: vec![],
             may_have_work: true,
             next_due: None,
@@ -68,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Waits until there is something to do. `false`: it is time to stop.
+    /// Waits until there are ends to store or tasks may be claimed; `false` if the worker is to stop.
     async fn wait_for_work(&mut self, stop: &CancellationToken) -> bool {
         if self.is_store_failing {
             return tokio::select! {
@@ -81,11 +85,15 @@ impl Worker {
             if self.may_have_work && has_slots {
                 return true;
             }
-            let saturated = self.may_have_work && !has_slots && !self.node.slots.is_budget_spent();
-            self.node.is_saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
-            let duration = self.sleep_duration();
+            let is_saturated = self.may_have_work && !has_slots && !self.node.slots.is_budget_spent();
+            self.node
+                .is_saturated
+                .send_if_modified(|was| std::mem::replace(was, is_saturated) != is_saturated);
+            let duration = self.time_until_next_claim();
             tokio::select! {
-                taken = self.ended_attempts.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => return taken > 0,
+                received_count = self.ended_attempt_receiver.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => {
+                    return received_count > 0;
+                }
                 () = self.node.wake_signals.worker.notified() => self.may_have_work = true,
                 () = self.node.slots.wait_for_returned_slots() => {}
                 () = sleep(duration) => self.may_have_work = true,
@@ -94,12 +102,12 @@ impl Worker {
         }
     }
 
-    /// The time until the next task falls due, bounded so that a lost signal or a corrected clock is noticed soon.
-    fn sleep_duration(&self) -> Duration {
+    /// The time until the next task is due, bounded so that a lost signal or a corrected clock is noticed soon.
+    fn time_until_next_claim(&self) -> Duration {
         let max = self
             .node
             .slots
-            .fresh_reserve_duration()
+            .time_until_new_task_reserve_shrinks()
             .unwrap_or(Duration::MAX)
             .min(self.node.settings.sweep_interval);
         let due =
@@ -109,22 +117,22 @@ impl Worker {
 
     /// Sends the waiting ends, and claims tasks for the free slots.
     async fn flush_and_claim(&mut self) {
-        // Lets attempts on this thread that are about to end do so, and includes their ends.
+        // Attempts on this thread that are about to end may do so first, so that their ends are included.
         tokio::task::yield_now().await;
         while self.unsent_ends.len() < MAX_ENDS_PER_BATCH
-            && let Ok(ended) = self.ended_attempts.try_recv()
+            && let Ok(ended) = self.ended_attempt_receiver.try_recv()
         {
             self.unsent_ends.push(ended);
         }
-        let mut reserved = self.node.slots.reserve(self.node.slots.available_for_backlog());
-        let claim = self.node.build_claim(&reserved);
+        let mut reserved_slots = self.node.slots.reserve(self.node.slots.available_for_backlog());
+        let claim = self.node.build_claim_request(&reserved_slots);
         let pause_version = self.node.start_gate.pause_version();
-        let (has_claim, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
+        let (is_claiming, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
         match self.send_ends_and_claim_request(claim).await {
             Ok(claim) => {
                 self.record_store_recovery();
-                if has_claim {
-                    // More tasks, but none for this node: claiming again at once would find none either.
+                if is_claiming {
+                    // If more tasks are ready but none was claimed, claiming again at once would find none either.
                     self.may_have_work = claim.has_more && claim.has_tasks();
                     self.next_due = earliest(
                         claim.next_due,
@@ -133,9 +141,9 @@ impl Worker {
                 } else {
                     // Without a slot there may be work: an end may have unblocked other tasks. With slots there was
                     // no claim because this node has no handlers.
-                    self.may_have_work = reserved.count() == 0 && (self.may_have_work || has_ends);
+                    self.may_have_work = reserved_slots.count() == 0 && (self.may_have_work || has_ends);
                 }
-                claim.start_tasks(&mut reserved, pause_version);
+                claim.start_tasks(&mut reserved_slots, pause_version);
             }
             Err(error) => self.record_store_failure(&error),
         }
@@ -156,10 +164,10 @@ impl Worker {
     }
 
     async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<NodeClaim, StoreError> {
-        let endings: Vec<FinishedAttempt> =
+        let finished_attempts: Vec<FinishedAttempt> =
             self.unsent_ends.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
-        let (results, claim) = self.node.store.finish_attempts(endings, claim, at).await?;
+        let (results, claim) = self.node.store.finish_attempts(finished_attempts, claim, at).await?;
         let claim = NodeClaim::new(&self.node, claim);
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
             self.report_end_result(ended, result, at);
@@ -179,8 +187,8 @@ impl Worker {
         match result {
             Ok(finished) => {
                 node.report_finished_attempt(&ended, &finished, at);
-                let delays = ended.finished_attempt.emitted_events.iter().filter_map(|emit| emit.due);
-                self.next_due = delays.chain(finished.due).chain(self.next_due).min();
+                let due_times = ended.finished_attempt.emitted_events.iter().filter_map(|emit| emit.due);
+                self.next_due = due_times.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
                 tracing::info!(
@@ -193,7 +201,7 @@ impl Worker {
 
     fn record_store_recovery(&mut self) {
         if std::mem::take(&mut self.is_store_failing) {
-            tracing::debug!("the store is available again");
+            tracing::debug!("the store is available again; attempt ends were stored and claims continue");
             self.backoff.reset();
             self.node.slots.set_store_failing(false);
         }
@@ -215,7 +223,7 @@ impl Worker {
     async fn flush_remaining_ends(&mut self) {
         let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {
-            while let Ok(ended) = self.ended_attempts.try_recv() {
+            while let Ok(ended) = self.ended_attempt_receiver.try_recv() {
                 self.unsent_ends.push(ended);
             }
             if self.unsent_ends.is_empty() {

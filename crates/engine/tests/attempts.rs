@@ -11,15 +11,11 @@ use common::*;
 use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::store::{AttemptResult, Tasks};
 use pointsman_core::task::{AttemptOutcome, ErrorReason, LogLevel, LogLine};
-use pointsman_core::{Event, NewEvent, TaskStatus};
-use pointsman_engine::{Delivery, Engine, HandlerOutcome};
-
-async fn list_all_events(engine: &Engine) -> Vec<Arc<Event>> {
-    list_emitted_events(engine).await
-}
+use pointsman_core::{NewEvent, TaskStatus};
+use pointsman_engine::{Delivery, HandlerOutcome};
 
 #[tokio::test]
-async fn a_failure_is_retried_and_then_final() {
+async fn a_failing_task_is_retried_until_its_retries_are_used_up() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler(
@@ -45,17 +41,17 @@ async fn a_failure_is_retried_and_then_final() {
 }
 
 #[tokio::test]
-async fn a_handler_may_declare_a_failure_final() {
+async fn a_permanent_failure_is_not_retried() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
-            let ended = AttemptResult::Failed {
-                error: "no use".into(),
+            let result = AttemptResult::Failed {
+                error: "a permanent failure".into(),
                 return_code: 1,
                 retry_at: None,
                 permanent: true,
             };
-            HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
+            HandlerOutcome { result, ..HandlerOutcome::succeeded() }
         })
         .route("a", "h")
         .start(&store)
@@ -70,17 +66,17 @@ async fn a_handler_may_declare_a_failure_final() {
 #[tokio::test]
 async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
     let store = in_memory_store();
-    let early = Arc::new(AtomicBool::new(false));
+    let ran_early = Arc::new(AtomicBool::new(false));
     let until = now().plus(Duration::from_millis(200));
     let handler = {
-        let early = early.clone();
+        let ran_early = ran_early.clone();
         move |d: Delivery| {
-            let early = early.clone();
+            let ran_early = ran_early.clone();
             async move {
                 match d.task.attempt {
                     1 => snoozed_outcome(until),
                     _ => {
-                        early.fetch_or(now() < until, Ordering::SeqCst);
+                        ran_early.fetch_or(now() < until, Ordering::SeqCst);
                         HandlerOutcome::succeeded()
                     }
                 }
@@ -92,7 +88,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
-    assert!(!early.load(Ordering::SeqCst));
+    assert!(!ran_early.load(Ordering::SeqCst));
     let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.lifecycle.retries, 0);
     engine.stop(TEST_TIMEOUT).await;
@@ -108,16 +104,19 @@ async fn a_delayed_event_is_not_handled_before_its_time() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let due = now().plus(Duration::from_millis(200));
-    emit(&engine, vec![NewEvent { due: Some(due), ..keyed_event("a", "late") }, keyed_event("a", "now")])
-        .await;
+    emit(
+        &engine,
+        vec![NewEvent { due: Some(due), ..keyed_event("a", "delayed") }, keyed_event("a", "undelayed")],
+    )
+    .await;
     let ended = watcher.wait_for_ended_tasks(2).await;
-    assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "now");
+    assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "undelayed");
     assert!(ended[1].changed_at >= due);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
+async fn an_attempt_that_takes_too_long_is_cancelled_and_fails() {
     let store = in_memory_store();
     let cancelled = Arc::new(AtomicBool::new(false));
     let handler = {
@@ -132,7 +131,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
         }
     };
     let engine = TestEngineBuilder::default()
-        .handler_with(
+        .handler_with_spec(
             "h",
             |spec| {
                 spec.timeout = Duration::from_millis(30);
@@ -160,11 +159,11 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         }
     }
     let store = in_memory_store();
-    let cleaned = Arc::new(AtomicBool::new(false));
+    let is_cleaned_up = Arc::new(AtomicBool::new(false));
     let handler = {
-        let cleaned = cleaned.clone();
+        let is_cleaned_up = is_cleaned_up.clone();
         move |_: Delivery| {
-            let cleanup = Cleanup(cleaned.clone());
+            let cleanup = Cleanup(is_cleaned_up.clone());
             async move {
                 let _cleanup = cleanup;
                 std::future::pending().await
@@ -172,7 +171,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         }
     };
     let engine = TestEngineBuilder::default()
-        .handler_with(
+        .handler_with_spec(
             "h",
             |spec| {
                 spec.timeout = Duration::from_millis(10);
@@ -186,7 +185,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Error);
-    assert!(cleaned.load(Ordering::SeqCst));
+    assert!(is_cleaned_up.load(Ordering::SeqCst));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -195,7 +194,7 @@ async fn a_panic_is_a_failure_with_its_message() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
-            assert!(d.task.attempt > 1, "first time unlucky");
+            assert!(d.task.attempt > 1, "the first attempt panics");
             HandlerOutcome::succeeded()
         })
         .route("a", "h")
@@ -204,7 +203,7 @@ async fn a_panic_is_a_failure_with_its_message() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let failed = watcher.wait_for_change(|c| c.error.is_some()).await;
-    assert_eq!(failed.error.as_deref(), Some("the handler panicked: first time unlucky"));
+    assert_eq!(failed.error.as_deref(), Some("the handler panicked: the first attempt panics"));
     assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Done);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -215,16 +214,16 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             let emits = vec![keyed_event("b", "y"), keyed_event("b", "z")];
-            let ended = match d.task.attempt {
+            let result = match d.task.attempt {
                 1 => AttemptResult::Failed {
-                    error: "once".into(),
+                    error: "the first attempt fails".into(),
                     return_code: 1,
                     retry_at: None,
                     permanent: false,
                 },
                 _ => AttemptResult::Succeeded { result: None },
             };
-            HandlerOutcome { result: ended, emitted_events: emits, ..HandlerOutcome::succeeded() }
+            HandlerOutcome { result, emitted_events: emits, ..HandlerOutcome::succeeded() }
         })
         .handler("next", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
@@ -234,9 +233,9 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_ended_tasks(3).await;
-    let events = list_all_events(&engine).await;
+    let events = list_emitted_events(&engine).await;
     // The failed attempt emitted nothing, the successful one emitted both events.
-    assert_eq!(events.iter().map(|e| e.kind.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
+    assert_eq!(events.iter().map(|e| e.event_type.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
     for emitted in &events[1..] {
         let cause = emitted.cause.unwrap();
         assert_eq!((cause.event, cause.depth), (Some(events[0].id), 1));
@@ -248,10 +247,10 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
 async fn an_event_storm_is_stopped() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("again", |_| async {
+        .handler("re-emitter", |_| async {
             HandlerOutcome { emitted_events: vec![keyed_event("a", "x")], ..HandlerOutcome::succeeded() }
         })
-        .route("a", "again")
+        .route("a", "re-emitter")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
@@ -259,19 +258,19 @@ async fn an_event_storm_is_stopped() {
     let ended = watcher.wait_for_change(|c| c.status == TaskStatus::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
-    let events = list_all_events(&engine).await;
+    let events = list_emitted_events(&engine).await;
     assert_eq!(events.len(), usize::from(MAX_CAUSE_DEPTH) + 1);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_handler_may_not_emit_engine_events() {
-    for kind in ["OrderStarted", "Torn", "task"] {
+    for reserved_type in ["OrderStarted", "Torn", "task"] {
         let store = in_memory_store();
         let engine = TestEngineBuilder::default()
             .handler("h", move |_| async move {
                 HandlerOutcome {
-                    emitted_events: vec![keyed_event("b", "x"), keyed_event(kind, "x")],
+                    emitted_events: vec![keyed_event("b", "x"), keyed_event(reserved_type, "x")],
                     ..HandlerOutcome::succeeded()
                 }
             })
@@ -280,8 +279,8 @@ async fn a_handler_may_not_emit_engine_events() {
             .await;
         let mut watcher = TaskWatcher::new(&engine);
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Error, "{kind}");
-        assert_eq!(list_all_events(&engine).await.len(), 1, "{kind}");
+        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].status, TaskStatus::Error, "{reserved_type}");
+        assert_eq!(list_emitted_events(&engine).await.len(), 1, "{reserved_type}");
         engine.stop(TEST_TIMEOUT).await;
     }
 }
@@ -321,7 +320,11 @@ async fn log_lines_of_attempts_do_not_mix_and_failed_attempts_keep_theirs() {
             for n in 0..50 {
                 d.log_sink.write_line(now(), LogLevel::Info, format!("{} {n}", d.task.attempt)).await;
             }
-            if d.task.attempt == 1 { HandlerOutcome::failed("once") } else { HandlerOutcome::succeeded() }
+            if d.task.attempt == 1 {
+                HandlerOutcome::failed("the first attempt fails")
+            } else {
+                HandlerOutcome::succeeded()
+            }
         })
         .route("a", "h")
         .start(&store)

@@ -51,13 +51,13 @@ async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
         let events = (0..5).map(|number| keyed_event("a", &format!("k{round}-{number}"))).collect();
         emit(&engine, events).await;
     }
-    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    within_timeout("the end of the bounded run", engine.wait_for_bounded_run_end()).await;
     assert_eq!(calls.entries().len(), 25);
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(calls.entries().len(), 25);
     let queues = store.list_queues(None).await.unwrap();
-    let left: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
-    assert_eq!(left, 75);
+    let remaining: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
+    assert_eq!(remaining, 75);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn only_the_named_handlers_are_run() {
     emit(&engine, (0..4).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
     emit(&engine, (0..3).map(|number| keyed_event("b", &format!("k{number}"))).collect()).await;
     watcher.wait_for_ended_tasks(3).await;
-    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    within_timeout("the end of the bounded run", engine.wait_for_bounded_run_end()).await;
     assert_eq!(calls.entries(), ["other"; 3]);
     let nodes = store.list_nodes().await.unwrap();
     assert_eq!(nodes[0].capabilities.handlers, [handler_name("other")].into());
@@ -92,7 +92,7 @@ async fn a_retried_failure_counts_as_two_attempts() {
     let mut builder = failing_engine();
     builder.settings.bounded_run = Some(bounded_run(&[], 2));
     let engine = builder.start(&store).await;
-    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    within_timeout("the end of the bounded run", engine.wait_for_bounded_run_end()).await;
     assert_eq!(calls.entries().len(), 2);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -100,18 +100,18 @@ async fn a_retried_failure_counts_as_two_attempts() {
 #[tokio::test]
 async fn a_bounded_run_does_not_change_the_registration() {
     let (store, calls) = (in_memory_store(), CallLog::default());
-    // The task for `old` stays until a server parks it.
+    // The task of `old` stays until a permanent node marks it missing.
     let old = TestEngineBuilder::default().handler("old", recording_handler(&calls)).route("c", "old");
     register_and_emit(&store, old, vec![keyed_event("c", "w")]).await;
     register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
         .await;
     let before = store.read_merged_registration().await.unwrap();
     // The bounded run knows one of the handlers, and no routes.
-    let mut guest = TestEngineBuilder::default().handler("other", recording_handler(&calls));
-    guest.settings.bounded_run = Some(bounded_run(&[], 1));
-    guest.settings.sweep_interval = Duration::from_millis(10);
-    let engine = guest.start(&store).await;
-    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    let mut bounded_builder = TestEngineBuilder::default().handler("other", recording_handler(&calls));
+    bounded_builder.settings.bounded_run = Some(bounded_run(&[], 1));
+    bounded_builder.settings.sweep_interval = Duration::from_millis(10);
+    let engine = bounded_builder.start(&store).await;
+    within_timeout("the end of the bounded run", engine.wait_for_bounded_run_end()).await;
     emit(&engine, vec![keyed_event("a", "z")]).await;
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(calls.entries(), ["other"]);
@@ -119,30 +119,30 @@ async fn a_bounded_run_does_not_change_the_registration() {
     assert_eq!((after.handlers, after.routes), (before.handlers, before.routes));
     let queues = store.list_queues(None).await.unwrap();
     assert_eq!(queues.iter().map(|queue| queue.missing).sum::<u64>(), 0);
-    let one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
-    assert_eq!(one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
+    let queue_of_one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
+    assert_eq!(queue_of_one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
 }
 
 #[tokio::test]
 async fn a_bounded_run_with_different_handlers_is_refused() {
     let (store, calls) = (in_memory_store(), CallLog::default());
-    let everything = bounded_run(&[], 1);
-    let mine = two_handler_engine(&calls).setup;
+    let all_handlers = bounded_run(&[], 1);
+    let own_setup = two_handler_engine(&calls).setup;
     assert_eq!(
-        everything.check_registered_handlers(&store, &mine).await.unwrap(),
+        all_handlers.check_registered_handlers(&store, &own_setup).await.unwrap(),
         Err(BoundedRunError::NoHandlersRegistered)
     );
     let registered = TestEngineBuilder::default()
-        .handler_with("one", |spec| spec.def.retry.max_retries = 9, recording_handler(&calls))
+        .handler_with_spec("one", |spec| spec.def.retry.max_retries = 9, recording_handler(&calls))
         .route("a", "one");
     register_and_emit(&store, registered, vec![keyed_event("a", "x")]).await;
     assert_eq!(
-        everything.check_registered_handlers(&store, &mine).await.unwrap(),
+        all_handlers.check_registered_handlers(&store, &own_setup).await.unwrap(),
         Err(BoundedRunError::HandlerDiffers(handler_name("one")))
     );
     let other = bounded_run(&["other"], 1);
     assert_eq!(
-        other.check_registered_handlers(&store, &mine).await.unwrap(),
+        other.check_registered_handlers(&store, &own_setup).await.unwrap(),
         Err(BoundedRunError::HandlerNotRegistered(handler_name("other")))
     );
     let engine = bounded_engine(&calls, &[], 1).start(&store).await;
@@ -150,5 +150,5 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
     engine.stop(TEST_TIMEOUT).await;
     assert!(calls.entries().is_empty());
     register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
-    assert_eq!(everything.check_registered_handlers(&store, &mine).await.unwrap(), Ok(()));
+    assert_eq!(all_handlers.check_registered_handlers(&store, &own_setup).await.unwrap(), Ok(()));
 }

@@ -16,11 +16,11 @@ use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_attempt_starts_after_a_pause_was_acknowledged() {
     let store = in_memory_store();
-    let (paused, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (paused, starts_while_paused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let handler = {
-        let (paused, begun) = (paused.clone(), begun.clone());
+        let (paused, starts_while_paused) = (paused.clone(), starts_while_paused.clone());
         move |_: Delivery| {
-            begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
+            starts_while_paused.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
             async { HandlerOutcome::succeeded() }
         }
     };
@@ -35,19 +35,19 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
         since: now(),
     };
     for _ in 0..100 {
-        let flood: Vec<_> = (0..8)
+        let producers: Vec<_> = (0..8)
             .map(|_| {
                 let engine = engine.clone();
                 tokio::spawn(async move {
                     for _ in 0..5 {
-                        emit(&engine, vec![NewEvent::new(handling_key("record")); 5]).await;
+                        emit(&engine, vec![NewEvent::new(event_type("record")); 5]).await;
                     }
                 })
             })
             .collect();
         engine.set_rule(pause()).await.unwrap();
         paused.store(true, Ordering::SeqCst);
-        for producer in flood {
+        for producer in producers {
             producer.await.unwrap();
         }
         paused.store(false, Ordering::SeqCst);
@@ -58,13 +58,13 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
                 .unwrap()
         );
     }
-    assert_eq!(begun.load(Ordering::SeqCst), 0);
-    let all_ran = async {
+    assert_eq!(starts_while_paused.load(Ordering::SeqCst), 0);
+    let wait_until_all_ran = async {
         while store.list_queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    within_timeout("the backlog to run", all_ran).await;
+    within_timeout("the backlog to run", wait_until_all_ran).await;
     engine.stop(Duration::from_secs(20)).await;
 }
 
@@ -74,15 +74,15 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for _ in 0..500 {
-        let racers = ["a", "b"].map(|handler| {
+        let reconfigurations = ["a", "b"].map(|handler| {
             let setup = TestEngineBuilder::default()
                 .handler(handler, |_| async { HandlerOutcome::succeeded() })
                 .setup;
             let engine = engine.clone();
             tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
         });
-        for racer in racers {
-            racer.await.unwrap();
+        for reconfiguration in reconfigurations {
+            reconfiguration.await.unwrap();
         }
         let stored = store.read_merged_registration().await.unwrap().handlers.remove(0);
         assert_eq!(engine.setup().handlers[0].def, stored);
@@ -102,17 +102,10 @@ async fn watchers_are_notified_of_adopted_tasks() {
     let mut builder = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
     builder.settings.sweep_interval = Duration::from_millis(10);
     let engine = builder.start(&store).await;
-    let place = RuleScope::Handler(handler_name("h"));
+    let scope = RuleScope::Handler(handler_name("h"));
     let (by, reason) = ("ops".to_owned(), String::new());
     engine
-        .set_rule(Rule {
-            kind: RuleKind::Pause,
-            scope: place,
-            tenant: None,
-            set_by: by,
-            reason,
-            since: now(),
-        })
+        .set_rule(Rule { kind: RuleKind::Pause, scope, tenant: None, set_by: by, reason, since: now() })
         .await
         .unwrap();
     let receipt = emit(&engine, vec![keyed_event("a", "x"), keyed_event("a", "y")]).await;

@@ -29,7 +29,7 @@ async fn list_journal_ids(engine: &Engine) -> Vec<EventId> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_producers_each_get_their_own_receipt() {
     const PRODUCERS: usize = 64;
-    const EACH: usize = 20;
+    const EVENTS_PER_PRODUCER: usize = 20;
     let folder = tempfile::tempdir().unwrap();
     let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
     let engine = TestEngineBuilder::default()
@@ -42,7 +42,7 @@ async fn concurrent_producers_each_get_their_own_receipt() {
         tokio::spawn(async move {
             let mut last = None;
             let mut ids = Vec::new();
-            for _ in 0..EACH {
+            for _ in 0..EVENTS_PER_PRODUCER {
                 let receipt = emit(&engine, vec![keyed_event("a", &format!("k{p}"))]).await;
                 assert_eq!(receipt.events[0].prev, last);
                 last = Some(receipt.events[0].id);
@@ -55,13 +55,13 @@ async fn concurrent_producers_each_get_their_own_receipt() {
     for ids in futures::future::join_all(producers).await {
         acknowledged.extend(ids.unwrap());
     }
-    assert_eq!(acknowledged.len(), PRODUCERS * EACH);
+    assert_eq!(acknowledged.len(), PRODUCERS * EVENTS_PER_PRODUCER);
     let journal = list_journal_ids(&engine).await;
     assert!(journal.is_sorted());
     assert_eq!(journal.into_iter().collect::<HashSet<_>>(), acknowledged);
     let handled = "pointsman_tasks_ended_total{handler=\"h\",status=\"done\"}";
     within_timeout("all tasks to end", async {
-        while read_metric(&engine, handled) < (PRODUCERS * EACH) as u64 {
+        while read_metric(&engine, handled) < (PRODUCERS * EVENTS_PER_PRODUCER) as u64 {
             tokio::task::yield_now().await;
         }
     })
@@ -77,9 +77,9 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
         let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None };
         if n % 2 == 0 {
             // Polled once, so that it was handed over, and then dropped.
-            let abandoned = engine.emit(emission);
-            futures::pin_mut!(abandoned);
-            let _ = futures::poll!(abandoned);
+            let dropped_emit = engine.emit(emission);
+            futures::pin_mut!(dropped_emit);
+            let _ = futures::poll!(dropped_emit);
         } else {
             engine.emit(emission).await.unwrap();
         }
@@ -104,8 +104,9 @@ async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
         });
         EmitBatch { events: vec![keyed_event("a", "x")], idempotency }
     };
-    let racing = (0..100).map(|_| engine.emit(emission(1)));
-    let receipts: Vec<_> = futures::future::join_all(racing).await.into_iter().map(Result::unwrap).collect();
+    let concurrent_emits = (0..100).map(|_| engine.emit(emission(1)));
+    let receipts: Vec<_> =
+        futures::future::join_all(concurrent_emits).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
@@ -120,10 +121,10 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
     const EVENTS: usize = 300;
     const ROUNDS: usize = 10;
     let store = in_memory_store();
-    let (begun, mut begins) = tokio::sync::watch::channel(0);
-    let begun = Arc::new(begun);
+    let (begun_sender, mut begun_receiver) = tokio::sync::watch::channel(0);
+    let begun_sender = Arc::new(begun_sender);
     let handler = move |_| {
-        begun.send_modify(|count| *count += 1);
+        begun_sender.send_modify(|count| *count += 1);
         std::future::pending()
     };
     let engine = TestEngineBuilder::default()
@@ -137,13 +138,16 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
         let before = store.writer().status().rows_written();
         let keys = (0..EVENTS).map(|n| format!("{round}.{n}"));
         emit(&engine, keys.map(|key| keyed_event("a", &key)).collect()).await;
-        within_timeout("all to begin", begins.wait_for(|count| *count == EVENTS * (round + 1)))
+        within_timeout("all to begin", begun_receiver.wait_for(|count| *count == EVENTS * (round + 1)))
             .await
             .unwrap();
         least_written = least_written.min(store.writer().status().rows_written() - before);
     }
     // The worker may have reserved all slots in some rounds, but not in all.
-    let least = 3 * EVENTS as u64; // events, objects, tasks
-    assert!((least..least + 20).contains(&least_written), "{least_written} rows: none is written twice");
+    let expected_rows = 3 * EVENTS as u64; // events, objects, tasks
+    assert!(
+        (expected_rows..expected_rows + 20).contains(&least_written),
+        "{least_written} rows: none is written twice"
+    );
     engine.stop(Duration::ZERO).await;
 }

@@ -19,20 +19,20 @@ fn key_filter(key: &str) -> EventFilter {
     EventFilter { key: Some(ObjectKey::new(key).unwrap()), ..EventFilter::default() }
 }
 
-/// Follows the journal until `enough` returns true; `woken` counts how often it was woken.
-fn follow(
+/// Follows the journal until `has_received_enough` returns true; `wakeup_count` counts how often it was woken.
+fn spawn_follower(
     engine: &Engine,
     filter: EventFilter,
     mut after: EventId,
-    enough: impl Fn(&[Arc<Event>]) -> bool + Send + 'static,
-    woken: Arc<AtomicUsize>,
+    has_received_enough: impl Fn(&[Arc<Event>]) -> bool + Send + 'static,
+    wakeup_count: Arc<AtomicUsize>,
 ) -> JoinHandle<Vec<Arc<Event>>> {
     let engine = engine.clone();
     tokio::spawn(async move {
         let mut received = Vec::new();
-        while !enough(&received) {
+        while !has_received_enough(&received) {
             engine.observer().wait_for_match(&filter, &mut after).await;
-            woken.fetch_add(1, Ordering::Relaxed);
+            wakeup_count.fetch_add(1, Ordering::Relaxed);
             let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
             assert!(!page.journal_range.is_torn(after));
             received.extend(page.events);
@@ -64,7 +64,7 @@ async fn wait_for_tail(engine: &Engine) -> EventId {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_followers_of_orders_share_their_reads() {
     const FOLLOWERS: usize = 1000;
-    const EVERYTHING: usize = 20;
+    const UNFILTERED_FOLLOWERS: usize = 20;
     const ORDERS: usize = 100;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
@@ -74,20 +74,21 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
         .start(&store)
         .await;
     let begin = wait_for_tail(&engine).await;
-    let finished =
-        |received: &[Arc<Event>]| received.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
-    let woken = Arc::new(AtomicUsize::new(0));
+    let finished = |received: &[Arc<Event>]| {
+        received.last().is_some_and(|last| last.event_type.as_str() == "OrderFinished")
+    };
+    let wakeup_count = Arc::new(AtomicUsize::new(0));
     let followers: Vec<_> = (0..FOLLOWERS)
         .map(|n| {
             let key = format!("/x,{}", n % ORDERS);
-            (key.clone(), follow(&engine, key_filter(&key), begin, finished, woken.clone()))
+            (key.clone(), spawn_follower(&engine, key_filter(&key), begin, finished, wakeup_count.clone()))
         })
         .collect();
-    let all = move |received: &[Arc<Event>]| {
-        received.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
+    let has_received_all = move |received: &[Arc<Event>]| {
+        received.iter().filter(|event| event.event_type.as_str() == "FileBasedRemoved").count() == ORDERS
     };
-    let everything: Vec<_> = (0..EVERYTHING)
-        .map(|_| follow(&engine, EventFilter::default(), begin, all, Arc::default()))
+    let unfiltered_followers: Vec<_> = (0..UNFILTERED_FOLLOWERS)
+        .map(|_| spawn_follower(&engine, EventFilter::default(), begin, has_received_all, Arc::default()))
         .collect();
 
     let before = read_metric(&engine, "pointsman_journal_reads_total");
@@ -96,25 +97,31 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
         let new = NewOrder { id, ..NewOrder::new(ChainPath::new("/x").unwrap()) };
         engine.add_orders(vec![new]).await.unwrap().unwrap();
     }
-    let mut whole = Vec::new();
-    for follower in everything {
+    let mut received_by_unfiltered = Vec::new();
+    for follower in unfiltered_followers {
         let received = within_timeout("a follower of everything", follower).await.unwrap();
         assert!(received.is_sorted_by(|one, next| one.id < next.id));
-        whole.push(received);
+        received_by_unfiltered.push(received);
     }
-    assert!(whole.iter().all(|received| event_ids(received) == event_ids(&whole[0])));
+    assert!(
+        received_by_unfiltered
+            .iter()
+            .all(|received| event_ids(received) == event_ids(&received_by_unfiltered[0]))
+    );
     for (key, follower) in followers {
         let received = within_timeout("a follower", follower).await.unwrap();
-        let its_own = whole[0].iter().filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
-        assert_eq!(event_ids(&received), its_own.map(|event| event.id).collect::<Vec<_>>());
+        let events_of_key = received_by_unfiltered[0]
+            .iter()
+            .filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
+        assert_eq!(event_ids(&received), events_of_key.map(|event| event.id).collect::<Vec<_>>());
         assert_eq!(received.len(), 8, "the events of two steps, a start and an end");
     }
     // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
     assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
     // No follower is woken by events that do not match.
-    let woken = woken.load(Ordering::Relaxed);
-    assert!(woken <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {woken} times");
+    let wakeup_count = wakeup_count.load(Ordering::Relaxed);
+    assert!(wakeup_count <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {wakeup_count} times");
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -125,19 +132,20 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let begin = wait_for_tail(&engine).await;
-    let (filter, mut after) = (key_filter("mine"), begin);
-    let flood = async {
+    let (filter, mut after) = (key_filter("followed"), begin);
+    let emit_and_prune = async {
         for _ in 0..25 {
             emit(&engine, (0..1000).map(|_| keyed_event("a", "other")).collect()).await;
         }
-        let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
-        while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
+        let retention =
+            Retention { max_count: Retention::MIN_JOURNAL_EVENTS, max_age: Duration::from_secs(86_400) };
+        while store.prune(retention, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
         let head = engine.observer().read_journal_range().await.unwrap().head;
         engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
         () = engine.observer().wait_for_match(&filter, &mut after) => panic!("no matching event was emitted"),
-        page = flood => page.journal_range.head,
+        page = emit_and_prune => page.journal_range.head,
     };
     assert_eq!(after, last);
     assert!(engine.observer().read_journal_range().await.unwrap().is_torn(begin));
@@ -146,10 +154,10 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
     assert!(page.events.is_empty() && !page.journal_range.is_torn(after));
     assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), before);
 
-    let mine = emit(&engine, vec![keyed_event("a", "mine")]).await.events[0].id;
-    within_timeout("its own", engine.observer().wait_for_match(&filter, &mut after)).await;
+    let matching_ids = emit(&engine, vec![keyed_event("a", "followed")]).await.events[0].id;
+    within_timeout("the matching event", engine.observer().wait_for_match(&filter, &mut after)).await;
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
-    assert_eq!(event_ids(&page.events), [mine]);
+    assert_eq!(event_ids(&page.events), [matching_ids]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -160,26 +168,26 @@ async fn a_follower_that_joins_while_events_arrive_misses_none() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let begin = engine.observer().read_journal_range().await.unwrap().head;
-    let emitting = {
+    let producer = {
         let engine = engine.clone();
         tokio::spawn(async move {
-            let mut mine = Vec::new();
+            let mut matching_ids = Vec::new();
             for n in 0..EVENTS {
                 let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 2))]).await;
-                mine.extend((n % 2 == 0).then_some(receipt.events[0].id));
+                matching_ids.extend((n % 2 == 0).then_some(receipt.events[0].id));
             }
-            mine
+            matching_ids
         })
     };
-    let all = |received: &[Arc<Event>]| received.len() == EVENTS / 2;
+    let has_received_all = |received: &[Arc<Event>]| received.len() == EVENTS / 2;
     let mut followers = Vec::new();
     while followers.len() < 50 {
-        followers.push(follow(&engine, key_filter("k0"), begin, all, Arc::default()));
+        followers.push(spawn_follower(&engine, key_filter("k0"), begin, has_received_all, Arc::default()));
         tokio::task::yield_now().await;
     }
-    let mine = within_timeout("the events", emitting).await.unwrap();
+    let matching_ids = within_timeout("the events", producer).await.unwrap();
     for follower in followers {
-        assert_eq!(event_ids(&within_timeout("a follower", follower).await.unwrap()), mine);
+        assert_eq!(event_ids(&within_timeout("a follower", follower).await.unwrap()), matching_ids);
     }
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -41,13 +41,13 @@ async fn shell_output(script: &str, task: ClaimedTask) -> Vec<String> {
     lines.into_iter().map(|line| line.message).collect()
 }
 
-/// Whether a process has ended. One that nobody has reaped yet is a zombie, which has ended too.
+/// Whether a process has ended. A process that was not reaped yet is a zombie, which has ended too.
 fn has_process_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) || stat.contains(") Z ")
 }
 
-/// Waits until a process is gone.
+/// Waits until a process has ended.
 async fn wait_until_process_ended(pid: i32) {
     let wait = async {
         while !has_process_ended(pid) {
@@ -68,8 +68,8 @@ async fn the_environment_contains_only_documented_variables() {
         run_as: None,
     };
     let (_, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
-    let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
-    let names: Vec<_> = found.keys().copied().collect();
+    let variables: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
+    let variable_names: Vec<_> = variables.keys().copied().collect();
     let mut expected = vec![
         "POINTSMAN_ATTEMPT",
         "POINTSMAN_COLLECTION",
@@ -88,19 +88,19 @@ async fn the_environment_contains_only_documented_variables() {
     ];
     expected.extend(["PATH", "HOME", "LANG"].into_iter().filter(|name| std::env::var_os(name).is_some()));
     expected.sort_unstable();
-    assert_eq!(names, expected);
-    assert_eq!(found["POINTSMAN_EVENT_ID"], "1478257655827001");
-    assert_eq!(found["POINTSMAN_PREV"], "1478257655000000");
-    assert_eq!(found["POINTSMAN_PREV_SENT"], "5");
-    assert_eq!(found["POINTSMAN_TYPE"], "record.published");
-    assert_eq!(found["POINTSMAN_COLLECTION"], "record.published");
-    assert_eq!(found["POINTSMAN_SOURCE"], "index");
-    assert_eq!(found["POINTSMAN_KEY"], "record: 100% \"ü\"");
-    assert_eq!(found["POINTSMAN_TENANT"], "shop");
-    assert_eq!(found["POINTSMAN_TASK_ID"], claimed_task().id.as_str());
-    assert_eq!(found["POINTSMAN_ATTEMPT"], "2");
-    assert_eq!(found["POINTSMAN_FENCE"], "77");
-    assert_eq!(found["POINTSMAN_LATE"], "true");
+    assert_eq!(variable_names, expected);
+    assert_eq!(variables["POINTSMAN_EVENT_ID"], "1478257655827001");
+    assert_eq!(variables["POINTSMAN_PREV"], "1478257655000000");
+    assert_eq!(variables["POINTSMAN_PREV_SENT"], "5");
+    assert_eq!(variables["POINTSMAN_TYPE"], "record.published");
+    assert_eq!(variables["POINTSMAN_COLLECTION"], "record.published");
+    assert_eq!(variables["POINTSMAN_SOURCE"], "index");
+    assert_eq!(variables["POINTSMAN_KEY"], "record: 100% \"ü\"");
+    assert_eq!(variables["POINTSMAN_TENANT"], "shop");
+    assert_eq!(variables["POINTSMAN_TASK_ID"], claimed_task().id.as_str());
+    assert_eq!(variables["POINTSMAN_ATTEMPT"], "2");
+    assert_eq!(variables["POINTSMAN_FENCE"], "77");
+    assert_eq!(variables["POINTSMAN_LATE"], "true");
 }
 
 #[tokio::test]
@@ -114,9 +114,9 @@ async fn the_event_is_on_stdin_and_reading_it_is_optional() {
     assert_eq!(shell_output("cat", claimed_task()).await, [event_of_task(&claimed_task()).to_json()]);
     let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
     let subject = TaskSubject::Event(Event { value, ..event_of_task(&claimed_task()) }.into());
-    let large = ClaimedTask { subject, ..claimed_task() };
-    assert_eq!(shell_output("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
-    assert_eq!(shell_output("echo hasty", large).await, ["hasty"]);
+    let large_task = ClaimedTask { subject, ..claimed_task() };
+    assert_eq!(shell_output("exec <&-; echo stdin closed", large_task.clone()).await, ["stdin closed"]);
+    assert_eq!(shell_output("echo stdin unread", large_task).await, ["stdin unread"]);
 }
 
 #[tokio::test]
@@ -132,11 +132,11 @@ async fn a_source_command_receives_its_collection() {
     assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
     let lines = shell_output("env | grep ^POINTSMAN_ | sort", collection_run_task()).await;
-    let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
-    let names: Vec<_> = found.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
-    assert_eq!(names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
-    assert_eq!((found["POINTSMAN_SOURCE"], found["POINTSMAN_COLLECTION"]), ("shop", "orders"));
-    assert_eq!((found["POINTSMAN_TENANT"], found["POINTSMAN_TASK_ID"]), ("north", id.as_str()));
+    let variables: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
+    let variable_names: Vec<_> = variables.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
+    assert_eq!(variable_names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
+    assert_eq!((variables["POINTSMAN_SOURCE"], variables["POINTSMAN_COLLECTION"]), ("shop", "orders"));
+    assert_eq!((variables["POINTSMAN_TENANT"], variables["POINTSMAN_TASK_ID"]), ("north", id.as_str()));
 }
 
 #[tokio::test]
@@ -150,15 +150,17 @@ async fn arguments_are_not_interpreted_by_a_shell() {
 async fn the_exit_code_decides_the_outcome() {
     assert!(matches!(shell_outcome("exit 0").await.result, AttemptResult::Succeeded { result: None }));
     assert_eq!(expect_failure(&shell_outcome("exit 3").await), ("exit code 3", false));
-    let complaint = shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
-    assert_eq!(expect_failure(&complaint), ("exit code 1: no space left", false));
+    let failure_with_stderr =
+        shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
+    assert_eq!(expect_failure(&failure_with_stderr), ("exit code 1: no space left", false));
     assert_eq!(
         expect_failure(&shell_outcome("kill -KILL $$").await),
         ("killed by signal 9 (SIGKILL)", false)
     );
-    let missing = run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
+    let missing_program =
+        run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
     let expected = "cannot start \"pointsman-no-such-program\": there is no such program";
-    assert_eq!(expect_failure(&missing), (expected, false));
+    assert_eq!(expect_failure(&missing_program), (expected, false));
 }
 
 #[tokio::test]
@@ -169,9 +171,9 @@ async fn a_command_runs_in_its_folder() {
     let (_, lines) =
         run_attempt(&CommandHandler::new(spec(dir.path().into())).unwrap(), claimed_task()).await;
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
-    let nowhere =
+    let missing_folder =
         run_attempt(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), claimed_task()).await.0;
-    assert!(expect_failure(&nowhere).0.contains("does not exist"), "{nowhere:?}");
+    assert!(expect_failure(&missing_folder).0.contains("does not exist"), "{missing_folder:?}");
 }
 
 #[tokio::test]
@@ -226,17 +228,17 @@ async fn effects_are_read_from_a_private_file() {
         stat -c %a "$POINTSMAN_EFFECTS" "$(dirname "$POINTSMAN_EFFECTS")"
         echo "$POINTSMAN_EFFECTS"
         echo '{"emit":[{"type":"record.indexed","key":"record:1","value":{"n":1.50}}]}' >>"$POINTSMAN_EFFECTS"
-        echo '{"log":["recorded_calls"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
+        echo '{"log":["a line in the effects"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
     let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     assert_eq!(
         outcome.result,
         AttemptResult::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) }
     );
     assert_eq!(outcome.emitted_events.len(), 1);
-    assert_eq!(outcome.emitted_events[0].kind.as_str(), "record.indexed");
+    assert_eq!(outcome.emitted_events[0].event_type.as_str(), "record.indexed");
     assert_eq!(outcome.emitted_events[0].value.as_str(), r#"{"n":1.50}"#);
     assert_eq!(outcome.emitted_events[0].tenant.as_str(), "shop");
-    assert_eq!(outcome.log_lines[0].message, "recorded_calls");
+    assert_eq!(outcome.log_lines[0].message, "a line in the effects");
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines[..2], ["600", "700"]);
     assert!(!std::path::Path::new(lines[2]).parent().unwrap().exists(), "it is removed");
@@ -260,8 +262,8 @@ async fn invalid_effects_fail_for_good_and_none_is_applied() {
         (r#"rm "$POINTSMAN_EFFECTS"; mkfifo "$POINTSMAN_EFFECTS""#, "no longer a plain file"),
     ] {
         let outcome = shell_outcome(script).await;
-        let (error, last) = expect_failure(&outcome);
-        assert!(last && error.contains(expected), "{error}");
+        let (error, is_permanent) = expect_failure(&outcome);
+        assert!(is_permanent && error.contains(expected), "{error}");
         assert!(outcome.log_lines.is_empty());
     }
 }
@@ -278,12 +280,12 @@ async fn effects_do_not_turn_a_failure_into_a_success() {
 
 #[tokio::test]
 async fn every_output_line_is_logged_in_order_even_if_identical() {
-    let script = "i=0; while [ $i -lt 10000 ]; do echo same; i=$((i+1)); done; echo last >&2; printf tail";
+    let script = "i=0; while [ $i -lt 10000 ]; do echo a line; i=$((i+1)); done; echo last >&2; printf tail";
     let (_, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     let (info, error): (Vec<LogLine>, Vec<LogLine>) =
         lines.into_iter().partition(|l| l.level == LogLevel::Info);
     assert_eq!(info.len(), 10_001);
-    assert!(info[..10_000].iter().all(|line| line.message == "same"));
+    assert!(info[..10_000].iter().all(|line| line.message == "a line"));
     assert_eq!(info[10_000].message, "tail");
     assert!(info.is_sorted_by_key(|line| line.time));
     assert_eq!(error.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["last"]);
@@ -362,14 +364,15 @@ const SPAWN_DETACHED_SCRIPT: &str = r#"
 #[tokio::test]
 async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
     adopt_orphans().unwrap();
-    for (start, end) in [
+    for (start_script, exit_command) in [
         ("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"),
         (SPAWN_DETACHED_SCRIPT, "exit 0"),
         (SPAWN_DETACHED_SCRIPT, "exit 1"),
     ] {
-        let (_, lines) = run_attempt(&shell_handler(&format!("{start}\n{end}")), claimed_task()).await;
+        let (_, lines) =
+            run_attempt(&shell_handler(&format!("{start_script}\n{exit_command}")), claimed_task()).await;
         let pid: i32 = lines[0].message.parse().unwrap();
-        assert!(has_process_ended(pid), "{start}: process {pid} survives the attempt");
+        assert!(has_process_ended(pid), "{start_script}: process {pid} survives the attempt");
         assert_eq!(lines[1].message, "killed 1 process that the command had left running");
     }
 }

@@ -4,7 +4,7 @@
 mod handler_support;
 
 #[path = "handler_support/server.rs"]
-mod web;
+mod test_server;
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use pointsman_core::store::AttemptResult;
 use pointsman_core::task::LogLevel;
 use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
 use pointsman_engine::{HandlerOutcome, Runner};
+use test_server::{build_response, http_handler, http_target, start_server};
 use tokio::sync::Notify;
 use url::Url;
-use web::{build_response, http_handler, http_target, start_server};
 
 /// The outcome of a delivery to which the target sends this response.
 async fn outcome_of_response(
@@ -35,11 +35,11 @@ async fn outcome_of_response(
     run_attempt(&http_handler(url), claimed_task()).await.0
 }
 
-const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
+const JSON_CONTENT_TYPE: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
 
 #[tokio::test]
 async fn a_delivery_is_a_cloud_event() {
-    let (url, inbox) = start_server(|| build_response(204, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(204, &[], "")).await;
     let target = HttpTarget {
         headers: vec![
             ("authorization".parse().unwrap(), "Bearer x".parse().unwrap()),
@@ -51,7 +51,7 @@ async fn a_delivery_is_a_cloud_event() {
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
     assert_eq!((lines[0].level, lines[0].message.as_str()), (LogLevel::Info, "HTTP 204 No Content"));
 
-    let (headers, body) = inbox.take().remove(0);
+    let (headers, body) = received_requests.take().remove(0);
     assert_eq!(body, event_of_task(&claimed_task()).value.as_str());
     for (name, value) in [
         ("content-type", "application/json"),
@@ -78,9 +78,9 @@ async fn a_delivery_is_a_cloud_event() {
 
 #[tokio::test]
 async fn absent_values_have_no_header() {
-    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     run_attempt(&http_handler(url), minimal_claimed_task()).await;
-    let (headers, _) = inbox.take().remove(0);
+    let (headers, _) = received_requests.take().remove(0);
     for name in ["ce-subject", "pointsman-prev", "pointsman-prev-sent", "pointsman-late", "traceparent"] {
         assert!(!headers.contains_key(name), "{name}");
     }
@@ -89,35 +89,35 @@ async fn absent_values_have_no_header() {
 
 #[tokio::test]
 async fn the_reference_implementation_accepts_the_signatures() {
-    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let texts = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"];
     let secrets: Vec<WebhookSecret> = texts.iter().map(|text| text.parse().unwrap()).collect();
     let handler = HttpHandler::new(HttpTarget { secrets, ..http_target(url) }).unwrap();
     run_attempt(&handler, claimed_task()).await;
     run_attempt(&handler, claimed_task()).await;
-    let sent = inbox.take();
-    for (headers, body) in &sent {
+    let received = received_requests.take();
+    for (headers, body) in &received {
         for text in texts {
             standardwebhooks::Webhook::new(text).unwrap().verify(body, headers).unwrap();
         }
-        let stranger = standardwebhooks::Webhook::new("whsec_c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vy").unwrap();
-        assert!(stranger.verify(body, headers).is_err());
+        let other_webhook = standardwebhooks::Webhook::new("whsec_c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vy").unwrap();
+        assert!(other_webhook.verify(body, headers).is_err());
         assert_eq!(headers["webhook-id"], claimed_task().id.as_str(), "the same at every attempt");
     }
-    assert_eq!(sent.len(), 2);
+    assert_eq!(received.len(), 2);
 }
 
 #[tokio::test]
 async fn a_reply_may_carry_effects() {
     let body = r#"{"emit":[{"type":"record.indexed","key":"r","delay":"1m"}],"log":["x"],"result":[1.50]}"#;
-    let outcome = outcome_of_response(200, JSON, body).await;
+    let outcome = outcome_of_response(200, JSON_CONTENT_TYPE, body).await;
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
     assert_eq!(outcome.emitted_events.len(), 1);
     assert_eq!(outcome.emitted_events[0].tenant.as_str(), "shop");
     assert!(outcome.emitted_events[0].due.is_some());
     assert_eq!(outcome.log_lines[0].message, "x");
     assert!(matches!(
-        outcome_of_response(200, JSON, r#"{"snooze":"5m"}"#).await.result,
+        outcome_of_response(200, JSON_CONTENT_TYPE, r#"{"snooze":"5m"}"#).await.result,
         AttemptResult::Snoozed { .. }
     ));
 }
@@ -125,9 +125,9 @@ async fn a_reply_may_carry_effects() {
 #[tokio::test]
 async fn replies_without_effects_are_ignored() {
     for (headers, body) in [
-        (JSON, r#"{"ok":true}"#),
-        (JSON, "[1,2]"),
-        (JSON, "{ broken"),
+        (JSON_CONTENT_TYPE, r#"{"ok":true}"#),
+        (JSON_CONTENT_TYPE, "[1,2]"),
+        (JSON_CONTENT_TYPE, "{ broken"),
         (&[("content-type", "text/plain")], r#"{"emit":"nonsense"}"#),
         (&[], r#"{"emit":"nonsense"}"#),
     ] {
@@ -135,13 +135,13 @@ async fn replies_without_effects_are_ignored() {
         assert_eq!(outcome.result, AttemptResult::Succeeded { result: None }, "{body}");
         assert!(outcome.log_lines.is_empty() && outcome.emitted_events.is_empty());
     }
-    let ambiguous = outcome_of_response(200, JSON, r#"{"result":"ok","id":5}"#).await;
+    let ambiguous = outcome_of_response(200, JSON_CONTENT_TYPE, r#"{"result":"ok","id":5}"#).await;
     assert_eq!(ambiguous.result, AttemptResult::Succeeded { result: None });
     assert!(ambiguous.log_lines[0].message.contains("\"id\""), "{ambiguous:?}");
 }
 
 #[tokio::test]
-async fn bad_effects_fail_for_good() {
+async fn invalid_effects_fail_for_good() {
     let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(4 << 20));
     for (body, expected) in [
         (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
@@ -153,45 +153,47 @@ async fn bad_effects_fail_for_good() {
         (r#"{"result":1,"snooze":1}"#.to_owned(), "/snooze"),
         (large, "more than 4194304 bytes"),
     ] {
-        let outcome = outcome_of_response(200, JSON, body).await;
-        let (error, last) = expect_failure(&outcome);
-        assert!(last && error.contains(expected), "{error}");
+        let outcome = outcome_of_response(200, JSON_CONTENT_TYPE, body).await;
+        let (error, is_permanent) = expect_failure(&outcome);
+        assert!(is_permanent && error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
 async fn failures_quote_the_response() {
     let outcome = outcome_of_response(500, &[], "x".repeat(2000)).await;
-    let (error, last) = expect_failure(&outcome);
+    let (error, is_permanent) = expect_failure(&outcome);
     assert_eq!(error, format!("HTTP 500 Internal Server Error: {}…", "x".repeat(500)));
-    assert!(!last);
+    assert!(!is_permanent);
     let gone = outcome_of_response(410, &[], "").await;
     assert_eq!(expect_failure(&gone), ("the target is gone (HTTP 410); not retrying", true));
-    let final_word = outcome_of_response(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
-    assert!(expect_failure(&final_word).1);
-    assert_eq!(final_word.log_lines[0].message, "never");
-    let broken = outcome_of_response(500, JSON, r#"{"log":"oops"}"#).await;
+    let permanent_failure =
+        outcome_of_response(422, JSON_CONTENT_TYPE, r#"{"retry":false,"log":["a last line"]}"#).await;
+    assert!(expect_failure(&permanent_failure).1);
+    assert_eq!(permanent_failure.log_lines[0].message, "a last line");
+    let broken = outcome_of_response(500, JSON_CONTENT_TYPE, r#"{"log":"oops"}"#).await;
     assert!(!expect_failure(&broken).1, "the failure is retried: {broken:?}");
 }
 
 #[tokio::test]
 async fn redirects_are_failures() {
-    let (elsewhere, inbox) = start_server(|| build_response(200, &[], "")).await;
-    let (url, _) = start_server(move || build_response(307, &[("location", elsewhere.as_str())], "")).await;
+    let (redirect_target, received_requests) = start_server(|| build_response(200, &[], "")).await;
+    let (url, _) =
+        start_server(move || build_response(307, &[("location", redirect_target.as_str())], "")).await;
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
     let error = "HTTP 307 Temporary Redirect: redirects are not followed";
     assert_eq!(expect_failure(&outcome), (error, false));
-    assert!(inbox.take().is_empty());
+    assert!(received_requests.take().is_empty());
 }
 
 #[tokio::test]
 async fn a_source_run_is_delivered_like_an_event() {
-    let (url, inbox) = start_server(|| build_response(204, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(204, &[], "")).await;
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let handler =
         HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..http_target(url) }).unwrap();
     run_attempt(&handler, collection_run_task()).await;
-    let (headers, body) = inbox.take().remove(0);
+    let (headers, body) = received_requests.take().remove(0);
     let id = collection_run_task().id;
     for (name, value) in [
         ("ce-specversion", "1.0"),
@@ -206,12 +208,12 @@ async fn a_source_run_is_delivered_like_an_event() {
     ] {
         assert_eq!(headers[name], value, "{name}");
     }
-    let sent: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let received: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
-    assert_eq!(sent, expected);
+    assert_eq!(received, expected);
     standardwebhooks::Webhook::new(secret).unwrap().verify(&body, &headers).unwrap();
 }
 
@@ -225,8 +227,8 @@ async fn a_busy_target_snoozes_the_task_without_a_retry() {
         assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
         assert_eq!(outcome.target_health, Some(TargetHealth::Busy { until }));
     }
-    let never = &[("retry-after", "3600"), ("content-type", "application/json")];
-    let refused = outcome_of_response(429, never, r#"{"retry":false}"#).await;
+    let busy_headers = &[("retry-after", "3600"), ("content-type", "application/json")];
+    let refused = outcome_of_response(429, busy_headers, r#"{"retry":false}"#).await;
     assert!(expect_failure(&refused).1, "{refused:?}");
     assert!(matches!(refused.target_health, Some(TargetHealth::Busy { .. })));
 }
@@ -241,9 +243,9 @@ async fn every_response_reports_the_target_health() {
         );
     }
     assert_eq!(
-        outcome_of_response(200, JSON, r#"{"emit":1}"#).await.target_health,
+        outcome_of_response(200, JSON_CONTENT_TYPE, r#"{"emit":1}"#).await.target_health,
         Some(TargetHealth::Healthy),
-        "it works, if oddly"
+        "the target works, although its effects are invalid"
     );
     for (status, headers) in [(500, &[("retry-after", "3600")][..]), (502, &[]), (503, &[])] {
         let outcome = outcome_of_response(status, headers, "").await;
@@ -256,7 +258,7 @@ async fn every_response_reports_the_target_health() {
     let busy = outcome_of_response(429, &[], "").await;
     assert!(
         matches!(busy.result, AttemptResult::Failed { permanent: false, .. }),
-        "it gave no duration: {busy:?}"
+        "the response gave no duration: {busy:?}"
     );
     assert!(matches!(busy.target_health, Some(TargetHealth::Busy { .. })));
 }
@@ -272,20 +274,20 @@ async fn an_unreachable_target_is_reported_with_its_root_cause() {
     )
     .await
     .0;
-    let (error, last) = expect_failure(&outcome);
+    let (error, is_permanent) = expect_failure(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
-    assert!(!last && !error.contains("secret"));
+    assert!(!is_permanent && !error.contains("secret"));
     assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
 }
 
 #[tokio::test]
 async fn https_targets_never_receive_plain_http() {
-    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let secure = url.as_str().replace("http://", "https://").parse().unwrap();
     let outcome = run_attempt(&http_handler(secure), claimed_task()).await.0;
-    let (error, last) = expect_failure(&outcome);
-    assert!(error.starts_with("cannot reach https://127.0.0.1:") && !last, "{error}");
-    assert!(inbox.take().is_empty(), "nothing is sent in the clear");
+    let (error, is_permanent) = expect_failure(&outcome);
+    assert!(error.starts_with("cannot reach https://127.0.0.1:") && !is_permanent, "{error}");
+    assert!(received_requests.take().is_empty(), "nothing is sent in the clear");
 }
 
 #[tokio::test]
@@ -303,8 +305,8 @@ async fn a_truncated_response_is_a_failure() {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
     });
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
-    let (error, last) = expect_failure(&outcome);
-    assert!(error.contains("broke off") && !last, "{error}");
+    let (error, is_permanent) = expect_failure(&outcome);
+    assert!(error.contains("broke off") && !is_permanent, "{error}");
     assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
 }
 
@@ -331,32 +333,32 @@ async fn cancelling_ends_the_request() {
 
 #[tokio::test]
 async fn addresses_that_are_not_allowed_are_never_connected_to() {
-    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
+    let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
     let port = url.port().unwrap();
     let access = NetworkAccess::default();
     for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]", "2130706433"] {
         let url = format!("http://{host}:{port}/").parse().unwrap();
         let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..http_target(url) }).unwrap();
         let outcome = run_attempt(&handler, claimed_task()).await.0;
-        let (error, last) = expect_failure(&outcome);
-        assert!(last, "{host}: {error}");
+        let (error, is_permanent) = expect_failure(&outcome);
+        assert!(is_permanent, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
         assert_eq!(outcome.target_health, None, "no request was sent");
     }
-    assert!(inbox.take().is_empty());
+    assert!(received_requests.take().is_empty());
 }
 
 #[tokio::test]
 async fn a_host_name_can_be_allowed() {
-    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
-    let named: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
+    let (url, received_requests) = start_server(|| build_response(200, &[], "")).await;
+    let url_with_name: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
     let access =
         NetworkAccess { allows_loopback: false, allowed_addresses: vec!["localhost".parse().unwrap()] };
-    let handler = HttpHandler::new(HttpTarget { access, ..http_target(named) }).unwrap();
+    let handler = HttpHandler::new(HttpTarget { access, ..http_target(url_with_name) }).unwrap();
     let outcome = run_attempt(&handler, claimed_task()).await.0;
     assert_eq!(outcome.result, AttemptResult::Succeeded { result: None });
-    assert_eq!(inbox.take().len(), 1);
+    assert_eq!(received_requests.take().len(), 1);
 }
 
 #[test]

@@ -42,9 +42,9 @@ async fn lanes_keep_their_order_under_failures() {
                 }
                 lanes.lock().unwrap().get_mut(&key).unwrap().is_running = false;
                 // About a third of the first and second attempts fail, chosen by a hash of the event id.
-                let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
-                if d.task.attempt <= 2 && luck < 5 {
-                    HandlerOutcome::failed("bad luck")
+                let random_bits = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
+                if d.task.attempt <= 2 && random_bits < 5 {
+                    HandlerOutcome::failed("a simulated failure")
                 } else {
                     HandlerOutcome::succeeded()
                 }
@@ -74,6 +74,6 @@ async fn lanes_keep_their_order_under_failures() {
     }
     assert!(
         lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEY_COUNT * ROUND_COUNT,
-        "some were retried"
+        "some tasks were retried"
     );
 }

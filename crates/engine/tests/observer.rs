@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::EventId;
 use pointsman_core::journal::{EventFilter, EventPage, JournalRange, Retention};
 use pointsman_core::store::Journal;
-use pointsman_engine::Engine;
+use pointsman_core::{EventId, TaskStatus};
+use pointsman_engine::{Engine, HandlerOutcome};
 
 async fn read_page(engine: &Engine, after: EventId, limit: usize) -> EventPage {
     engine.observer().read_page(&EventFilter::default(), after, None, limit).await.unwrap()
@@ -33,10 +33,10 @@ async fn emitted_events_are_read_at_once_and_in_order() {
     let mut read = Vec::new();
     let mut after = EventId::ZERO;
     while read.len() < ids.len() {
-        let part = read_page(&engine, after, 17).await;
-        assert!(part.events.len() <= 17 && !part.journal_range.is_torn(after));
-        read.extend(part.events.iter().filter(|event| !event.is_engine_event()).map(|event| event.id));
-        after = part.scanned_up_to;
+        let page = read_page(&engine, after, 17).await;
+        assert!(page.events.len() <= 17 && !page.journal_range.is_torn(after));
+        read.extend(page.events.iter().filter(|event| !event.is_engine_event()).map(|event| event.id));
+        after = page.scanned_up_to;
     }
     assert_eq!(read, ids);
     let newest = engine.observer().read_newest(&EventFilter::default(), EventId::ZERO, 3).await.unwrap();
@@ -52,9 +52,9 @@ async fn filters_apply_to_cached_and_stored_events() {
     let first = emit(&engine, vec![keyed_event("a.b", "x"), keyed_event("c", "x")]).await.events[1].id;
     let _ = read_page(&engine, first, 1).await;
     emit(&engine, vec![keyed_event("c", "x"), keyed_event("a.d", "x"), keyed_event("c", "x")]).await;
-    let only = EventFilter { kinds: vec![handling_key("a")], ..EventFilter::default() };
+    let type_filter = EventFilter { event_types: vec![event_type("a")], ..EventFilter::default() };
     for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
-        let page = engine.observer().read_page(&only, after, None, 10).await.unwrap();
+        let page = engine.observer().read_page(&type_filter, after, None, 10).await.unwrap();
         assert_eq!(page.events.len(), expected);
         assert_eq!(page.scanned_up_to, page.journal_range.head);
     }
@@ -79,7 +79,7 @@ async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_followers_share_their_reads() {
+async fn a_thousand_followers_share_journal_reads() {
     const FOLLOWERS: usize = 1000;
     const EVENTS: usize = 20;
     let store = in_memory_store();
@@ -118,6 +118,23 @@ async fn a_thousand_followers_share_their_reads() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
+/// Until somebody reads, a node keeps no events in memory and does not read the journal.
+#[tokio::test]
+async fn a_journal_without_readers_is_not_read() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().handler("a", |_| async { HandlerOutcome::succeeded() });
+    let engine = engine.route("a", "a").start(&store).await;
+    for _ in 0..20 {
+        let task = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].tasks[0].clone();
+        wait_until("the task to succeed", || async {
+            read_task(&store, &task).await.lifecycle.state.status() == TaskStatus::Done
+        })
+        .await;
+    }
+    assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), 0);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
 #[tokio::test]
 async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
     const EVENTS: usize = 11_000;
@@ -128,21 +145,22 @@ async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
     for _ in 0..EVENTS / 1000 {
         emit(&engine, (0..1000).map(|_| keyed_event("a", "x")).collect()).await;
     }
-    let followed = read_page(&engine, first, EVENTS).await;
-    assert_eq!(followed.journal_range.expired_up_to, EventId::ZERO);
+    let page_before_expiry = read_page(&engine, first, EVENTS).await;
+    assert_eq!(page_before_expiry.journal_range.expired_up_to, EventId::ZERO);
 
-    let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
-    while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
-    let extent = engine.observer().read_journal_range().await.unwrap();
-    assert!(extent.is_torn(first));
-    within_timeout("the tail to know", async {
+    let retention =
+        Retention { max_count: Retention::MIN_JOURNAL_EVENTS, max_age: Duration::from_secs(86_400) };
+    while store.prune(retention, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
+    let journal_range = engine.observer().read_journal_range().await.unwrap();
+    assert!(journal_range.is_torn(first));
+    within_timeout("the tail to drop expired events", async {
         while !read_page(&engine, first, 1).await.journal_range.is_torn(first) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await;
-    let rest = read_page(&engine, extent.expired_up_to, EVENTS).await;
-    assert!(!rest.journal_range.is_torn(extent.expired_up_to));
-    assert!(rest.events.len() as u64 >= Retention::MIN_EVENTS);
+    let remaining_page = read_page(&engine, journal_range.expired_up_to, EVENTS).await;
+    assert!(!remaining_page.journal_range.is_torn(journal_range.expired_up_to));
+    assert!(remaining_page.events.len() as u64 >= Retention::MIN_JOURNAL_EVENTS);
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -63,31 +63,31 @@ fn shell_handler(script: &str) -> Arc<CommandHandler> {
 }
 
 /// A successful outcome with a new value for the order.
-fn outcome_returning(value: &str) -> HandlerOutcome {
+fn outcome_with_result(value: &str) -> HandlerOutcome {
     HandlerOutcome {
         result: AttemptResult::Succeeded { result: Some(parse_json(value)) },
         ..HandlerOutcome::succeeded()
     }
 }
 
-/// The engine events of an order, up to the first one of this type, without the order's and tasks' names and without
+/// Lists the engine events of an order as text, up to the first event of this type. The text omits task ids and
 /// quotation marks.
-async fn list_published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
-    list_published_until_nth(engine, order, last, 1).await
+async fn list_order_events_until(engine: &Engine, order: &OrderKey, event_type: &str) -> Vec<String> {
+    list_order_events_until_nth(engine, order, event_type, 1).await
 }
 
-/// The engine events of an order, up to the `times`th one of this type.
-async fn list_published_until_nth(
+/// Lists the engine events of an order as text, up to the `occurrence`th event of this type.
+async fn list_order_events_until_nth(
     engine: &Engine,
     order: &OrderKey,
-    last: &str,
-    times: usize,
+    event_type: &str,
+    occurrence: usize,
 ) -> Vec<String> {
     let filter =
         EventFilter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..EventFilter::default() };
-    let (mut after, mut published) = (EventId::ZERO, Vec::new());
-    within_timeout(last, async {
-        let mut left = times;
+    let (mut after, mut order_events) = (EventId::ZERO, Vec::new());
+    within_timeout(event_type, async {
+        let mut remaining = occurrence;
         loop {
             let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
             after = page.scanned_up_to;
@@ -96,9 +96,13 @@ async fn list_published_until_nth(
                 let mut fields = fields.as_object().unwrap().clone();
                 fields.remove("taskId");
                 let fields = serde_json::Value::from(fields).to_string().replace(['"', '{', '}'], "");
-                published.push(format!("{} {}", event.kind, fields.replace("nodeTransition:TYPE:", "")));
-                left -= usize::from(event.kind.as_str() == last);
-                if left == 0 {
+                order_events.push(format!(
+                    "{} {}",
+                    event.event_type,
+                    fields.replace("nodeTransition:TYPE:", "")
+                ));
+                remaining -= usize::from(event.event_type.as_str() == event_type);
+                if remaining == 0 {
                     return;
                 }
             }
@@ -106,7 +110,7 @@ async fn list_published_until_nth(
         }
     })
     .await;
-    published.into_iter().map(|line| line.trim().to_owned()).collect()
+    order_events.into_iter().map(|line| line.trim().to_owned()).collect()
 }
 
 /// Blocks steps until they are released.
@@ -121,7 +125,7 @@ impl StepGate {
         Self { arrived_steps: Arc::new(Semaphore::new(0)), release_permits: Arc::new(Semaphore::new(0)) }
     }
 
-    /// A step that blocks until it is released.
+    /// A handler whose steps block until they are released.
     fn gated_step(
         &self,
     ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, HandlerOutcome> + Send + Sync + 'static

@@ -31,7 +31,7 @@ async fn handlers_of_parent_types_get_an_event_first() {
     let receipt = emit(&engine, vec![keyed_event("record.published", "record:1")]).await;
     assert_eq!(receipt.events[0].tasks.len(), 3);
     watcher.wait_for_ended_tasks(3).await;
-    // One slot: those of one event, in different queues, run in the order in which they were created.
+    // With one slot, the tasks of one event run in the order in which they were created, although their queues differ.
     assert_eq!(calls.entries(), ["audit", "index", "notify"]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -39,23 +39,23 @@ async fn handlers_of_parent_types_get_an_event_first() {
 #[tokio::test]
 async fn synchronous_handlers_end_before_queued_ones_begin() {
     let calls = CallLog::default();
-    let slow = |mark: &'static str| {
+    let recording_begin_and_end = |handler: &'static str| {
         let calls = calls.clone();
         move |_: Delivery| {
             let calls = calls.clone();
             async move {
-                calls.record(format!("{mark} begins"));
+                calls.record(format!("{handler} begins"));
                 tokio::task::yield_now().await;
-                calls.record(format!("{mark} ends"));
+                calls.record(format!("{handler} ends"));
                 HandlerOutcome::succeeded()
             }
         }
     };
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("queued", slow("queued"))
-        .handler("first", slow("first"))
-        .handler("second", slow("second"))
+        .handler("queued", recording_begin_and_end("queued"))
+        .handler("first", recording_begin_and_end("first"))
+        .handler("second", recording_begin_and_end("second"))
         .route("a", "queued")
         .route_sync("a.b", "first")
         .route_sync("a.b", "second")
@@ -133,14 +133,16 @@ async fn results_and_attempt_ends_are_stored() {
 #[tokio::test]
 async fn no_more_attempts_run_than_there_are_slots() {
     let (running, max_running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let go = Arc::new(Semaphore::new(0));
+    let finish_permits = Arc::new(Semaphore::new(0));
     let handler = {
-        let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
+        let (running, max_running, finish_permits) =
+            (running.clone(), max_running.clone(), finish_permits.clone());
         move |_: Delivery| {
-            let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
+            let (running, max_running, finish_permits) =
+                (running.clone(), max_running.clone(), finish_permits.clone());
             async move {
                 max_running.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                go.acquire().await.unwrap().forget();
+                finish_permits.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
                 HandlerOutcome::succeeded()
             }
@@ -155,7 +157,7 @@ async fn no_more_attempts_run_than_there_are_slots() {
         watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
     }
     assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
-    go.add_permits(40);
+    finish_permits.add_permits(40);
     watcher.wait_for_ended_tasks(40).await;
     assert_eq!(max_running.load(Ordering::SeqCst), 4);
     engine.stop(TEST_TIMEOUT).await;
@@ -165,32 +167,33 @@ async fn no_more_attempts_run_than_there_are_slots() {
 async fn tasks_wait_for_a_node_that_has_their_handler() {
     let calls = CallLog::default();
     let store = in_memory_store();
-    let both = || {
+    let both_handlers = || {
         TestEngineBuilder::default()
-            .handler("here", recording_handler(&calls))
-            .handler("there", recording_handler(&calls))
-            .route("a", "there")
-            .route("a", "here")
+            .handler("on_this_node", recording_handler(&calls))
+            .handler("on_no_node", recording_handler(&calls))
+            .route("a", "on_no_node")
+            .route("a", "on_this_node")
     };
-    let engine = TestEngineBuilder::default().handler("here", recording_handler(&calls)).start(&store).await;
-    let Setup { handlers, routes, .. } = both().setup;
+    let engine =
+        TestEngineBuilder::default().handler("on_this_node", recording_handler(&calls)).start(&store).await;
+    let Setup { handlers, routes, .. } = both_handlers().setup;
     let handlers = handlers.into_iter().map(|spec| spec.def).collect();
     store.register(Registration { handlers, routes, ..Registration::default() }, now()).await.unwrap();
 
     let mut watcher = TaskWatcher::new(&engine);
     for _ in 0..3 {
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].handler, handler_name("here"));
+        assert_eq!(watcher.wait_for_ended_tasks(1).await[0].handler, handler_name("on_this_node"));
     }
-    let waiting = TaskFilter { handler: Some(handler_name("there")), ..TaskFilter::default() };
-    let page = store.list_tasks(waiting, None, 10).await.unwrap();
+    let waiting_filter = TaskFilter { handler: Some(handler_name("on_no_node")), ..TaskFilter::default() };
+    let page = store.list_tasks(waiting_filter, None, 10).await.unwrap();
     assert_eq!(page.tasks.len(), 3);
     assert!(page.tasks.iter().all(|task| task.lifecycle.attempt == 0));
-    assert_eq!(calls.entries(), ["here"; 3]);
+    assert_eq!(calls.entries(), ["on_this_node"; 3]);
 
-    engine.reconfigure(both().setup).await.unwrap();
+    engine.reconfigure(both_handlers().setup).await.unwrap();
     watcher.wait_for_ended_tasks(3).await;
-    assert_eq!(calls.entries()[3..], ["there"; 3]);
+    assert_eq!(calls.entries()[3..], ["on_no_node"; 3]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -206,8 +209,9 @@ async fn handlers_can_be_replaced_while_running() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_ended_tasks(1).await;
-    let new = TestEngineBuilder::default().handler("new", recording_handler(&calls)).route("a", "new").setup;
-    engine.reconfigure(new).await.unwrap();
+    let new_setup =
+        TestEngineBuilder::default().handler("new", recording_handler(&calls)).route("a", "new").setup;
+    engine.reconfigure(new_setup).await.unwrap();
     assert_eq!(engine.setup().handlers.len(), 1);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_ended_tasks(1).await;

@@ -25,9 +25,9 @@ fn event_with_value(value: &str) -> NewEvent {
 }
 
 fn pause_rule() -> Rule {
-    let place = RuleScope::Handler(handler_name("h"));
+    let scope = RuleScope::Handler(handler_name("h"));
     let (by, reason) = ("ops".into(), String::new());
-    Rule { kind: RuleKind::Pause, scope: place, tenant: None, set_by: by, reason, since: now() }
+    Rule { kind: RuleKind::Pause, scope, tenant: None, set_by: by, reason, since: now() }
 }
 
 /// A handler that fails until it is repaired, and then records the values it handled.
@@ -47,26 +47,26 @@ impl FailingHandlerFixture {
         let handler = {
             let (is_repaired, handled) = (is_repaired.clone(), handled.clone());
             move |d: Delivery| {
-                let called = d.task.subject.event().unwrap().value.as_str().to_owned();
-                let outcome = match is_repaired.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
+                let value = d.task.subject.event().unwrap().value.as_str().to_owned();
+                let outcome = match is_repaired.load(Ordering::SeqCst) && value != ALWAYS_FAILING_VALUE {
                     true => HandlerOutcome::succeeded(),
                     false => HandlerOutcome::failed("broken"),
                 };
                 if is_repaired.load(Ordering::SeqCst) {
-                    handled.record(called);
+                    handled.record(value);
                 }
                 std::future::ready(outcome)
             }
         };
         let engine = TestEngineBuilder::default()
             .slots(1)
-            .handler_with("h", |spec| spec.def.retry.max_retries = 0, handler)
+            .handler_with_spec("h", |spec| spec.def.retry.max_retries = 0, handler)
             .route("a", "h")
             .start(&store)
             .await;
-        let mut failing = Self { store, engine, is_repaired, handled_values: handled, failed_tasks: vec![] };
-        failing.add_failures((0..count).map(|number| number.to_string())).await;
-        failing
+        let mut fixture = Self { store, engine, is_repaired, handled_values: handled, failed_tasks: vec![] };
+        fixture.add_failures((0..count).map(|number| number.to_string())).await;
+        fixture
     }
 
     /// Emits events with these values, all of one object, so that they are handled one after the other.
@@ -115,135 +115,139 @@ impl FailingHandlerFixture {
 
 #[tokio::test]
 async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
-    let failing = FailingHandlerFixture::with_failures(TASK_COUNT).await;
+    let fixture = FailingHandlerFixture::with_failures(TASK_COUNT).await;
     // A task that was cancelled by a user is not retried.
     let pause = pause_rule();
-    failing.engine.set_rule(pause.clone()).await.unwrap();
-    let cancelled = emit(&failing.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
-    failing.engine.cancel_task(&cancelled).await.unwrap().unwrap();
-    failing.engine.lift_rule(pause.kind, &pause.scope, None).await.unwrap();
+    fixture.engine.set_rule(pause.clone()).await.unwrap();
+    let cancelled = emit(&fixture.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
+    fixture.engine.cancel_task(&cancelled).await.unwrap().unwrap();
+    fixture.engine.lift_rule(pause.kind, &pause.scope, None).await.unwrap();
 
     let (count, sample) =
-        failing.engine.count_and_sample_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
-    assert_eq!((count, &sample[0].id), (TASK_COUNT as u64, &failing.failed_tasks[TASK_COUNT - 1]));
-    let (some, _) = failing.engine.count_and_sample_failed_tasks(TaskFilter::default(), 7).await.unwrap();
-    assert_eq!(some, 7);
+        fixture.engine.count_and_sample_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
+    assert_eq!((count, &sample[0].id), (TASK_COUNT as u64, &fixture.failed_tasks[TASK_COUNT - 1]));
+    let (limited_count, _) =
+        fixture.engine.count_and_sample_failed_tasks(TaskFilter::default(), 7).await.unwrap();
+    assert_eq!(limited_count, 7);
 
-    failing.repair();
-    let job = failing.wait_until_redrive_ended(&failing.start_redrive(|_| {})).await;
+    fixture.repair();
+    let job = fixture.wait_until_redrive_ended(&fixture.start_redrive(|_| {})).await;
     assert_eq!(job.state, RedriveState::Done);
     assert_eq!((job.matched, job.retried, job.refused), (TASK_COUNT as u64, TASK_COUNT as u64, 0));
     wait_until("all to be done", || async {
-        failing.count_tasks_with_status(TaskStatus::Done).await == TASK_COUNT
+        fixture.count_tasks_with_status(TaskStatus::Done).await == TASK_COUNT
     })
     .await;
-    assert_eq!(failing.count_tasks_with_status(TaskStatus::Error).await, 1);
-    let handled = failing.handled_values.entries();
+    assert_eq!(fixture.count_tasks_with_status(TaskStatus::Error).await, 1);
+    let handled = fixture.handled_values.entries();
     let expected: Vec<_> = (0..TASK_COUNT).map(|number| number.to_string()).collect();
     assert_eq!(handled, expected);
     let filter = TaskFilter { error_reasons: vec![ErrorReason::Canceled], ..TaskFilter::default() };
     let job =
-        failing.wait_until_redrive_ended(&failing.start_redrive(|request| request.filter = filter)).await;
+        fixture.wait_until_redrive_ended(&fixture.start_redrive(|request| request.filter = filter)).await;
     assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
-    failing.engine.stop(TEST_TIMEOUT).await;
+    fixture.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_canary_that_fails_again_stops_the_rest() {
-    let mut failing = FailingHandlerFixture::with_failures(1).await;
-    failing
+async fn a_canary_that_fails_again_stops_the_redrive() {
+    let mut fixture = FailingHandlerFixture::with_failures(1).await;
+    fixture
         .add_failures(
             [ALWAYS_FAILING_VALUE.to_owned()].into_iter().chain((1..50).map(|number| number.to_string())),
         )
         .await;
-    failing.repair();
-    let job = failing
-        .wait_until_redrive_ended(&failing.start_redrive(|request| request.canary_count = Some(2)))
+    fixture.repair();
+    let job = fixture
+        .wait_until_redrive_ended(&fixture.start_redrive(|request| request.canary_count = Some(2)))
         .await;
-    let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
-    assert!(why.contains(failing.failed_tasks[1].as_str()) && why.contains("broken"), "{why}");
+    let RedriveState::Stopped(reason) = job.state else { panic!("{job:?}") };
+    assert!(reason.contains(fixture.failed_tasks[1].as_str()) && reason.contains("broken"), "{reason}");
     assert_eq!((job.matched, job.retried), (51, 2));
     assert_eq!(
-        failing.count_tasks_with_status(TaskStatus::Error).await,
+        fixture.count_tasks_with_status(TaskStatus::Error).await,
         50,
         "only the canary that succeeded is done"
     );
-    failing.engine.stop(TEST_TIMEOUT).await;
+    fixture.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn successful_canaries_let_the_rest_follow() {
-    let failing = FailingHandlerFixture::with_failures(20).await;
-    failing.repair();
-    let job = failing
-        .wait_until_redrive_ended(&failing.start_redrive(|request| request.canary_count = Some(3)))
+async fn after_successful_canaries_the_other_tasks_are_retried() {
+    let fixture = FailingHandlerFixture::with_failures(20).await;
+    fixture.repair();
+    let job = fixture
+        .wait_until_redrive_ended(&fixture.start_redrive(|request| request.canary_count = Some(3)))
         .await;
     assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
-    assert_eq!(failing.engine.list_redrives().len(), 1);
-    wait_until("all to be done", || async { failing.count_tasks_with_status(TaskStatus::Done).await == 20 })
+    assert_eq!(fixture.engine.list_redrives().len(), 1);
+    wait_until("all to be done", || async { fixture.count_tasks_with_status(TaskStatus::Done).await == 20 })
         .await;
-    failing.engine.stop(TEST_TIMEOUT).await;
+    fixture.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_rate_limited_redrive_can_be_stopped() {
-    let failing = FailingHandlerFixture::with_failures(50).await;
-    failing.repair();
-    let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
-    wait_until("the first", || async { failing.engine.find_redrive(&id).unwrap().retried == 1 }).await;
-    assert!(failing.engine.stop_redrive(&id));
-    let job = failing.wait_until_redrive_ended(&id).await;
+    let fixture = FailingHandlerFixture::with_failures(50).await;
+    fixture.repair();
+    let id = fixture.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    wait_until("the first", || async { fixture.engine.find_redrive(&id).unwrap().retried == 1 }).await;
+    assert!(fixture.engine.stop_redrive(&id));
+    let job = fixture.wait_until_redrive_ended(&id).await;
     assert!(matches!(job.state, RedriveState::Stopped(_)));
     assert_eq!((job.matched, job.retried), (50, 1));
-    assert!(!failing.engine.stop_redrive(&id) && !failing.engine.stop_redrive("none"));
+    assert!(!fixture.engine.stop_redrive(&id) && !fixture.engine.stop_redrive("none"));
 
     // A node that stops ends its redrives.
-    let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
-    failing.engine.stop(Duration::ZERO).await;
-    assert!(failing.engine.find_redrive(&id).unwrap().state.has_ended());
+    let id = fixture.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    fixture.engine.stop(Duration::ZERO).await;
+    assert!(fixture.engine.find_redrive(&id).unwrap().state.has_ended());
 }
 
 #[tokio::test]
 async fn watchers_are_notified_of_retried_tasks() {
-    let failing = FailingHandlerFixture::with_failures(20).await;
-    failing.engine.set_rule(pause_rule()).await.unwrap();
-    let mut watcher = TaskWatcher::new(&failing.engine);
-    failing.wait_until_redrive_ended(&failing.start_redrive(|_| {})).await;
-    for id in &failing.failed_tasks {
+    let fixture = FailingHandlerFixture::with_failures(20).await;
+    fixture.engine.set_rule(pause_rule()).await.unwrap();
+    let mut watcher = TaskWatcher::new(&fixture.engine);
+    fixture.wait_until_redrive_ended(&fixture.start_redrive(|_| {})).await;
+    for id in &fixture.failed_tasks {
         let change = watcher.next_change().await;
         assert_eq!((&change.id, change.status), (id, TaskStatus::New), "the oldest first");
     }
-    failing.engine.stop(TEST_TIMEOUT).await;
+    fixture.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn concurrent_redrives_are_limited_and_duplicates_refused() {
-    let failing = FailingHandlerFixture::with_failures(3).await;
+    let fixture = FailingHandlerFixture::with_failures(3).await;
     let request = |handler: Option<&str>, key: &str| {
         let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
         let filter = TaskFilter { handler: handler.map(handler_name), key, ..TaskFilter::default() };
-        let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
-        RedriveRequest { filter, rate, canary_count: canary, requested_by: "ops".into() }
+        let (rate, canary_count) = (Some("1/h".parse().unwrap()), Some(2));
+        RedriveRequest { filter, rate, canary_count, requested_by: "ops".into() }
     };
-    let first = failing.engine.start_redrive(request(Some("h"), "object")).unwrap();
-    let same = failing.engine.start_redrive(request(Some("h"), "object"));
-    assert_eq!(same, Err(RedriveError::AlreadyRunning(first.clone())));
-    let job = failing.engine.find_redrive(&first).unwrap();
+    let first = fixture.engine.start_redrive(request(Some("h"), "object")).unwrap();
+    let same_filter = fixture.engine.start_redrive(request(Some("h"), "object"));
+    assert_eq!(same_filter, Err(RedriveError::AlreadyRunning(first.clone())));
+    let job = fixture.engine.find_redrive(&first).unwrap();
     assert_eq!((job.filter.handler, job.canary_count), (Some(handler_name("h")), Some(2)));
     assert!(job.rate.is_some());
     // Each finds tasks, and waits for its next batch.
-    failing.engine.start_redrive(request(None, "object")).unwrap();
-    let wide = |reasons| {
-        let mut wide = request(None, "object");
-        wide.filter = TaskFilter { error_reasons: reasons, ..TaskFilter::default() };
-        wide
+    fixture.engine.start_redrive(request(None, "object")).unwrap();
+    let request_with_reasons = |reasons| {
+        let mut request = request(None, "object");
+        request.filter = TaskFilter { error_reasons: reasons, ..TaskFilter::default() };
+        request
     };
-    failing.engine.start_redrive(wide(vec![])).unwrap();
-    failing.engine.start_redrive(wide(vec![ErrorReason::Failed])).unwrap();
+    fixture.engine.start_redrive(request_with_reasons(vec![])).unwrap();
+    fixture.engine.start_redrive(request_with_reasons(vec![ErrorReason::Failed])).unwrap();
     let reasons = vec![ErrorReason::Failed, ErrorReason::Canceled];
-    assert_eq!(failing.engine.start_redrive(wide(reasons.clone())), Err(RedriveError::TooManyRunning));
-    assert!(failing.engine.stop_redrive(&first));
-    failing.wait_until_redrive_ended(&first).await;
-    failing.engine.start_redrive(wide(reasons)).unwrap();
-    failing.engine.stop(Duration::ZERO).await;
+    assert_eq!(
+        fixture.engine.start_redrive(request_with_reasons(reasons.clone())),
+        Err(RedriveError::TooManyRunning)
+    );
+    assert!(fixture.engine.stop_redrive(&first));
+    fixture.wait_until_redrive_ended(&first).await;
+    fixture.engine.start_redrive(request_with_reasons(reasons)).unwrap();
+    fixture.engine.stop(Duration::ZERO).await;
 }

@@ -13,7 +13,7 @@ use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
 /// A node that runs no tasks, so that emitted tasks stay unclaimed.
-fn producer_only_engine() -> TestEngineBuilder {
+fn engine_without_worker() -> TestEngineBuilder {
     let mut builder =
         TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h");
     builder.settings.services.worker = false;
@@ -21,7 +21,7 @@ fn producer_only_engine() -> TestEngineBuilder {
     builder
 }
 
-fn with_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
+fn set_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
     builder.settings.sweep_interval = Duration::from_millis(20);
     builder.settings.lease = Duration::from_millis(200);
     builder
@@ -30,18 +30,18 @@ fn with_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
 #[tokio::test]
 async fn tasks_of_a_dead_node_are_retried() {
     let store = in_memory_store();
-    let producer = producer_only_engine().start(&store).await;
+    let producer = engine_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     // A node that claims tasks and then sends no heartbeat.
-    let dead = store.join_node("dead", now()).await.unwrap();
+    let dead_node_id = store.join_node("dead", now()).await.unwrap();
     let handlers = Arc::new([handler_name("h")].into());
     let claims = store
-        .claim_tasks(ClaimRequest { claimant: Claimant::Node(dead), handlers, max_tasks: 1 }, now())
+        .claim_tasks(ClaimRequest { claimant: Claimant::Node(dead_node_id), handlers, max_tasks: 1 }, now())
         .await
         .unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
-    let engine = with_short_lease(
+    let engine = set_short_lease(
         TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::succeeded() }).route("a", "h"),
     )
     .start(&store)
@@ -54,15 +54,15 @@ async fn tasks_of_a_dead_node_are_retried() {
     })
     .await;
     let (task, _) = store.read_task(id).await.unwrap().unwrap();
-    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
+    let outcomes: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
     assert_eq!((task.lifecycle.retries, task.lifecycle.crashes), (0, 1));
     engine.stop(TEST_TIMEOUT).await;
     producer.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
+async fn a_node_declared_dead_cancels_its_attempts_and_rejoins() {
     let store = in_memory_store();
     let calls = CallLog::default();
     let handler = {
@@ -72,7 +72,7 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
             async move {
                 if d.task.attempt == 1 {
                     d.cancel_token.cancelled().await;
-                    calls.record("asked to stop");
+                    calls.record("cancelled");
                 }
                 HandlerOutcome::succeeded()
             }
@@ -99,33 +99,33 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
     })
     .await;
     let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
-    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
+    let outcomes: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn tasks_of_a_removed_handler_are_parked_and_can_be_adopted() {
+async fn tasks_of_a_removed_handler_are_marked_missing_and_can_be_adopted() {
     let store = in_memory_store();
-    let producer = producer_only_engine().start(&store).await;
+    let producer = engine_without_worker().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     let id = receipt.events[0].tasks[0].clone();
     producer.stop(TEST_TIMEOUT).await;
 
-    let engine = with_short_lease(TestEngineBuilder::default()).start(&store).await;
+    let engine = set_short_lease(TestEngineBuilder::default()).start(&store).await;
     let status = || async { store.read_task(&id).await.unwrap().unwrap().0.lifecycle.state.status() };
-    within_timeout("the task to be parked", async {
+    within_timeout("the task to be marked missing", async {
         while status().await != TaskStatus::Missing {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
 
-    let back = TestEngineBuilder::default()
+    let setup_with_handler = TestEngineBuilder::default()
         .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .setup;
-    engine.reconfigure(back).await.unwrap();
+    engine.reconfigure(setup_with_handler).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
     assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 1);
     assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, id);

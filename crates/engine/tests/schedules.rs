@@ -34,46 +34,42 @@ fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-fn schedule_with_action(makes: FireAction, schedule: &str, when: &str) -> ScheduleSpec {
-    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::parse_utc(when).unwrap(), makes)
+fn schedule_with_action(action: FireAction, schedule: &str, expression: &str) -> ScheduleSpec {
+    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::parse_utc(expression).unwrap(), action)
 }
 
 /// A schedule that emits an event named after it.
 fn event_schedule(schedule: &str, when: &str) -> ScheduleSpec {
-    schedule_with_action(
-        FireAction::EmitEvent(Box::new(NewEvent::new(handling_key(schedule)))),
-        schedule,
-        when,
-    )
+    schedule_with_action(FireAction::EmitEvent(Box::new(NewEvent::new(event_type(schedule)))), schedule, when)
 }
 
-fn every_second() -> ScheduleSpec {
+fn every_second_schedule() -> ScheduleSpec {
     event_schedule("tick", "every 1s")
 }
 
 /// A schedule whose last planned time was twelve hours ago, and whose next is in twelve hours.
-fn daily_twelve_hours_ago() -> ScheduleSpec {
-    let quiet = now().minus(HOUR * 12);
-    let time = quiet.to_string();
+fn daily_schedule_due_twelve_hours_ago() -> ScheduleSpec {
+    let last_planned = now().minus(HOUR * 12);
+    let time = last_planned.to_string();
     let (hour, minute) = (&time[11..13], &time[14..16]);
     event_schedule("daily", &format!("{minute} {hour} * * *"))
 }
 
-/// Registers schedules as if that had happened at `then`.
+/// Registers schedules as if the time were `registered_at`.
 async fn register_schedules_at(
     store: &SqliteStore,
     schedules: &[&ScheduleSpec],
-    then: Timestamp,
+    registered_at: Timestamp,
 ) -> Vec<ScheduleProgress> {
-    let plan = |schedule: &&ScheduleSpec| {
-        let when = &schedule.cron;
-        let (zone, dialect) = (when.zone().name(), when.expression().dialect());
+    let to_def = |schedule: &&ScheduleSpec| {
+        let cron = &schedule.cron;
+        let (zone, dialect) = (cron.zone().name(), cron.expression().dialect());
         ScheduleDef {
             name: schedule.name.clone(),
-            expression: format!("{} {zone} {dialect}", when.expression()),
+            expression: format!("{} {zone} {dialect}", cron.expression()),
         }
     };
-    store.register_schedules(schedules.iter().map(plan).collect(), then).await.unwrap()
+    store.register_schedules(schedules.iter().map(to_def).collect(), registered_at).await.unwrap()
 }
 
 /// Reads the ledger of a schedule, the earliest planned time first.
@@ -87,10 +83,10 @@ async fn read_ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> 
 async fn wait_for_ledger(
     store: &SqliteStore,
     schedule: &ScheduleSpec,
-    what: &str,
+    description: &str,
     is_complete: impl Fn(&[Fire]) -> bool,
 ) -> Vec<Fire> {
-    within_timeout(what, async {
+    within_timeout(description, async {
         loop {
             let fires = read_ledger(store, schedule).await;
             if is_complete(&fires) {
@@ -120,7 +116,7 @@ async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
 }
 
 /// Waits until this time has passed.
-async fn wait_until_past(time: Timestamp) {
+async fn wait_until_time_has_passed(time: Timestamp) {
     within_timeout("time to pass", async {
         while now() <= time {
             tokio::time::sleep(SECOND / 20).await;

@@ -14,14 +14,14 @@ use pointsman_engine::{Delivery, EmitError, HandlerOutcome};
 use tokio::sync::Notify;
 
 #[tokio::test]
-async fn a_drain_lets_attempts_finish() {
-    let go = Arc::new(Notify::new());
+async fn a_drain_lets_running_attempts_finish() {
+    let finish_signal = Arc::new(Notify::new());
     let handler = {
-        let go = go.clone();
+        let finish_signal = finish_signal.clone();
         move |_: Delivery| {
-            let go = go.clone();
+            let finish_signal = finish_signal.clone();
             async move {
-                go.notified().await;
+                finish_signal.notified().await;
                 HandlerOutcome::succeeded()
             }
         }
@@ -31,7 +31,7 @@ async fn a_drain_lets_attempts_finish() {
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
-    go.notify_one();
+    finish_signal.notify_one();
     engine.stop(TEST_TIMEOUT).await;
     let (task, _) = store.read_task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
     assert_eq!(task.lifecycle.state, TaskState::Done);
@@ -58,15 +58,15 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         let (task, _) = store.read_task(&sequenced.tasks[0]).await.unwrap().unwrap();
         assert!(matches!(task.lifecycle.state.status(), TaskStatus::New | TaskStatus::Scheduled));
         assert_eq!((task.lifecycle.retries, task.lifecycle.crashes), (0, 0));
-        let ends: Vec<_> = task.attempts.iter().map(|a| a.outcome).collect();
+        let outcomes: Vec<_> = task.attempts.iter().map(|a| a.outcome).collect();
         let expected: &[_] = if index < 2 { &[AttemptOutcome::Released] } else { &[] };
-        assert_eq!(ends, expected);
+        assert_eq!(outcomes, expected);
     }
     let refused = engine.emit(EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None }).await;
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
     // The next node runs the released tasks.
-    let next = TestEngineBuilder::default()
+    let next_engine = TestEngineBuilder::default()
         .handler("h", |_| async { HandlerOutcome::succeeded() })
         .route("a", "h")
         .start(&store)
@@ -81,7 +81,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         })
         .await;
     }
-    next.stop(TEST_TIMEOUT).await;
+    next_engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]

@@ -22,12 +22,12 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     let run = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
     let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
-    assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
+    assert_eq!((ended.handler.as_str(), &*ended.subject_name, ended.event_id), ("shop", "orders", None));
     assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), TaskStatus::Done));
     within_timeout("the notification of new log lines", lines.changed()).await.unwrap();
 
     let done = read_task(&store, &run.task).await;
-    assert_eq!((done.handler.as_str(), &*done.collection, done.event), ("shop", "orders", None));
+    assert_eq!((done.handler.as_str(), &*done.subject_name, done.event), ("shop", "orders", None));
     assert_eq!(done.result.unwrap().as_str(), r#"{"rows":3}"#);
     let log = read_log(&store, &run.task).await;
     let expected = format!(
@@ -46,7 +46,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     let store = in_memory_store();
     let builder = TestEngineBuilder::default().source("shop", &["orders", "stock"], "sleep 600");
     let engine = builder.start(&store).await;
-    let racers: Vec<_> = (0..100)
+    let concurrent_runs: Vec<_> = (0..100)
         .map(|_| {
             let engine = engine.clone();
             tokio::spawn(async move {
@@ -55,8 +55,8 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
         })
         .collect();
     let mut runs = Vec::new();
-    for racer in racers {
-        runs.push(racer.await.unwrap());
+    for concurrent_run in concurrent_runs {
+        runs.push(concurrent_run.await.unwrap());
     }
     assert_eq!(runs.iter().filter(|run| run.created).count(), 1);
     assert!(runs.iter().all(|run| run.task == runs[0].task));
@@ -68,7 +68,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
     assert!(engine.run_collection(new_collection_run("none/orders"), None).await.unwrap().is_err());
 
     // A cancelled task lets the next one run, and its command is ended.
-    wait_until("it to run", || async {
+    wait_until("the task to run", || async {
         read_task(&store, &runs[0].task).await.lifecycle.state.status() == TaskStatus::Locked
     })
     .await;
@@ -83,10 +83,10 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
     let store = in_memory_store();
     let engine =
         TestEngineBuilder::default().source("shop", &["orders", "stock"], "true").start(&store).await;
-    let place = RuleScope::Collection("shop/orders".parse().unwrap());
+    let scope = RuleScope::Collection("shop/orders".parse().unwrap());
     let pause = Rule {
         kind: RuleKind::Pause,
-        scope: place.clone(),
+        scope: scope.clone(),
         tenant: None,
         set_by: "ops".into(),
         reason: String::new(),
@@ -95,11 +95,11 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
     engine.set_rule(pause).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
     let paused = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
-    let free = engine.run_collection(new_collection_run("shop/stock"), None).await.unwrap().unwrap();
-    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, free.task);
-    let again = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
-    assert_eq!((again.created, &again.task), (false, &paused.task));
-    assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
+    let unpaused = engine.run_collection(new_collection_run("shop/stock"), None).await.unwrap().unwrap();
+    assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, unpaused.task);
+    let second_run = engine.run_collection(new_collection_run("shop/orders"), None).await.unwrap().unwrap();
+    assert_eq!((second_run.created, &second_run.task), (false, &paused.task));
+    assert!(engine.lift_rule(RuleKind::Pause, &scope, None).await.unwrap());
     assert_eq!(watcher.wait_for_ended_tasks(1).await[0].id, paused.task);
     engine.stop(TEST_TIMEOUT).await;
 }

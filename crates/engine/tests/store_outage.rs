@@ -1,4 +1,4 @@
-//! A store that does not answer for a while: another connection holds the file's write lock.
+//! A store that does not answer for a while: another connection has the write lock of the file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -18,13 +18,13 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pointsman.db");
     let store = Sqlite::open(&file, now()).unwrap();
-    let go = Arc::new(Notify::new());
+    let finish_signal = Arc::new(Notify::new());
     let handler = {
-        let go = go.clone();
+        let finish_signal = finish_signal.clone();
         move |_: Delivery| {
-            let go = go.clone();
+            let finish_signal = finish_signal.clone();
             async move {
-                go.notified().await;
+                finish_signal.notified().await;
                 HandlerOutcome { emitted_events: vec![keyed_event("b", "y")], ..HandlerOutcome::succeeded() }
             }
         }
@@ -34,9 +34,9 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     emit(&engine, vec![keyed_event("a", "x")]).await;
     watcher.wait_for_change(|c| c.status == TaskStatus::Locked).await;
 
-    let intruder = rusqlite::Connection::open(&file).unwrap();
-    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    go.notify_one();
+    let locking_connection = rusqlite::Connection::open(&file).unwrap();
+    locking_connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    finish_signal.notify_one();
 
     let small = EmitBatch { events: vec![keyed_event("c", "w")], idempotency: None };
     let result = within_timeout("the store to give up", engine.emit(small)).await;
@@ -44,31 +44,34 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
 
     // The queue is bounded: beyond that producers are refused at once.
-    let large = Json::from_value(&"x".repeat(1 << 20)).unwrap();
+    let large_value = Json::from_value(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
-        let events = vec![NewEvent { value: large.clone(), ..keyed_event("c", "z") }];
+        let events = vec![NewEvent { value: large_value.clone(), ..keyed_event("c", "z") }];
         EmitBatch { events, idempotency: None }
     };
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
     let refused: Vec<_> = waiting.iter_mut().filter_map(|emit| emit.as_mut().now_or_never()).collect();
     assert!(refused.len() > 20 && refused.len() < 80, "{}", refused.len());
-    assert!(refused.iter().all(|answer| matches!(answer, Err(EmitError::Overloaded))));
+    assert!(refused.iter().all(|result| matches!(result, Err(EmitError::Overloaded))));
     drop(waiting);
 
-    intruder.execute_batch("ROLLBACK").unwrap();
+    locking_connection.execute_batch("ROLLBACK").unwrap();
     let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 1));
     let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 1);
-    // The large ones that waited fill more than one page.
+    // The large events that were waiting fill more than one page.
     let (mut after, mut handled) = (EventId::ZERO, 0);
     let head = engine.observer().read_journal_range().await.unwrap().head;
     while after < head {
         let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
-        handled +=
-            page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine_event()).count();
+        handled += page
+            .events
+            .iter()
+            .filter(|event| event.event_type.as_str() != "c" && !event.is_engine_event())
+            .count();
         after = page.scanned_up_to;
     }
-    assert_eq!(handled, 2, "the event and what its handler emitted, once");
+    assert_eq!(handled, 2, "the event and the one that its handler emitted, each once");
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -17,7 +17,7 @@ use pointsman_engine::{Delivery, Engine, HandlerOutcome, PullRequest, ScheduleSp
 use pointsman_store_conformance::DelegatingStore;
 use pointsman_store_sqlite::SqliteStore;
 
-/// A store whose `method` panics for its first callers, if they are services: the test itself calls it unharmed.
+/// A store whose `method` panics for its first callers that are services; calls of the test itself do not panic.
 fn store_with_panics(store: &SqliteStore, method: &'static str, panics: usize) -> Arc<dyn Store> {
     let remaining = AtomicUsize::new(panics);
     DelegatingStore::with_hook(Arc::new(store.clone()), move |called| {
@@ -60,8 +60,8 @@ async fn start_busy_node(store: Arc<dyn Store>) -> Engine {
 }
 
 /// Emits an event; repeats it while the sequencer is being restarted.
-async fn emit_with_retries(engine: &Engine, type_: &str) -> TaskId {
-    let events = vec![keyed_event(type_, type_)];
+async fn emit_with_retries(engine: &Engine, type_name: &str) -> TaskId {
+    let events = vec![keyed_event(type_name, type_name)];
     loop {
         match engine.emit(EmitBatch { events: events.clone(), idempotency: None }).await {
             Ok(receipt) => return receipt.events[0].tasks[0].clone(),
@@ -71,11 +71,11 @@ async fn emit_with_retries(engine: &Engine, type_: &str) -> TaskId {
 }
 
 async fn wait_for_status(store: &SqliteStore, task: &TaskId, status: TaskStatus) {
-    let reached = || async { read_task(store, task).await.lifecycle.state.status() == status };
-    wait_until(&format!("{task} to be {status:?}"), reached).await;
+    let has_status = || async { read_task(store, task).await.lifecycle.state.status() == status };
+    wait_until(&format!("{task} to be {status:?}"), has_status).await;
 }
 
-/// Has every service do some work, and checks that it was done.
+/// Gives every service some work, and checks that the work was done.
 async fn exercise_all_services(engine: &Engine, store: &SqliteStore) {
     // Sequencer, worker, log writer.
     let logged = emit_with_retries(engine, "logged").await;
@@ -117,7 +117,7 @@ async fn exercise_all_services(engine: &Engine, store: &SqliteStore) {
     within_timeout("the schedule to fire", async {
         loop {
             let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
-            if page.events.iter().any(|event| event.kind.as_str() == "ticked") {
+            if page.events.iter().any(|event| event.event_type.as_str() == "ticked") {
                 break;
             }
             after = page.scanned_up_to;
@@ -128,7 +128,7 @@ async fn exercise_all_services(engine: &Engine, store: &SqliteStore) {
 }
 
 /// A service, and a method of the store that this service calls.
-const CALLS_OF_SERVICES: [(&str, &str); 11] = [
+const STORE_METHOD_OF_EACH_SERVICE: [(&str, &str); 11] = [
     ("sequencer", "append"),
     ("worker", "finish_attempts"),
     ("log writer", "append_log_lines"),
@@ -144,7 +144,7 @@ const CALLS_OF_SERVICES: [(&str, &str); 11] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_service_is_restarted_after_a_panic_and_continues() {
-    for (service, method) in CALLS_OF_SERVICES {
+    for (service, method) in STORE_METHOD_OF_EACH_SERVICE {
         let store = in_memory_store();
         // The worker claims too, so the first panics may hit either service; two of them hit both.
         let panics = if method == "claim_tasks" { 3 } else { 1 };

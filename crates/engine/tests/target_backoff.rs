@@ -3,7 +3,7 @@
 
 mod common;
 #[path = "handler_support/server.rs"]
-mod web;
+mod test_server;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,19 +15,20 @@ use common::*;
 use pointsman_core::TaskStatus;
 use pointsman_core::limit::BREAKER_FAILURE_THRESHOLD;
 use pointsman_core::task::AttemptOutcome;
-use web::{build_response, http_handler, start_server};
+use test_server::{build_response, http_handler, start_server};
 
 #[tokio::test]
 async fn a_busy_target_costs_one_request_and_no_retry() {
-    let opens: Arc<Mutex<Option<Instant>>> = Arc::default();
-    let refused = Arc::new(AtomicUsize::new(0));
+    let recovers_at: Arc<Mutex<Option<Instant>>> = Arc::default();
+    let refused_count = Arc::new(AtomicUsize::new(0));
     let (url, inbox) = {
-        let (opens, refused) = (opens.clone(), refused.clone());
+        let (recovers_at, refused_count) = (recovers_at.clone(), refused_count.clone());
         start_server(move || {
-            let opens = *opens.lock().unwrap().get_or_insert_with(|| Instant::now() + Duration::from_secs(1));
-            match Instant::now() < opens {
+            let recovers_at =
+                *recovers_at.lock().unwrap().get_or_insert_with(|| Instant::now() + Duration::from_secs(1));
+            match Instant::now() < recovers_at {
                 true => {
-                    refused.fetch_add(1, Ordering::SeqCst);
+                    refused_count.fetch_add(1, Ordering::SeqCst);
                     build_response(429, &[("retry-after", "1")], "")
                 }
                 false => build_response(200, &[], ""),
@@ -47,7 +48,11 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let receipt = emit(&engine, events).await;
     let ended = watcher.wait_for_ended_tasks(10).await;
     assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
-    assert_eq!(refused.load(Ordering::SeqCst), 1, "no other request was sent while the target was busy");
+    assert_eq!(
+        refused_count.load(Ordering::SeqCst),
+        1,
+        "no other request was sent while the target was busy"
+    );
     assert_eq!(inbox.take().len(), 11);
     let mut snoozes = 0;
     for sequenced in &receipt.events {

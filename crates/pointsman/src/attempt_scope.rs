@@ -11,7 +11,7 @@ use pointsman_core::store::ClaimedTask;
 
 use crate::task_log::LogLineSender;
 
-/// The log and the cause of the running attempt.
+/// The log sender of the running attempt, and the cause of the events that it emits.
 #[derive(Clone)]
 pub(crate) struct AttemptScope {
     pub(crate) log_sender: LogLineSender,
@@ -29,18 +29,18 @@ impl AttemptScope {
     }
 
     /// Runs a future as a part of the attempt.
-    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        CURRENT_ATTEMPT.scope(self, work)
+    pub(crate) fn run<F: Future>(self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        CURRENT_ATTEMPT.scope(self, future)
     }
 }
 
-/// Calls `act` with the log of the running attempt; outside an attempt it does nothing.
-pub(crate) fn with_current_log(act: impl FnOnce(&LogLineSender)) {
+/// Calls `use_log` with the log sender of the running attempt; outside an attempt it does nothing.
+pub(crate) fn with_current_log_sender(use_log: impl FnOnce(&LogLineSender)) {
     // The error means that no attempt runs.
-    let _ = CURRENT_ATTEMPT.try_with(|scope| act(&scope.log_sender));
+    let _ = CURRENT_ATTEMPT.try_with(|scope| use_log(&scope.log_sender));
 }
 
-/// The cause of events that are emitted now.
+/// The cause of events that the current code emits: the running attempt, or `None` outside one.
 pub(crate) fn current_cause() -> Option<Cause> {
     CURRENT_ATTEMPT.try_with(|scope| scope.cause).ok()
 }
@@ -51,9 +51,9 @@ pub(crate) mod tests {
     use pointsman_core::TaskSeq;
 
     /// Runs a future in an attempt that logs to this sender.
-    pub(crate) async fn run_in_test_attempt<F: Future>(log_sender: LogLineSender, work: F) -> F::Output {
+    pub(crate) async fn run_in_test_attempt<F: Future>(log_sender: LogLineSender, future: F) -> F::Output {
         let cause = Cause { event: None, task: TaskSeq(7), depth: 3 };
-        AttemptScope { log_sender, cause }.run(work).await
+        AttemptScope { log_sender, cause }.run(future).await
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use pointsman_core::names::BadName;
 use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::store::StoreError;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailurePolicy, LaneOrdering, Routes};
+use pointsman_core::{EventType, HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering, Routes};
 use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
 
@@ -41,16 +41,16 @@ pub enum StartError {
     InvalidName(#[from] BadName),
     #[error("there are two handlers named {0}")]
     DuplicateHandler(HandlerName),
-    #[error("{kind} is routed to the handler {handler}, which does not exist; add it with `handler`")]
-    UnknownHandler { kind: HandlingKey, handler: HandlerName },
+    #[error("{event_type} is routed to the handler {handler}, which does not exist; add it with `handler`")]
+    UnknownHandler { event_type: EventType, handler: HandlerName },
     #[error("the node {node} of the chain {chain} names the handler {handler}, which does not exist")]
     UnknownStepHandler { chain: ChainPath, node: ChainNodeId, handler: HandlerName },
     #[error("the chain {chain} is invalid: {reason}")]
     InvalidChain { chain: ChainPath, reason: String },
     #[error("there are two chains {0}")]
     DuplicateChain(ChainPath),
-    #[error("{kind} is routed to the chain {chain}, which does not exist")]
-    UnknownChain { kind: HandlingKey, chain: ChainPath },
+    #[error("{event_type} is routed to the chain {chain}, which does not exist")]
+    UnknownChain { event_type: EventType, chain: ChainPath },
     #[error("the handler {handler} cannot run: {missing_state}")]
     MissingState { handler: HandlerName, missing_state: MissingState },
     #[error("the engine did not start")]
@@ -90,8 +90,9 @@ struct BusPlan {
 struct RegisteredHandler {
     def: HandlerDef,
     timeout: Duration,
-    /// Builds the runner when all states are known.
+    /// Builds the runner of the handler once all states are known.
     build_runner: Box<dyn FnOnce(Arc<BusResources>) -> Arc<dyn pointsman_engine::Runner> + Send>,
+    /// Checks that the states that the handler takes were given.
     check_states: fn(&StateMap) -> Result<(), MissingState>,
 }
 
@@ -130,7 +131,8 @@ impl<Last> BusBuilder<Last> {
         self
     }
 
-    /// Adds a value that handlers take as [`State<T>`](crate::State). One for each type; the last one wins.
+    /// Adds a value that handlers take as [`State<T>`](crate::State). There is one value of each type: the last one
+    /// added.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.plan.states.insert(value);
         self
@@ -159,8 +161,8 @@ impl<Last> BusBuilder<Last> {
         self.on_key(E::TYPE, handler)
     }
 
-    /// Like [`on`](Self::on), but the handler is synchronous: it runs before the event's queued handlers, and synchronous
-    /// handlers run one after another in the order of these calls.
+    /// Like [`on`](Self::on), but the handler is synchronous: it runs before the event's queued handlers, and
+    /// synchronous handlers run one after another in the order of these calls.
     pub fn on_sync<E: Event>(self, handler: &str) -> Self {
         self.on_key_sync(E::TYPE, handler)
     }
@@ -185,7 +187,7 @@ impl<Last> BusBuilder<Last> {
 
     /// Starts an order on a chain for each event of this type, and of its subtypes.
     pub fn on_chain<E: Event>(mut self, chain: &str) -> Self {
-        match (HandlingKey::new(E::TYPE), ChainPath::new(chain)) {
+        match (EventType::new(E::TYPE), ChainPath::new(chain)) {
             (Ok(key), Ok(chain)) => self.plan.chain_routes.bind(key, chain),
             (Err(error), _) | (_, Err(error)) => self.plan.record_first_error(error.into()),
         }
@@ -235,9 +237,9 @@ impl<Last> BusBuilder<Last> {
 }
 
 impl BusBuilder<HandlerAdded> {
-    /// Sets whether events of one object are handled one at a time, in order. They are by default.
-    pub fn lane_ordering(self, order: LaneOrdering) -> Self {
-        self.change_last_handler(|handler| handler.def.ordering = order)
+    /// Sets whether events of one object are handled one at a time, in order, which is the default.
+    pub fn lane_ordering(self, ordering: LaneOrdering) -> Self {
+        self.change_last_handler(|handler| handler.def.ordering = ordering)
     }
 
     /// Sets how often and when a failed task is retried.
@@ -255,7 +257,7 @@ impl BusBuilder<HandlerAdded> {
         self.change_last_handler(|handler| handler.timeout = timeout)
     }
 
-    /// Sets what happens to an object's further events when one has failed for good.
+    /// Sets what happens to the further events of an object when the task of one has failed for good.
     pub fn on_error(self, policy: LaneFailurePolicy) -> Self {
         self.change_last_handler(|handler| handler.def.on_error = policy)
     }
@@ -270,13 +272,13 @@ impl BusBuilder<HandlerAdded> {
 }
 
 impl BusPlan {
-    /// Keeps the first error for `start`.
+    /// Records an error that `start` returns, unless there is an earlier one.
     fn record_first_error(&mut self, error: StartError) {
         self.first_error.get_or_insert(error);
     }
 
     fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> HandlerBinding) {
-        match (HandlingKey::new(key), HandlerName::new(handler)) {
+        match (EventType::new(key), HandlerName::new(handler)) {
             (Ok(key), Ok(handler)) => self.routes.bind(key, binding(handler)),
             (Err(error), _) | (_, Err(error)) => self.record_first_error(error.into()),
         }
@@ -284,17 +286,23 @@ impl BusPlan {
 
     /// Checks that handler names are unique and that every route leads to a handler.
     fn check_handlers(&self) -> Result<(), StartError> {
-        let count_named = |name: &HandlerName| self.handlers.iter().filter(|h| h.def.name == *name).count();
-        if let Some(duplicate) = self.handlers.iter().find(|handler| count_named(&handler.def.name) > 1) {
+        let count_handlers_named =
+            |name: &HandlerName| self.handlers.iter().filter(|h| h.def.name == *name).count();
+        if let Some(duplicate) =
+            self.handlers.iter().find(|handler| count_handlers_named(&handler.def.name) > 1)
+        {
             return Err(StartError::DuplicateHandler(duplicate.def.name.clone()));
         }
-        let bindings =
-            self.routes.iter().flat_map(|(key, list)| list.iter().map(move |binding| (key, binding)));
-        match bindings.into_iter().find(|(_, binding)| count_named(&binding.handler) == 0) {
+        let bindings = self
+            .routes
+            .iter()
+            .flat_map(|(event_type, bindings)| bindings.iter().map(move |binding| (event_type, binding)));
+        match bindings.into_iter().find(|(_, binding)| count_handlers_named(&binding.handler) == 0) {
             None => Ok(()),
-            Some((kind, binding)) => {
-                Err(StartError::UnknownHandler { kind: kind.clone(), handler: binding.handler.clone() })
-            }
+            Some((event_type, binding)) => Err(StartError::UnknownHandler {
+                event_type: event_type.clone(),
+                handler: binding.handler.clone(),
+            }),
         }
     }
 }
@@ -309,11 +317,15 @@ impl BusPlan {
             }
         }
         self.chains.iter().try_for_each(|chain| self.check_chain(chain))?;
-        let mut routes =
-            self.chain_routes.iter().flat_map(|(kind, list)| list.iter().map(move |to| (kind, to)));
+        let mut routes = self
+            .chain_routes
+            .iter()
+            .flat_map(|(event_type, chains)| chains.iter().map(move |chain| (event_type, chain)));
         match routes.find(|(_, chain)| !paths.contains(chain)) {
             None => Ok(()),
-            Some((kind, chain)) => Err(StartError::UnknownChain { kind: kind.clone(), chain: chain.clone() }),
+            Some((event_type, chain)) => {
+                Err(StartError::UnknownChain { event_type: event_type.clone(), chain: chain.clone() })
+            }
         }
     }
 
@@ -324,7 +336,7 @@ impl BusPlan {
         }
         for node in &chain.nodes {
             if let ChainNodeRole::Step(ChainStep { handler, .. }) = &node.role
-                && !self.handlers.iter().any(|existing| existing.def.name == *handler)
+                && !self.handlers.iter().any(|registered| registered.def.name == *handler)
             {
                 let (node, handler) = (node.id.clone(), handler.clone());
                 return Err(StartError::UnknownStepHandler { chain: path(), node, handler });

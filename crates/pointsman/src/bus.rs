@@ -21,8 +21,8 @@ use crate::{Event, UnitOfWork, attempt_scope};
 
 /// How long [`Bus::stop`] waits for running attempts.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Tasks are read again after this time, in case a change notification was missed.
-const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval at which [`Bus::wait_for_tasks`] reads the tasks again, in case it missed a notification.
+const TASK_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of log lines that are read at a time.
 const LOG_PAGE_LINES: usize = 1000;
 
@@ -52,7 +52,7 @@ impl Bus {
         &self.resources.states
     }
 
-    /// The current time, by the store's clock.
+    /// The current time according to the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.engine.now()
     }
@@ -76,8 +76,8 @@ impl Bus {
         let idempotency = options.build_idempotency_key(&event)?;
         let receipt = self.engine.emit(EmitBatch { events: vec![event], idempotency }).await?;
         let emitted = EmittedEvent::from_receipt(receipt).pop();
-        let missing = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
-        emitted.ok_or_else(|| EmitError::NotJournaled(missing().into()))
+        let no_receipt = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
+        emitted.ok_or_else(|| EmitError::NotJournaled(no_receipt().into()))
     }
 
     /// Emits several events, all or nothing.
@@ -123,18 +123,18 @@ impl Bus {
             for id in &emitted.tasks {
                 tasks.extend(self.read_task(id).await?);
             }
-            if tasks.iter().all(|task| has_finished(task.lifecycle.state.status())) {
+            if tasks.iter().all(|task| has_task_finished(task.lifecycle.state.status())) {
                 return Ok(tasks);
             }
-            let one_finished = async {
+            let wait_for_a_finished_task = async {
                 while let Ok(change) = changes.recv().await {
-                    if ids.contains(&change.id) && has_finished(change.status) {
+                    if ids.contains(&change.id) && has_task_finished(change.status) {
                         break;
                     }
                 }
             };
             // A receiver that lagged, or whose engine has stopped, reads the tasks again after the interval.
-            let _ = timeout(RECHECK_INTERVAL, one_finished).await;
+            let _ = timeout(TASK_RECHECK_INTERVAL, wait_for_a_finished_task).await;
         }
     }
 
@@ -155,7 +155,7 @@ impl Bus {
         Ok(lines)
     }
 
-    /// The engine of the bus, for everything that this crate has no method for.
+    /// The engine of the bus, for operations that the bus has no method for.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -166,12 +166,12 @@ impl Bus {
         self.resources.clear_bus();
         let store = self.store.to_dyn_store();
         // Closing waits for the last commit, which must not block the runtime. A runtime that is shutting down may
-        // skip it, which is no worse than a kill.
+        // skip the closing, which loses nothing that was acknowledged.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
 }
 
-fn has_finished(status: TaskStatus) -> bool {
+fn has_task_finished(status: TaskStatus) -> bool {
     match status {
         TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => true,
         TaskStatus::New | TaskStatus::Scheduled | TaskStatus::Locked => false,

@@ -33,20 +33,20 @@ pub(crate) enum UnitOfWorkEvents {
 
 impl BusStore {
     /// Opens the store. The clock of a database server is measured first, so that nothing is written with a wrong time.
-    pub(crate) async fn open(url: &str, time: &TimeSource) -> Result<Self, StartError> {
+    pub(crate) async fn open(url: &str, time_source: &TimeSource) -> Result<Self, StartError> {
         let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
         match (scheme, url.strip_prefix("sqlite:")) {
             ("postgres" | "postgresql", _) => {
-                time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
-                Ok(Self::Postgres(Postgres::open(url, time.now()).await?))
+                time_source.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
+                Ok(Self::Postgres(Postgres::open(url, time_source.now()).await?))
             }
-            (scheme, _) if Endpoint::has_scheme(scheme) => {
-                time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
-                Ok(Self::Redis(Redis::open(url, time.now()).await?))
+            (scheme, _) if Endpoint::is_redis_scheme(scheme) => {
+                time_source.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
+                Ok(Self::Redis(Redis::open(url, time_source.now()).await?))
             }
-            (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(time.now())?)),
+            (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(time_source.now())?)),
             (_, Some(path)) if !path.is_empty() => {
-                Ok(Self::Sqlite(Sqlite::open(Path::new(path), time.now())?))
+                Ok(Self::Sqlite(Sqlite::open(Path::new(path), time_source.now())?))
             }
             // The rest of the URL may contain a password.
             (scheme, _) => Err(StartError::UnknownStoreKind(scheme.into())),
@@ -83,7 +83,10 @@ impl BusStore {
     }
 
     /// The id of a receipt's event, once it is journaled.
-    pub(crate) async fn find_event_id(&self, receipt: EventReceipt) -> Result<Option<EventId>, StoreError> {
+    pub(crate) async fn find_event_id_of_receipt(
+        &self,
+        receipt: EventReceipt,
+    ) -> Result<Option<EventId>, StoreError> {
         match self {
             // No receipts exist: SQLite journals the events with the commit, Redis takes them without receipts.
             Self::Sqlite(_) | Self::Redis(_) => Ok(None),

@@ -1,8 +1,8 @@
 //! The context of an attempt: its event and task, and the effects that commit with its end.
 //!
 //! Events and log lines that a handler adds through its context are buffered in memory, and committed with the end
-//! of the attempt, all or nothing. If the attempt fails, its events are dropped; if its node dies or it times out, its
-//! log lines are too.
+//! of the attempt, all or nothing. If the attempt fails, its events are dropped; if its node dies or the attempt times
+//! out, its log lines are dropped too.
 
 use std::fmt;
 use std::future::Future;
@@ -44,20 +44,21 @@ struct AttemptEffects {
 pub struct TaskInfo {
     pub id: TaskId,
     pub handler: HandlerName,
-    /// None for a step of an order.
+    /// The event of the task; `None` for a step of an order.
     pub event: Option<EventId>,
     /// The preceding event of the object.
     pub prev: Option<EventId>,
     /// The preceding event of the object that was delivered to this handler.
     pub prev_sent: Option<EventId>,
-    /// 1 for the first attempt.
+    /// The number of the attempt; 1 for the first one.
     pub attempt: u32,
     /// The number of retries so far.
     pub retries: u32,
-    /// Larger than that of every earlier attempt: a system that the handler writes to can reject a smaller one.
+    /// The fence of the attempt, larger than that of every earlier attempt: a system that the handler writes to can
+    /// reject a smaller one.
     pub fence: i64,
     /// Whether the task runs outside the order of its lane.
-    pub is_late: bool,
+    pub is_out_of_order: bool,
 }
 
 /// Why a context rejected an event.
@@ -103,7 +104,7 @@ impl Ctx {
             attempt: task.attempt,
             retries: task.retries,
             fence: task.fence,
-            is_late: task.out_of_order,
+            is_out_of_order: task.out_of_order,
         }
     }
 
@@ -128,7 +129,7 @@ impl Ctx {
     }
 
     /// Whether the task runs outside the order of its lane.
-    pub fn is_late(&self) -> bool {
+    pub fn is_out_of_order(&self) -> bool {
         self.0.delivery.task.out_of_order
     }
 
@@ -141,10 +142,10 @@ impl Ctx {
     /// request id and the trace of the handled event.
     pub fn emit_with<E: Event>(&self, event: E, options: EmitOptions) -> Result<(), CtxError> {
         options.reject_idempotency_key(E::TYPE)?;
-        let origin = &self.0.event;
+        let handled_event = &self.0.event;
         let options = EmitOptions {
-            context: options.context.or_else(|| Some(trace_context(&origin.context))),
-            tenant: options.tenant.or_else(|| Some(origin.tenant.to_string())),
+            context: options.context.or_else(|| Some(copy_trace_entries(&handled_event.context))),
+            tenant: options.tenant.or_else(|| Some(handled_event.tenant.to_string())),
             ..options
         };
         // The worker sets the cause, and fails the attempt for good if it belongs to an event storm.
@@ -164,12 +165,12 @@ impl Ctx {
 
     fn add_log_line(&self, level: LogLevel, message: String) {
         let line = LogLine { time: self.now(), level, message };
-        // A line after the end belongs to no attempt; dropping it is better than failing its writer.
+        // A line that is logged after the end of the attempt is dropped.
         let _ = self.with_effects(|effects| effects.log_lines.push(line));
     }
 
-    /// Returns when the attempt must stop: it timed out, its task was cancelled, or the node stops. The handler's future
-    /// is dropped a moment later in any case.
+    /// Returns when the attempt must stop: it timed out, its task was cancelled, or the node stops. The handler's
+    /// future is dropped a moment later in any case.
     pub async fn cancelled(&self) {
         self.0.delivery.cancel_token.cancelled().await;
     }
@@ -193,20 +194,21 @@ impl Ctx {
         effects.as_mut().map(add).ok_or(CtxError::AttemptEnded)
     }
 
-    /// The outcome of the attempt, with the effects that commit with it.
+    /// Ends the attempt: returns its outcome with the effects that commit with it. Later effects are rejected.
     pub(crate) fn finish_attempt(&self, returned: Result<Option<Json>, HandlerError>) -> HandlerOutcome {
         let effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let AttemptEffects { emitted_events: emits, log_lines: logs } = effects.unwrap_or_default();
-        let ended = match returned {
+        let AttemptEffects { emitted_events, log_lines } = effects.unwrap_or_default();
+        let result = match returned {
             Ok(result) => AttemptResult::Succeeded { result },
             Err(error) => error.into_attempt_result(self.now()),
         };
-        HandlerOutcome { result: ended, target_health: None, emitted_events: emits, log_lines: logs }
+        HandlerOutcome { result, target_health: None, emitted_events, log_lines }
     }
 }
 
-/// The context entries that link the events of one request.
-fn trace_context(context: &Context) -> Context {
+/// Copies the context entries that identify the request and the trace of the handled event, for the events that its
+/// handler emits.
+fn copy_trace_entries(context: &Context) -> Context {
     let is_trace_entry = |name: &str| matches!(name, "request_id" | "traceparent" | "tracestate");
     context
         .iter()

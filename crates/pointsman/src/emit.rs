@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::RequestContext;
 
-/// Options of emitting an event. The default is: due now, without context, for the default tenant.
+/// Options for emitting an event. By default it is due now, has no context, and belongs to the default tenant.
 #[derive(Clone, Debug, Default)]
 pub struct EmitOptions {
     pub(crate) context: Option<Context>,
@@ -35,7 +35,7 @@ impl EmitOptions {
         Self { delay: Some(delay), ..self }
     }
 
-    /// Sets the priority of its tasks, 1 to 9000, higher first; it overrides that of the event's type.
+    /// Sets the priority of the event's tasks, 1 to 9000, higher first; it overrides the priority of the event type.
     pub fn priority(self, priority: u16) -> Self {
         Self { priority: Some(priority), ..self }
     }
@@ -59,23 +59,23 @@ impl EmitOptions {
         self.tenant.as_ref().map_or_else(|| Ok(Tenant::default()), Tenant::new)
     }
 
-    /// The context, checked against the limits.
+    /// Returns the context if it is within the limits.
     pub(crate) fn validate_context(&self) -> Result<Context, String> {
         let context = self.context.clone().unwrap_or_default();
         check_context_limits(&context)?;
         Ok(context)
     }
 
-    /// Rejects an idempotency key where it would have no effect.
-    pub(crate) fn reject_idempotency_key(&self, kind: &'static str) -> Result<(), InvalidEvent> {
+    /// Rejects an idempotency key, for emits that do not support one.
+    pub(crate) fn reject_idempotency_key(&self, event_type: &'static str) -> Result<(), InvalidEvent> {
         match &self.idempotency_key {
             None => Ok(()),
-            Some(_) => Err(InvalidEvent::new(kind, &"only `Bus::emit_with` takes an idempotency key")),
+            Some(_) => Err(InvalidEvent::new(event_type, &"only `Bus::emit_with` takes an idempotency key")),
         }
     }
 
-    /// The idempotency key and a digest of the whole event. The digest contains the delay instead of the due time, which
-    /// differs with every repeat.
+    /// The idempotency key and a digest of the whole event. The digest contains the delay instead of the due time,
+    /// which differs with every repeat.
     pub(crate) fn build_idempotency_key(
         &self,
         event: &NewEvent,
@@ -85,14 +85,14 @@ impl EmitOptions {
             let reason = format!(
                 "an idempotency key has 1 to {MAX_IDEMPOTENCY_KEY_BYTES} bytes and no control characters"
             );
-            return Err(InvalidEvent::new(event.kind.as_str(), &reason));
+            return Err(InvalidEvent::new(event.event_type.as_str(), &reason));
         }
         let mut hash = Sha256::new();
         let mut add_part = |text: &str| {
             hash.update((text.len() as u64).to_be_bytes());
             hash.update(text);
         };
-        add_part(event.kind.as_str());
+        add_part(event.event_type.as_str());
         add_part(event.key.as_ref().map_or("", |key| key.as_str()));
         add_part(event.sub_object.as_ref().map_or("", |sub| sub.as_str()));
         add_part(event.value.as_str());
@@ -137,9 +137,9 @@ pub struct EmittedEvent {
     pub id: EventId,
     /// The preceding event of the same object.
     pub prev: Option<EventId>,
-    /// One task for each handler it is routed to.
+    /// One task for each handler that the event is routed to.
     pub tasks: Vec<TaskId>,
-    /// Whether its idempotency key was used before: this is the result of the first emit.
+    /// Whether the idempotency key was used before; then this is the result of the first emit.
     pub is_repeat: bool,
 }
 

@@ -5,13 +5,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use pointsman_core::event::MAX_CAUSE_DEPTH;
-use pointsman_core::{Cause, HandlingKey, Json, NewEvent, ObjectKey, Priority, Timestamp, event_json, names};
+use pointsman_core::{Cause, EventType, Json, NewEvent, ObjectKey, Priority, Timestamp, event_json, names};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::emit::{EmitOptions, InvalidEvent};
 
-/// An event of the program's own type: something happened to an object. Derive it for plain structs:
+/// An event type of the program: something happened to an object. Derive it for plain structs:
 ///
 /// ```
 /// use pointsman::Event;
@@ -31,7 +31,7 @@ use crate::emit::{EmitOptions, InvalidEvent};
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `type = "record.published"` | the handling key: dot-separated segments, from the general to the specific |
+/// | `type = "record.published"` | the event type: dot-separated segments, from the general to the specific |
 /// | `key = "record:{id}"` | the object it happened to. Placeholders are fields that implement `Display`; a format may follow: `{id:08}` |
 /// | `key = self.object_key()` | the same by an expression that is a `String`, a `&str`, or an `Option` of one |
 /// | `sub = …` | a part of the object; the order depends on the key only |
@@ -55,23 +55,23 @@ use crate::emit::{EmitOptions, InvalidEvent};
 /// struct RecordPublished { id: u64 }
 /// ```
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The handling key.
+    /// The event type.
     const TYPE: &'static str;
-    /// The priority of its tasks, if it sets one.
+    /// The priority of the event's tasks, if the type sets one.
     const PRIORITY: Option<u16> = None;
 
-    /// The key of the object it happened to. Events of one object are ordered.
+    /// The key of the object that the event happened to. Events of one object are ordered.
     fn key(&self) -> Option<String> {
         None
     }
 
-    /// A part of the object.
+    /// The part of the object that the event happened to.
     fn sub(&self) -> Option<String> {
         None
     }
 }
 
-/// A value of an expression in `key = …`.
+/// A value that an expression in `key = …` or `sub = …` may have.
 pub trait IntoKey {
     fn into_key(self) -> Option<String>;
 }
@@ -100,9 +100,9 @@ impl<K: IntoKey> IntoKey for Option<K> {
 pub struct RawEvent(pub(crate) Arc<pointsman_core::Event>);
 
 impl RawEvent {
-    /// Whether it is of this type or a subtype.
+    /// Whether the event is of this type or a subtype.
     pub fn is<E: Event>(&self) -> bool {
-        self.kind.is_same_or_descendant_of(E::TYPE)
+        self.event_type.is_same_or_descendant_of(E::TYPE)
     }
 
     /// Parses the payload.
@@ -126,8 +126,8 @@ pub(crate) fn to_new_event<E: Event>(
     now: Timestamp,
 ) -> Result<NewEvent, InvalidEvent> {
     let invalid = |reason: &dyn Display| InvalidEvent::new(E::TYPE, reason);
-    let kind = HandlingKey::new(E::TYPE).map_err(|e| invalid(&e))?;
-    names::check_emittable(&kind).map_err(|reserved| invalid(&reserved))?;
+    let event_type = EventType::new(E::TYPE).map_err(|e| invalid(&e))?;
+    names::check_emittable_type(&event_type).map_err(|reserved| invalid(&reserved))?;
     if cause.is_some_and(|cause| cause.depth > MAX_CAUSE_DEPTH) {
         return Err(invalid(&format!(
             "an event storm: it is the last of a chain of {MAX_CAUSE_DEPTH} events that caused each other; check for handlers that emit \
@@ -141,7 +141,7 @@ pub(crate) fn to_new_event<E: Event>(
     }
     let priority = options.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
     Ok(NewEvent {
-        kind,
+        event_type,
         key: parse_key(event.key())?,
         sub_object: parse_key(event.sub())?,
         value,

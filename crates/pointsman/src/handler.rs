@@ -1,7 +1,8 @@
 //! Handlers: async functions whose arguments are extracted from the attempt.
 //!
-//! An argument is the event in its own type, the [`RawEvent`], the [`Step`](crate::Step) of an order, the [`Ctx`], a [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the
-//! [`TaskInfo`](crate::TaskInfo), or a type of the program's own that implements [`Extract`].
+//! An argument is the event in its own type, the [`RawEvent`], the [`Step`](crate::Step) of an order, the [`Ctx`], a
+//! [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the [`TaskInfo`](crate::TaskInfo), or a type
+//! of the program's own that implements [`Extract`].
 
 use std::any::type_name;
 use std::future::Future;
@@ -44,21 +45,21 @@ pub trait Extract: Sized + Send {
     /// Extracts the argument from an attempt. An error ends the attempt as if the handler had returned it.
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError>;
 
-    /// Checks that the states it needs were given. Called once, when the bus starts.
+    /// Checks that the states that the argument needs were given to the bus. Called once, when the bus starts.
     fn check_states(states: &StateMap) -> Result<(), MissingState> {
         let _ = states;
         Ok(())
     }
 }
 
-/// The event in its own type. A payload that cannot be parsed fails for good, because a retry would not help.
+/// The event in its own type. If the payload cannot be parsed, the task fails for good, because a retry would not help.
 impl<E: Event> Extract for E {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         let event = ctx.event();
         event.parse_value().map_err(|error| {
             HandlerError::permanent(format!(
                 "the value of {} does not fit {}: {error}",
-                event.kind,
+                event.event_type,
                 type_name::<E>()
             ))
         })
@@ -81,7 +82,7 @@ pub trait Handler<Args>: Clone + Send + Sync + 'static {
     /// Runs the handler with arguments extracted from the attempt.
     fn run(&self, ctx: &Ctx) -> impl Future<Output = Result<Option<Json>, HandlerError>> + Send;
 
-    /// Checks that the states it needs were given.
+    /// Checks that the states that the arguments need were given to the bus.
     fn check_states(states: &StateMap) -> Result<(), MissingState>;
 }
 
@@ -117,7 +118,7 @@ impl_handler_for_functions!(A B C D E G H);
 impl_handler_for_functions!(A B C D E G H I);
 
 /// Runs one attempt. Log lines are sent to the store while the handler runs, and all of them are sent when this
-/// returns, also when the handler panicked: then they matter most.
+/// returns, even if the handler panicked.
 pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     handler: H,
     delivery: Delivery,
@@ -127,19 +128,19 @@ pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     let Some(event) = event_for_task(&delivery.task) else {
         return HandlerOutcome::failed("there is no event to handle");
     };
-    let (sender, receiver) = LogLineSender::new(delivery.log_sink.time_source().clone());
-    let sink = delivery.log_sink.clone();
-    let scope = AttemptScope::new(&delivery.task, sender.clone());
+    let (line_sender, line_receiver) = LogLineSender::new(delivery.log_sink.time_source().clone());
+    let log_sink = delivery.log_sink.clone();
+    let scope = AttemptScope::new(&delivery.task, line_sender.clone());
     let ctx = Ctx::new(delivery, event, resources.wait_for_bus().await, scope.clone());
-    let work = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
-    let forwarding = pin!(receiver.forward_to(sink));
-    let returned = match select(work, forwarding).await {
-        Either::Left((returned, forwarding)) => {
-            sender.close();
-            forwarding.await;
+    let handler_run = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
+    let log_forwarding = pin!(line_receiver.forward_to(log_sink));
+    let returned = match select(handler_run, log_forwarding).await {
+        Either::Left((returned, log_forwarding)) => {
+            line_sender.close();
+            log_forwarding.await;
             returned
         }
-        Either::Right(((), work)) => work.await,
+        Either::Right(((), handler_run)) => handler_run.await,
     };
     ctx.finish_attempt(returned.unwrap_or_else(|panic| Err(HandlerError::new(panic_message(&*panic)))))
 }

@@ -6,7 +6,7 @@
 //! | `Ok(value)` | done; the value is the task's result, and for a step the order's new value |
 //! | `Err(error)` | failed; retried while the handler's retries last |
 //! | `Err(HandlerError::permanent(…))` | failed for good |
-//! | [`Snooze`], also as an error | not now: run again later, without losing a retry |
+//! | [`Snooze`], also as an error | snoozed: the task runs again later, and no retry is counted |
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -16,7 +16,7 @@ use pointsman_core::store::AttemptResult;
 use pointsman_core::{Json, Timestamp};
 use serde::Serialize;
 
-/// Puts the task off: it runs again later and loses no retry. The default is five minutes later.
+/// Postpones the task: it runs again later, and no retry is counted. The default is five minutes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snooze(Duration);
 
@@ -35,7 +35,7 @@ impl Default for Snooze {
 
 /// Why an attempt did not succeed, and whether and when it is retried.
 ///
-/// Every error converts into it by `?`, with all its sources in the text, and is then retried.
+/// Every error converts into a `HandlerError` by `?`, with all its sources in the message, and is then retried.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandlerError(HandlerErrorKind);
 
@@ -55,7 +55,7 @@ impl HandlerError {
         })
     }
 
-    /// A failure that no further attempt would fix: it is not retried.
+    /// A failure that is not retried, because no further attempt would succeed.
     pub fn permanent(error: impl Display) -> Self {
         Self(HandlerErrorKind::Failed {
             message: format_error(&error),
@@ -64,7 +64,7 @@ impl HandlerError {
         })
     }
 
-    /// A failure that is retried after this delay, instead of the policy's.
+    /// A failure that is retried after this delay instead of the delay of the handler's policy.
     pub fn retry_after(error: impl Display, delay: Duration) -> Self {
         Self(HandlerErrorKind::Failed {
             message: format_error(&error),
@@ -81,7 +81,7 @@ impl HandlerError {
         }
     }
 
-    /// The end of the attempt that the engine records.
+    /// Converts the error into the attempt result that the engine records.
     pub(crate) fn into_attempt_result(self, now: Timestamp) -> AttemptResult {
         match self.0 {
             HandlerErrorKind::Failed { message, retry_after, is_permanent } => AttemptResult::Failed {
@@ -110,10 +110,10 @@ impl<E: Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let mut message = format_error(&error);
         let mut cause = error.source();
-        while let Some(next) = cause {
+        while let Some(source) = cause {
             message.push_str(": ");
-            message.push_str(&next.to_string());
-            cause = next.source();
+            message.push_str(&source.to_string());
+            cause = source.source();
         }
         Self::new(message)
     }
@@ -186,42 +186,48 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1000);
 
-    fn attempt_end(returned: impl IntoHandlerResult) -> AttemptResult {
+    fn attempt_result_of(returned: impl IntoHandlerResult) -> AttemptResult {
         match returned.into_handler_result() {
             Ok(result) => AttemptResult::Succeeded { result },
             Err(error) => error.into_attempt_result(NOW),
         }
     }
 
-    fn failed_end(error: &str, after: Option<Timestamp>, last: bool) -> AttemptResult {
-        AttemptResult::Failed { error: error.into(), return_code: 1, retry_at: after, permanent: last }
+    fn failed_result(error: &str, retry_at: Option<Timestamp>, permanent: bool) -> AttemptResult {
+        AttemptResult::Failed { error: error.into(), return_code: 1, retry_at, permanent }
     }
 
     #[test]
     fn returned_values_determine_how_the_attempt_ends() {
         let done = AttemptResult::Succeeded { result: None };
-        assert_eq!(attempt_end(()), done);
-        assert_eq!(attempt_end(Ok::<_, String>(())), done);
+        assert_eq!(attempt_result_of(()), done);
+        assert_eq!(attempt_result_of(Ok::<_, String>(())), done);
         assert_eq!(
-            attempt_end(Ok::<_, String>(vec![1, 2])),
+            attempt_result_of(Ok::<_, String>(vec![1, 2])),
             AttemptResult::Succeeded { result: Some(Json::parse("[1,2]").unwrap()) }
         );
-        assert_eq!(attempt_end(Err::<(), _>("no")), failed_end("no", None, false));
+        assert_eq!(attempt_result_of(Err::<(), _>("an error")), failed_result("an error", None, false));
         assert_eq!(
-            attempt_end(Err::<(), _>(Box::<dyn Error + Send + Sync>::from("no"))),
-            failed_end("no", None, false)
+            attempt_result_of(Err::<(), _>(Box::<dyn Error + Send + Sync>::from("an error"))),
+            failed_result("an error", None, false)
         );
-        assert_eq!(attempt_end(Err::<(), _>(HandlerError::permanent("no"))), failed_end("no", None, true));
-        let wait = Duration::from_secs(1);
-        let later = Timestamp::from_millis(2000);
         assert_eq!(
-            attempt_end(Err::<(), _>(HandlerError::retry_after("no", wait))),
-            failed_end("no", Some(later), false)
+            attempt_result_of(Err::<(), _>(HandlerError::permanent("an error"))),
+            failed_result("an error", None, true)
         );
-        assert_eq!(attempt_end(Snooze::after(wait)), AttemptResult::Snoozed { until: later });
-        assert_eq!(attempt_end(Err::<(), _>(Snooze::after(wait))), AttemptResult::Snoozed { until: later });
+        let delay = Duration::from_secs(1);
+        let retry_at = Timestamp::from_millis(2000);
         assert_eq!(
-            attempt_end(Snooze::default()),
+            attempt_result_of(Err::<(), _>(HandlerError::retry_after("an error", delay))),
+            failed_result("an error", Some(retry_at), false)
+        );
+        assert_eq!(attempt_result_of(Snooze::after(delay)), AttemptResult::Snoozed { until: retry_at });
+        assert_eq!(
+            attempt_result_of(Err::<(), _>(Snooze::after(delay))),
+            AttemptResult::Snoozed { until: retry_at }
+        );
+        assert_eq!(
+            attempt_result_of(Snooze::default()),
             AttemptResult::Snoozed { until: Timestamp::from_millis(301_000) }
         );
     }

@@ -49,8 +49,8 @@
 //! Handlers must therefore be idempotent; systems that can compare numbers can reject writes of an old attempt by
 //! [`Ctx::fence`].
 //!
-//! A handler's `tracing` events become lines of its task's log, if [`TaskLog`] is among the layers of the program's
-//! subscriber.
+//! A handler's `tracing` events become lines of its task's log, if [`TaskLogLayer`] is among the layers of the
+//! program's subscriber.
 //!
 //! # Units of work
 //!

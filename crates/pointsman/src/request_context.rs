@@ -15,7 +15,7 @@ pub struct RequestContext {
     pub user_agent: Option<String>,
     pub referer: Option<String>,
     pub request_id: Option<String>,
-    /// The W3C trace context.
+    /// The `traceparent` header of the W3C trace context.
     pub traceparent: Option<String>,
     /// All other entries of the event's context, and an `ip` that is not a valid address.
     pub other_entries: Context,
@@ -26,8 +26,8 @@ impl RequestContext {
         Self::default()
     }
 
-    /// Reads the headers of an HTTP request; `header` returns one by its lowercase name. The client's address is not read
-    /// from headers: only the server knows which of its proxies to trust.
+    /// Reads the headers of an HTTP request; `header` returns one by its lowercase name. The client's address is not
+    /// read from headers: only the server knows which of its proxies to trust.
     ///
     /// ```
     /// # use pointsman::RequestContext;
@@ -67,7 +67,7 @@ impl RequestContext {
         Self { traceparent: Some(traceparent.into()), ..self }
     }
 
-    /// Adds any other entry.
+    /// Adds another entry to the context.
     pub fn with_entry(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.other_entries.insert(name.into(), value.into());
         self
@@ -91,7 +91,7 @@ impl From<RequestContext> for Context {
     }
 }
 
-/// Cuts a header to the limits of a context: a client must not be able to prevent an emit by a long user agent.
+/// Truncates a header to the limit of a context: a client must not be able to prevent an emit by a long user agent.
 fn truncate_header(mut text: String) -> String {
     text.retain(|c| c != '\0');
     let end =

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::{Bus, Ctx, Extract, HandlerError};
 
-/// A value that was given to [`BusBuilder::state`](crate::BusBuilder::state), cloned for each attempt. The bus checks at
-/// its start that the value was given.
+/// A value that was given to [`BusBuilder::state`](crate::BusBuilder::state), cloned for each attempt. The bus checks
+/// at its start that the value was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State<T>(pub T);
 
@@ -22,7 +22,7 @@ impl StateMap {
         self.0.insert(TypeId::of::<T>(), Box::new(value));
     }
 
-    /// The value of this type.
+    /// Returns a clone of the value of this type.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Result<T, MissingState> {
         let found = self.0.get(&TypeId::of::<T>()).and_then(|value| value.downcast_ref::<T>());
         found.cloned().ok_or(MissingState(type_name::<T>()))
@@ -69,7 +69,7 @@ impl BusResources {
     }
 }
 
-/// A handler takes a state that was not given to the bus.
+/// The error of a handler that takes a state which was not given to the bus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no state of type {0} was given to the bus; add it with `state`")]
 pub struct MissingState(&'static str);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pointsman_core::chain::{ChainNodeId, OrderKey};
 use pointsman_core::store::ClaimedTask;
 use pointsman_core::task::{StepRun, TaskSubject};
-use pointsman_core::{Context, Event, EventId, HandlingKey};
+use pointsman_core::{Context, Event, EventId, EventType};
 use serde::de::DeserializeOwned;
 
 use crate::{Ctx, Extract, HandlerError};
@@ -37,7 +37,7 @@ pub struct Step<T> {
     pub value: T,
 }
 
-/// A value that cannot be parsed fails for good, because a retry would not help.
+/// Extracts the step. If its value cannot be parsed, the task fails for good, because a retry would not help.
 impl<T: DeserializeOwned + Send> Extract for Step<T> {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         let step = match &ctx.claimed_task().subject {
@@ -58,21 +58,21 @@ impl<T: DeserializeOwned + Send> Extract for Step<T> {
     }
 }
 
-/// The event of a task. A step has none: it gets a substitute that is not in the journal, so that a handler can serve
-/// both. `None` for a run of a source, which no function of a program handles.
+/// The event of a task. A step has no event: it gets a substitute that is not in the journal, so that a handler can
+/// handle events and steps. `None` for a run of a source, which no function of a program handles.
 pub(crate) fn event_for_task(task: &ClaimedTask) -> Option<Arc<Event>> {
     match &task.subject {
         TaskSubject::Event(event) => Some(event.clone()),
-        TaskSubject::Step(step) => Some(Arc::new(substitute_event(step))),
+        TaskSubject::Step(step) => Some(Arc::new(substitute_event_for_step(step))),
         TaskSubject::CollectionRun(_) => None,
     }
 }
 
-fn substitute_event(step: &StepRun) -> Event {
+fn substitute_event_for_step(step: &StepRun) -> Event {
     Event {
         id: EventId::ZERO,
         prev: None,
-        kind: HandlingKey::new(STEP_EVENT_TYPE)
+        event_type: EventType::new(STEP_EVENT_TYPE)
             .unwrap_or_else(|_| unreachable!("the constant is a valid type")),
         key: Some(step.key.clone()),
         sub_object: None,

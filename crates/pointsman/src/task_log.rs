@@ -1,7 +1,7 @@
 //! Writes handlers' `tracing` events to the logs of their tasks.
 //!
 //! ```text
-//!  tracing::info!(…) ─▶ TaskLog (a layer) ─▶ LogLineSender ─▶ LogLineReceiver ─▶ the store, in batches
+//!  tracing::info!(…) ─▶ TaskLogLayer ─▶ LogLineSender ─▶ LogLineReceiver ─▶ the store, in batches
 //! ```
 //!
 //! The layer never blocks, because logging must not; the receiver runs concurrently with the handler and waits for the
@@ -21,17 +21,18 @@ use tracing_subscriber::layer::Context;
 
 use crate::attempt_scope;
 
-/// The maximum number of lines of one attempt. The engine keeps fewer and marks where it truncated the log; this limit
-/// only bounds the memory of a handler that logs without end.
+/// The maximum number of lines that one attempt sends. The engine stores fewer and marks where it truncated the log;
+/// this limit only bounds the memory that a handler uses which logs without end.
 const MAX_LINES_PER_ATTEMPT: usize = 20_000;
 
 /// A `tracing` layer that writes events of an attempt to the log of its task. It ignores events outside attempts. It
-/// accepts levels up to `INFO` unless [`TaskLog::with_max_level`] sets another; `ERROR` becomes the log level `error`.
+/// accepts levels up to `INFO` unless [`TaskLogLayer::with_max_level`] sets another; `ERROR` becomes the log level
+/// `error`.
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
 ///
-/// let subscriber = tracing_subscriber::registry().with(pointsman::TaskLog::new());
+/// let subscriber = tracing_subscriber::registry().with(pointsman::TaskLogLayer::new());
 /// # let _ = subscriber;
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl<S: Subscriber> Layer<S> for TaskLogLayer {
         if !self.accepts(event.metadata()) {
             return;
         }
-        attempt_scope::with_current_log(|log_sender| {
+        attempt_scope::with_current_log_sender(|log_sender| {
             let mut formatter = LineFormatter::default();
             event.record(&mut formatter);
             let level = if *event.metadata().level() == tracing::Level::ERROR {
@@ -114,7 +115,7 @@ pub(crate) struct LogLineSender(Arc<Mutex<LogSenderState>>);
 
 struct LogSenderState {
     /// `None` once the attempt has ended.
-    channel: Option<UnboundedSender<LogLine>>,
+    line_sender: Option<UnboundedSender<LogLine>>,
     line_count: usize,
     time_source: Arc<TimeSource>,
 }
@@ -123,14 +124,14 @@ struct LogSenderState {
 pub(crate) struct LogLineReceiver(UnboundedReceiver<LogLine>);
 
 impl LogLineSender {
-    /// Creates both ends; `time` provides the lines' timestamps.
-    pub(crate) fn new(time: Arc<TimeSource>) -> (Self, LogLineReceiver) {
+    /// Creates a sender and its receiver; `time_source` provides the times of the lines.
+    pub(crate) fn new(time_source: Arc<TimeSource>) -> (Self, LogLineReceiver) {
         let (sender, receiver) = unbounded_channel();
         (
             Self(Arc::new(Mutex::new(LogSenderState {
-                channel: Some(sender),
+                line_sender: Some(sender),
                 line_count: 0,
-                time_source: time,
+                time_source,
             }))),
             LogLineReceiver(receiver),
         )
@@ -138,23 +139,23 @@ impl LogLineSender {
 
     /// Accepts no more lines, so that the receiver ends.
     pub(crate) fn close(&self) {
-        self.with_state(|state| state.channel = None);
+        self.with_state(|state| state.line_sender = None);
     }
 
     fn send(&self, level: LogLevel, message: String) {
         self.with_state(|state| {
             state.line_count += 1;
-            if let Some(channel) =
-                state.channel.as_ref().filter(|_| state.line_count <= MAX_LINES_PER_ATTEMPT)
+            if let Some(line_sender) =
+                state.line_sender.as_ref().filter(|_| state.line_count <= MAX_LINES_PER_ATTEMPT)
             {
                 // The receiver is gone only if the attempt was dropped.
-                let _ = channel.send(LogLine { time: state.time_source.now(), level, message });
+                let _ = line_sender.send(LogLine { time: state.time_source.now(), level, message });
             }
         });
     }
 
-    fn with_state(&self, act: impl FnOnce(&mut LogSenderState)) {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_state(&self, change: impl FnOnce(&mut LogSenderState)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -172,8 +173,8 @@ mod tests {
     use super::*;
     use tracing_subscriber::prelude::*;
 
-    /// Runs `work` in one attempt and returns its log lines.
-    async fn log_lines_of(layer: TaskLogLayer, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
+    /// Runs `work` in an attempt with this layer, and returns the log lines of the attempt.
+    async fn read_log_lines(layer: TaskLogLayer, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
         let (sender, mut receiver) = LogLineSender::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         attempt_scope::tests::run_in_test_attempt(sender.clone(), work()).await;
@@ -183,24 +184,28 @@ mod tests {
 
     #[tokio::test]
     async fn log_lines_contain_message_and_fields() {
-        let lines = log_lines_of(TaskLogLayer::new(), async || {
-            tracing::info!("plain");
-            tracing::warn!(count = 3, who = "me", "with fields");
+        let lines = read_log_lines(TaskLogLayer::new(), async || {
+            tracing::info!("a line without fields");
+            tracing::warn!(count = 3, user = "ann", "a line with fields");
             tracing::error!(code = 7);
-            tracing::debug!("too quiet");
+            tracing::debug!("a debug line, which is not logged by default");
         })
         .await;
         let info = |text: &str| (LogLevel::Info, text.to_owned());
         assert_eq!(
             lines,
-            [info("plain"), info("with fields count=3 who=me"), (LogLevel::Error, "code=7".into())]
+            [
+                info("a line without fields"),
+                info("a line with fields count=3 user=ann"),
+                (LogLevel::Error, "code=7".into())
+            ]
         );
     }
 
     #[tokio::test]
-    async fn the_maximal_level_can_be_set() {
-        let lines = log_lines_of(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
-            tracing::debug!("quiet")
+    async fn the_maximum_level_can_be_set() {
+        let lines = read_log_lines(TaskLogLayer::with_max_level(tracing::Level::DEBUG), async || {
+            tracing::debug!("a debug line")
         })
         .await;
         assert_eq!(lines.len(), 1);
@@ -208,15 +213,15 @@ mod tests {
 
     #[tokio::test]
     async fn events_outside_an_attempt_are_ignored() {
-        let lines = log_lines_of(TaskLogLayer::new(), async || ()).await;
-        tracing::info!("nobody's");
+        let lines = read_log_lines(TaskLogLayer::new(), async || ()).await;
+        tracing::info!("a line outside any attempt");
         assert!(lines.is_empty());
     }
 
     #[tokio::test]
     async fn lines_per_attempt_are_limited() {
-        let lines = log_lines_of(TaskLogLayer::new(), async || {
-            (0..MAX_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("same"))
+        let lines = read_log_lines(TaskLogLayer::new(), async || {
+            (0..MAX_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("one of too many lines"))
         })
         .await;
         assert_eq!(lines.len(), MAX_LINES_PER_ATTEMPT);

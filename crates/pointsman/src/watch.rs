@@ -13,9 +13,9 @@ use pointsman_engine::Engine;
 use crate::RawEvent;
 
 /// The number of events that are read at a time.
-const PAGE_EVENTS: usize = 256;
+const MAX_EVENTS_PER_READ: usize = 256;
 
-/// The matching events of the journal, in order and without a gap.
+/// Watches the journal: returns the matching events in order and without a gap.
 pub struct JournalWatch {
     engine: Engine,
     filter: EventFilter,
@@ -27,7 +27,7 @@ pub struct JournalWatch {
 /// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// Events that it has not returned have expired, or it began after an id that was never assigned.
+    /// Events that the watch has not returned have expired, or it began after an id that was never assigned.
     #[error("the journal is torn after event {0}: later events have expired before they were read")]
     Torn(EventId),
     #[error(transparent)]
@@ -46,7 +46,7 @@ impl JournalWatch {
                 return Ok(RawEvent(event));
             }
             let observer = self.engine.observer();
-            let page = observer.read_page(&self.filter, self.after, None, PAGE_EVENTS).await?;
+            let page = observer.read_page(&self.filter, self.after, None, MAX_EVENTS_PER_READ).await?;
             if page.journal_range.is_torn(self.after) {
                 return Err(WatchError::Torn(self.after));
             }
@@ -61,7 +61,7 @@ impl JournalWatch {
         }
     }
 
-    /// Turns it into a stream, which ends after an error.
+    /// Converts the watch into a stream, which ends after an error.
     pub fn into_stream(self) -> impl Stream<Item = Result<RawEvent, WatchError>> + Send {
         unfold(Some(self), |watch| async {
             let mut watch = watch?;

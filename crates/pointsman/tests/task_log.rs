@@ -1,5 +1,5 @@
-//! Handlers' `tracing` events are written to their tasks' logs. A test program of its own, because a subscriber is global
-//! to the program.
+//! Handlers' `tracing` events are written to their tasks' logs. A test program of its own, because a subscriber is
+//! global to the program.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,19 +36,19 @@ async fn run_and_read_log(bus: &Bus, job: u64) -> Vec<(LogLevel, String)> {
 async fn tracing_events_reach_the_log_of_their_own_task() {
     let folder = tempfile::tempdir().unwrap();
     let bus = start_bus(&folder, |job: Job, ctx: Ctx| async move {
-        tracing::info!(number = job.0, "begun");
+        tracing::info!(number = job.0, "a line with a field");
         tokio::task::yield_now().await;
-        tokio::spawn(ctx.scope(async { tracing::error!("from a spawned future") })).await?;
-        tokio::spawn(async { tracing::info!("outside the attempt") }).await?;
-        tracing::debug!("too quiet");
+        tokio::spawn(ctx.scope(async { tracing::error!("a line of a spawned future") })).await?;
+        tokio::spawn(async { tracing::info!("a line outside the attempt") }).await?;
+        tracing::debug!("a debug line, which is not logged");
         Ok::<_, HandlerError>(())
     })
     .await;
     let logs = futures::future::join_all((0..8).map(|job| run_and_read_log(&bus, job))).await;
     for (job, log) in logs.into_iter().enumerate() {
         let expected = [
-            (LogLevel::Info, format!("begun number={job}")),
-            (LogLevel::Error, "from a spawned future".into()),
+            (LogLevel::Info, format!("a line with a field number={job}")),
+            (LogLevel::Error, "a line of a spawned future".into()),
         ];
         assert_eq!(log, expected);
     }
@@ -58,21 +58,23 @@ async fn tracing_events_reach_the_log_of_their_own_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_identical_lines_are_all_logged() {
     let folder = tempfile::tempdir().unwrap();
-    let bus = start_bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("same")) }).await;
+    let bus =
+        start_bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("an identical line")) })
+            .await;
     let log = run_and_read_log(&bus, 1).await;
     assert_eq!(log.len(), 10_000);
-    assert!(log.iter().all(|line| *line == (LogLevel::Info, "same".to_owned())));
+    assert!(log.iter().all(|line| *line == (LogLevel::Info, "an identical line".to_owned())));
     bus.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_before_a_panic_are_kept() {
     async fn log_and_panic(_: Job) {
-        tracing::info!("the last words");
-        panic!("over");
+        tracing::info!("a line before the panic");
+        panic!("the handler panics");
     }
     let folder = tempfile::tempdir().unwrap();
     let bus = start_bus(&folder, log_and_panic).await;
-    assert_eq!(run_and_read_log(&bus, 1).await, [(LogLevel::Info, "the last words".to_owned())]);
+    assert_eq!(run_and_read_log(&bus, 1).await, [(LogLevel::Info, "a line before the panic".to_owned())]);
     bus.stop().await;
 }

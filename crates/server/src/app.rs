@@ -26,9 +26,9 @@ pub(crate) struct AppState {
     pub(crate) engine: Engine,
     /// Kind of the store: `sqlite`, `postgres` or `redis`.
     pub(crate) store_kind: &'static str,
-    pub(crate) metrics: Arc<HttpMetrics>,
+    pub(crate) http_metrics: Arc<HttpMetrics>,
     /// Admits connections and counts the open ones.
-    pub(crate) admission: Arc<ConnectionAdmission>,
+    pub(crate) connection_admission: Arc<ConnectionAdmission>,
     pub(crate) stream_limiter: Arc<StreamLimiter>,
     /// Memory for responses in flight.
     pub(crate) response_budget: Arc<ResponseBudget>,
@@ -39,8 +39,8 @@ pub(crate) struct AppState {
     pub(crate) stop_signal: CancellationToken,
     /// Budget for request bodies: one permit per byte.
     pub(crate) body_budget: Arc<Semaphore>,
-    /// Changes that have started and must finish even if their client disconnects.
-    pub(crate) pending_changes: TaskTracker,
+    /// Requests that change something and have started. They finish even if their client disconnects.
+    pub(crate) changes_in_flight: TaskTracker,
     pub(crate) statistics_cache: StatisticsCache,
     pub(crate) config_status: ConfigStatus,
 }
@@ -50,7 +50,7 @@ impl AppState {
         engine: Engine,
         config: &Config,
         tokens: AcceptedTokens,
-        stopping: CancellationToken,
+        stop_signal: CancellationToken,
     ) -> App {
         let (limits, metrics) = (&config.server_limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.serves_http {
@@ -60,15 +60,15 @@ impl AppState {
         Arc::new(Self {
             engine,
             store_kind: config.store.kind(),
-            admission: ConnectionAdmission::new(max_connections, limits, metrics.clone()),
+            connection_admission: ConnectionAdmission::new(max_connections, limits, metrics.clone()),
             stream_limiter: StreamLimiter::new(limits.streams_per_client, metrics.clone()),
             response_budget: Arc::new(ResponseBudget::new(limits, metrics.clone())),
             failed_authentications: FailedAuthentications::new(metrics.clone()),
-            metrics,
+            http_metrics: metrics,
             accepted_tokens: watch::Sender::new(tokens),
-            stop_signal: stopping,
+            stop_signal,
             body_budget: Arc::new(Semaphore::new(BODY_BUDGET_BYTES)),
-            pending_changes: TaskTracker::new(),
+            changes_in_flight: TaskTracker::new(),
             statistics_cache: StatisticsCache::default(),
             config_status: ConfigStatus::default(),
         })
@@ -76,7 +76,7 @@ impl AppState {
 
     /// Waits until a caller's token is no longer accepted. Long-running responses select on this, because revoking a
     /// token must also end the streams that were opened with it.
-    pub(crate) async fn wait_until_revoked(&self, caller: &Caller) {
+    pub(crate) async fn wait_until_token_revoked(&self, caller: &Caller) {
         // `self` owns the sender, so the channel cannot close during the wait.
         let _ = self.accepted_tokens.subscribe().wait_for(|tokens| !tokens.accepts_caller(caller)).await;
     }

@@ -1,7 +1,7 @@
 //! Audit entries: every call that changes something records whose token made the change.
 //!
 //! ```text
-//!  a request ─▶ run_to_completion ─▶ the change ─▶ its audit entry
+//!  a request ─▶ run_change_to_completion ─▶ the change ─▶ its audit entry
 //!      ╎          └─ a spawned future, which ends when both are done
 //!      └╌╌ may be cancelled by its client at any time
 //! ```
@@ -23,14 +23,14 @@ use crate::problem::Problem;
 const MAX_DETAIL_BYTES: usize = 1 << 10;
 
 impl AppState {
-    /// Runs a change and its audit to the end, whether or not the client waits for it.
+    /// Runs a change to its end, together with the record of its audit entry, whether or not the client waits for it.
     pub(crate) async fn run_change_to_completion<T: Send + 'static>(
         &self,
         change: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
-        match self.pending_changes.spawn(change).await {
+        match self.changes_in_flight.spawn(change).await {
             Ok(done) => done,
-            // Reported and logged like any other panic of a call.
+            // The panic is reported and logged like any other panic of a call.
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
             Err(_) => Err(Problem::unavailable("the server is stopping; check whether the change was made")),
         }
@@ -42,14 +42,14 @@ impl AppState {
         &self,
         caller: &Caller,
         action: &str,
-        what: impl Display,
+        target: impl Display,
         detail: impl Display,
     ) {
         let entry = AuditEntry {
             at: self.now(),
             actor: caller.name.clone(),
             action: action.into(),
-            target: what.to_string(),
+            target: target.to_string(),
             detail: shorten_detail(detail.to_string()),
         };
         if let Err(error) = self.store().append_audit_entry(entry.clone()).await {
@@ -97,8 +97,9 @@ mod tests {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let config =
-            ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }.load().unwrap();
+        let config = ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }
+            .load_config()
+            .unwrap();
         let app = AppState::new(engine, &config, AcceptedTokens::default(), CancellationToken::new());
         let token =
             TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash_token("x") };
@@ -112,8 +113,8 @@ mod tests {
         assert!(poll!(&mut request).is_pending());
         drop(request);
         gate.notify_one();
-        app.pending_changes.close();
-        timeout(Duration::from_secs(60), app.pending_changes.wait()).await.expect("the change finishes");
+        app.changes_in_flight.close();
+        timeout(Duration::from_secs(60), app.changes_in_flight.wait()).await.expect("the change finishes");
         let entries = app.store().list_audit_entries(None, 10).await.unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn details_are_truncated_between_characters() {
-        assert_eq!(shorten_detail("lunch".into()), "lunch");
+        assert_eq!(shorten_detail("short".into()), "short");
         let long = shorten_detail("ü".repeat(1000));
         assert!(long.len() <= MAX_DETAIL_BYTES && long.ends_with('…'), "{}", long.len());
     }

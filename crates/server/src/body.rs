@@ -24,12 +24,13 @@ use crate::problem::Problem;
 pub(crate) const MAX_BODY_BYTES: usize = 16 << 20;
 /// Timeouts for receiving a body.
 const RECEIVE_TIMEOUTS: ReceiveTimeouts = ReceiveTimeouts {
-    grace: Duration::from_secs(10),
+    grace_period: Duration::from_secs(10),
     min_bytes_per_second: 16 << 10,
     max_duration: Duration::from_secs(300),
 };
-/// Limits for draining a body that is not needed.
+/// Maximum bytes of a body that is not needed that are read and discarded.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
+/// Maximum time for reading and discarding a body that is not needed.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// A body that was received completely.
@@ -86,7 +87,7 @@ async fn receive_body(
 #[derive(Clone, Copy, Debug)]
 struct ReceiveTimeouts {
     /// Time before the minimum speed applies.
-    grace: Duration,
+    grace_period: Duration,
     /// Minimum average speed after the grace period.
     min_bytes_per_second: u32,
     /// Maximum duration for any body.
@@ -98,7 +99,7 @@ impl ReceiveTimeouts {
     fn deadline(self, started_at: Instant, received: usize) -> Instant {
         let earned =
             Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.min_bytes_per_second;
-        started_at + (self.grace + earned).min(self.max_duration)
+        started_at + (self.grace_period + earned).min(self.max_duration)
     }
 }
 
@@ -191,10 +192,10 @@ mod tests {
     #[test]
     fn the_deadline_grows_with_received_bytes() {
         let started_at = Instant::now();
-        assert_eq!(RECEIVE_TIMEOUTS.deadline(started_at, 0), started_at + RECEIVE_TIMEOUTS.grace);
+        assert_eq!(RECEIVE_TIMEOUTS.deadline(started_at, 0), started_at + RECEIVE_TIMEOUTS.grace_period);
         assert_eq!(
             RECEIVE_TIMEOUTS.deadline(started_at, 160 << 10),
-            started_at + RECEIVE_TIMEOUTS.grace + Duration::from_secs(10)
+            started_at + RECEIVE_TIMEOUTS.grace_period + Duration::from_secs(10)
         );
         assert_eq!(
             RECEIVE_TIMEOUTS.deadline(started_at, MAX_BODY_BYTES),
@@ -206,7 +207,7 @@ mod tests {
     async fn a_stalled_sender_times_out() {
         let stalled =
             stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{"))]).chain(stream::pending());
-        let timeouts = ReceiveTimeouts { grace: Duration::from_millis(20), ..RECEIVE_TIMEOUTS };
+        let timeouts = ReceiveTimeouts { grace_period: Duration::from_millis(20), ..RECEIVE_TIMEOUTS };
         assert_eq!(receive_status(Body::from_stream(stalled), &body_budget(100), timeouts).await, 408);
     }
 

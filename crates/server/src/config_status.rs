@@ -18,8 +18,9 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::{ErrorChain, StartError};
 
-/// Maximum number of reloads kept, and of faults kept for each.
+/// Maximum number of reloads that are kept.
 const MAX_KEPT_RELOADS: usize = 50;
+/// Maximum number of faults that are kept for each reload.
 const MAX_KEPT_FAULTS: usize = 200;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -25,7 +25,7 @@ dt b { text-transform: uppercase; }
 /// Routes of the page, its stylesheet and the OpenAPI document.
 pub(crate) fn routes(document: String) -> Router<App> {
     let docs = render_page(&render_docs(&serde_json::from_str(&document).unwrap_or_default()));
-    // Shared by all responses.
+    // The bytes are shared by all responses.
     let (docs, document) = (Bytes::from(docs), Bytes::from(document));
     Router::new()
         .route("/docs", get(move || async move { html_response(docs) }))

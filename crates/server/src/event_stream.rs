@@ -61,7 +61,7 @@ pub(crate) async fn follow_events(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let event_query = EventQuery::from_query(&EventQuery::query_from_uri(&uri, &[])?, &caller)?;
-    let permit = app.stream_limiter.open_stream(&caller)?;
+    let permit = app.stream_limiter.acquire_permit(&caller)?;
     // Subscribe before reading, so that no change is missed between the two.
     let task_changes = (!event_query.has_type_filter).then(|| app.engine.subscribe_task_changes());
     let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
@@ -86,7 +86,7 @@ pub(crate) async fn follow_events(
         is_draining: false,
         is_finished: false,
         page_memory: StreamMemory::default(),
-        _permit: permit,
+        _stream_permit: permit,
     };
     Ok(sse::stream_response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next_frames().await?;
@@ -110,21 +110,22 @@ struct JournalFollower {
     unsent_events: VecDeque<Arc<Event>>,
     filter: EventFilter,
     task_changes: Option<broadcast::Receiver<TaskChange>>,
-    /// Received but not sent yet: events journaled before them are sent first.
+    /// Task changes that were received and not sent yet. Events journaled before them are sent first.
     pending_task_changes: Vec<TaskChange>,
     /// The cursor at which the stream begins, if the client does not have it yet.
     initial_cursor: Option<EventId>,
     /// The last id that was sent.
     sent_cursor: EventId,
-    /// Earliest time of the next message, and time of the next keep-alive.
+    /// The earliest time of the next message.
     next_send_at: Instant,
+    /// The time of the next keep-alive message, if nothing is sent before.
     keep_alive_at: Instant,
-    /// The server stops: events journaled until then are still sent.
+    /// Whether the server is stopping. Events journaled until then are still sent.
     is_draining: bool,
     is_finished: bool,
     /// The memory of a large page until it is sent.
     page_memory: StreamMemory,
-    _permit: StreamPermit,
+    _stream_permit: StreamPermit,
 }
 
 /// The reason why a waiting follower continues.
@@ -139,7 +140,7 @@ enum WakeReason {
 }
 
 impl JournalFollower {
-    /// The next frames; `None` when the stream has ended.
+    /// The next frames, once there are any; `None` when the stream has ended.
     async fn next_frames(&mut self) -> Option<String> {
         if let Some(start) = self.initial_cursor.take() {
             return Some(sse::format_keep_alive(Some(start.get())));
@@ -150,10 +151,10 @@ impl JournalFollower {
             }
             let frames = match self.reader.read_page(usize::MAX).await {
                 Ok(PageReadOutcome::Events(events)) => {
-                    self.load_page(events).await.then(|| self.encode_next_chunk())
+                    self.accept_page(events).await.then(|| self.encode_next_chunk())
                 }
                 Ok(PageReadOutcome::NoMatch) => None,
-                Ok(PageReadOutcome::End) => self.send_task_changes_or_wait().await,
+                Ok(PageReadOutcome::End) => self.next_task_frames_or_wait().await,
                 Ok(PageReadOutcome::Torn { head }) => {
                     self.is_finished = true;
                     let data = format!("{{\"TYPE\":\"Torn\",\"eventId\":{head}}}");
@@ -171,7 +172,7 @@ impl JournalFollower {
 
     /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again;
     /// if there is no memory in time, the stream ends and the client resumes it.
-    async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
+    async fn accept_page(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_memory_bytes(&events);
         if !self.page_memory.reserve_for_page(&self.app, &self.caller, bytes) {
             drop(events);
@@ -189,7 +190,7 @@ impl JournalFollower {
         let before = self.unsent_events.len();
         let sent_cursor = &mut self.sent_cursor;
         let text = encode_chunk(&mut self.unsent_events, |event, text| {
-            text.push_str(&sse::format_frame(Some(event.id.get()), &event.kind, &event.to_json()));
+            text.push_str(&sse::format_frame(Some(event.id.get()), &event.event_type, &event.to_json()));
             *sent_cursor = event.id;
         });
         self.reader.adapt_page_size(before - self.unsent_events.len(), text.len());
@@ -202,13 +203,14 @@ impl JournalFollower {
         (self.next_send_at, self.keep_alive_at) = (now + BATCH_DELAY, now + KEEP_ALIVE_INTERVAL);
     }
 
-    /// All events have been sent: sends task changes, or waits.
-    async fn send_task_changes_or_wait(&mut self) -> Option<String> {
+    /// Continues when all events have been sent: returns the frames of pending task changes, or waits for new events and
+    /// changes.
+    async fn next_task_frames_or_wait(&mut self) -> Option<String> {
         self.page_memory.release();
         let pending_task_changes = std::mem::take(&mut self.pending_task_changes);
         let frames: String = pending_task_changes
             .iter()
-            .filter(|change| self.matches_filter(change))
+            .filter(|change| self.task_change_matches(change))
             .map(format_task_frame)
             .collect();
         if !frames.is_empty() {
@@ -256,7 +258,7 @@ impl JournalFollower {
         tokio::select! {
             biased;
             () = app.stop_signal.cancelled() => WakeReason::Stopping,
-            () = app.wait_until_revoked(caller) => WakeReason::TokenRevoked,
+            () = app.wait_until_token_revoked(caller) => WakeReason::TokenRevoked,
             reason = next_change => reason,
             () = sleep_until(*keep_alive_at) => WakeReason::KeepAliveDue,
         }
@@ -274,7 +276,7 @@ impl JournalFollower {
         }
     }
 
-    fn matches_filter(&self, change: &TaskChange) -> bool {
+    fn task_change_matches(&self, change: &TaskChange) -> bool {
         let EventFilter { key, tenant, path, .. } = &self.filter;
         key.as_ref().is_none_or(|key| change.key.as_ref() == Some(key))
             && tenant.as_ref().is_none_or(|tenant| change.tenant == *tenant)
@@ -304,7 +306,7 @@ fn format_task_frame(change: &TaskChange) -> String {
         handler: change.handler.to_string(),
         tenant: change.tenant.to_string(),
         key: change.key.as_ref().map(ToString::to_string),
-        collection: change.collection.to_string(),
+        subject_name: change.subject_name.to_string(),
         event_id: change.event_id.map(EventId::get),
         status: change.status.public_name(change.error_reason).into(),
         state: change.status.as_str().into(),

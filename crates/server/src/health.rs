@@ -111,10 +111,56 @@ pub(crate) async fn show_metrics(
 ) -> Result<impl IntoResponse, Problem> {
     caller.require_access_to_all_tenants("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let http = app.metrics.encode(
-        app.admission.count_open_connections(),
-        app.stream_limiter.count(),
+    let http = app.http_metrics.encode(
+        app.connection_admission.count_open_connections(),
+        app.stream_limiter.count_open_streams(),
         app.response_budget.used_bytes(),
     );
     Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::to_bytes;
+    use http::StatusCode;
+    use pointsman_engine::{Engine, Settings, Setup};
+    use pointsman_store_conformance::DelegatingStore;
+    use pointsman_store_sqlite::Sqlite;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::app::AppState;
+    use crate::auth::AcceptedTokens;
+    use crate::config::ConfigInputs;
+
+    #[tokio::test]
+    async fn a_node_whose_service_keeps_failing_is_not_ready() {
+        let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
+        let panicking = DelegatingStore::with_hook(store, |method| {
+            assert_ne!(
+                (method, tokio::task::try_id().is_some()),
+                ("record_heartbeat", true),
+                "a broken service"
+            );
+        });
+        let settings = Settings { sweep_interval: Duration::from_millis(1), ..Settings::default() };
+        let engine = Engine::start(panicking, settings, Setup::default()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() };
+        let stop = CancellationToken::new();
+        let app =
+            AppState::new(engine.clone(), &inputs.load_config().unwrap(), AcceptedTokens::default(), stop);
+        assert!(readyz(State(app.clone())).await.is_ok());
+        assert_eq!(engine.wait_for_service_failure().await.service, "rescuer");
+        let response = readyz(State(app)).await.unwrap_err().into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains("service `rescuer` has failed"), "{body}");
+        // The process still lives: the program that waits for its end restarts it.
+        assert_eq!(livez().await.status, "ok");
+        engine.stop(Duration::ZERO).await;
+    }
 }

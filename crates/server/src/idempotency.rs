@@ -17,7 +17,7 @@ const HEADER_NAME: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 255;
 
 /// Reads the idempotency key of a request, if it has one.
-pub(crate) fn read_key_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(crate) fn read_idempotency_key_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let malformed_header = |detail: String| Problem::malformed(detail).with_parameter("Idempotency-Key");
     let mut values = headers.get_all(HEADER_NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -43,14 +43,18 @@ pub(crate) fn key_for_request(
     let digest = || {
         let mut digest = Sha256::new();
         for part in operation {
-            // Lengths first, so that two different requests never give the same bytes.
+            // A length precedes each part, so that two different requests never give the same bytes.
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
         digest.update(body);
         digest.finalize().into()
     };
-    Ok(read_key_header(headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() }))
+    Ok(read_idempotency_key_header(headers)?.map(|key| IdempotencyKey {
+        tenant,
+        key,
+        request_digest: digest(),
+    }))
 }
 
 /// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
@@ -100,7 +104,7 @@ pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
     })
 }
 
-/// A recorded response of another type belongs to another request.
+/// Parses a recorded response. One of another type belongs to another request, which is a conflict.
 fn parse_recorded_response<A: DeserializeOwned>(
     idempotency_key: &IdempotencyKey,
     text: &str,

@@ -24,7 +24,7 @@ pub(crate) enum PageReadOutcome {
     Events(Vec<Arc<Event>>),
     /// The page has no match; there is more to read.
     NoMatch,
-    /// The head of the journal as it was when the read began.
+    /// The read has ended, at the head that the journal had when it began or at the requested number of events.
     End,
     /// Events after the cursor have expired, or the cursor was never given out.
     Torn { head: EventId },
@@ -34,11 +34,11 @@ pub(crate) struct JournalReader {
     app: App,
     filter: EventFilter,
     is_backwards: bool,
-    /// The cursor was given by the client, so a gap must be reported to it.
+    /// Whether the cursor was given by the client, so that a gap must be reported to it.
     reports_gaps: bool,
-    /// Reads only ids above this one. It moves when reading forwards.
+    /// Only ids above this one are read. It moves up when reading forwards, and past events that have expired.
     after: EventId,
-    /// Reads only ids up to this one. It moves when reading backwards.
+    /// Only ids up to this one are read. It is set by the first page and moves down when reading backwards.
     until: Option<EventId>,
     /// The newest id when the read began.
     head: EventId,
@@ -96,16 +96,16 @@ impl JournalReader {
         let limit = self.page_size.next_limit(remaining);
         let page = if self.is_backwards {
             let filter = self.filter.clone();
-            let read = JournalQuery { after: self.after, until: self.until, filter, limit, backwards: true };
-            self.app.store().read_events(read).await?
+            let query = JournalQuery { after: self.after, until: self.until, filter, limit, backwards: true };
+            self.app.store().read_events(query).await?
         } else {
             self.app.engine.observer().read_page(&self.filter, self.after, self.until, limit).await?
         };
         if self.reports_gaps && page.journal_range.is_torn(self.after) {
             // The cache of this node may be behind the store.
-            let extent = self.app.engine.observer().read_journal_range().await?;
-            let torn = PageReadOutcome::Torn { head: extent.head };
-            return Ok(if extent.is_torn(self.after) { torn } else { PageReadOutcome::NoMatch });
+            let journal_range = self.app.engine.observer().read_journal_range().await?;
+            let torn = PageReadOutcome::Torn { head: journal_range.head };
+            return Ok(if journal_range.is_torn(self.after) { torn } else { PageReadOutcome::NoMatch });
         }
         if self.until.is_none() {
             self.head = page.journal_range.head;
@@ -122,19 +122,19 @@ impl JournalReader {
         })
     }
 
-    fn advance_forwards(&mut self, scanned: EventId, empty: bool) {
+    fn advance_forwards(&mut self, scanned_up_to: EventId, is_page_empty: bool) {
         self.until = Some(self.head);
-        let has_advanced = scanned > self.after;
-        self.after = self.after.max(scanned);
+        let has_advanced = scanned_up_to > self.after;
+        self.after = self.after.max(scanned_up_to);
         // An empty page that did not advance has nothing after it.
-        self.has_ended = self.after >= self.head || (empty && !has_advanced);
+        self.has_ended = self.after >= self.head || (is_page_empty && !has_advanced);
     }
 
-    fn advance_backwards(&mut self, scanned: EventId, expired: EventId) {
-        let below = scanned.get().checked_sub(1).and_then(EventId::new).unwrap_or_default();
+    fn advance_backwards(&mut self, scanned_up_to: EventId, expired_up_to: EventId) {
+        let below = scanned_up_to.get().checked_sub(1).and_then(EventId::new).unwrap_or_default();
         let has_advanced = self.until.is_none_or(|until| below < until);
         self.until = Some(below);
-        self.after = self.after.max(expired);
+        self.after = self.after.max(expired_up_to);
         self.has_ended = !has_advanced || below <= self.after;
     }
 

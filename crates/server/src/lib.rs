@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  config               files, environment and flags, validated as a whole
+//!  app                  the state that all requests share
 //!  server               store, engine, HTTP and reload, started and stopped together
 //!  open_store           opens the store, and reads or creates the first token
 //!  listen               the accept loop: connections, their limits and their end
@@ -9,14 +10,15 @@
 //!  metrics              counters and gauges of the HTTP server
 //!  router               all routes, and the middleware before every call
 //!  auth                 tokens, roles, tenants
-//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes, me,
-//!  config_status, health, docs_page
+//!  events, event_stream, tasks, source_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker,
+//!  nodes, me, config_status, health, docs_page
 //!                       one file or folder per resource
 //!  console              the files of the console, and the response of `/`
 //!  rules, audit         setting and lifting pauses and blocks; audit entries
 //!  handler_lookup       whether a handler that a request names exists or existed
+//!  idempotency          records responses under idempotency keys, and returns them to repeats
 //!  problem              errors: their status and problem document
-//!  body, media, query, path_segment, path_tail, percent, json_body
+//!  body, media_type, query, path_segment, path_tail, percent, json_body
 //!                       strict parsing of the parts of a request
 //!  journal_reader, paging, sse
 //!                       reading the journal page by page, and streaming it

@@ -70,7 +70,7 @@ impl HttpMetrics {
         let failed = "Requests with an unknown token";
         registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
-            // Exported as 0 from the start.
+            // Creates the counter, so that it is exported as 0 from the start.
             drop(self.refused_requests.get_or_create(&RefusalLabels { limit }));
         }
     }

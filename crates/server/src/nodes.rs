@@ -12,8 +12,9 @@ use crate::auth::{Admin, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Default and maximum number of audit entries in a response.
+/// Default number of audit entries in a response.
 const DEFAULT_AUDIT_LIMIT: usize = 100;
+/// Maximum number of audit entries in a response.
 const MAX_AUDIT_LIMIT: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

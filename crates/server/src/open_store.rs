@@ -23,7 +23,7 @@ pub(crate) enum OpenStore {
 
 impl OpenStore {
     /// Opens the store. The clock of a database server is measured first, so that no timestamp is written by a local
-    /// clock that is off.
+    /// clock that is wrong.
     pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
         match url.clone() {
             StoreUrl::Sqlite { path } => {

@@ -29,18 +29,18 @@ impl PageSize {
 
     /// Adapts to a page of `count` events that took `bytes`.
     pub(crate) fn adapt_to_page(&mut self, count: usize, bytes: usize) {
-        if let Some(event_bytes_average) = bytes.checked_div(count) {
-            self.0 = (TARGET_PAGE_BYTES / event_bytes_average.max(1)).clamp(MIN_PAGE_EVENTS, MAX_PAGE_EVENTS);
+        if let Some(average_event_bytes) = bytes.checked_div(count) {
+            self.0 = (TARGET_PAGE_BYTES / average_event_bytes.max(1)).clamp(MIN_PAGE_EVENTS, MAX_PAGE_EVENTS);
         }
     }
 }
 
 /// The memory that a page takes while it is sent: its events and the chunk being encoded.
 pub(crate) fn page_memory_bytes(events: &[Arc<Event>]) -> usize {
-    events.iter().map(|event| event_bytes(event)).sum::<usize>() + TARGET_CHUNK_BYTES
+    events.iter().map(|event| event_memory_bytes(event)).sum::<usize>() + TARGET_CHUNK_BYTES
 }
 
-fn event_bytes(event: &Event) -> usize {
+fn event_memory_bytes(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     size_of::<Event>() + event.value.as_str().len() + context
 }

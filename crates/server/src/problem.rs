@@ -196,7 +196,7 @@ impl Problem {
     fn encode_document(self) -> (StatusCode, String) {
         let (status, slug) = self.kind.status_and_slug();
         let body = pointsman_api::ProblemDetails {
-            kind: format!("urn:pointsman:problem:{slug}"),
+            type_uri: format!("urn:pointsman:problem:{slug}"),
             title: status.canonical_reason().unwrap_or_default().into(),
             status: status.as_u16(),
             detail: shorten_detail(self.detail),

@@ -9,6 +9,7 @@ use pointsman_core::Timestamp;
 use crate::percent;
 use crate::problem::Problem;
 
+/// The query parameters of a request, decoded.
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -46,13 +47,13 @@ impl Query {
         self.parse_parameter_with(name, T::from_str)
     }
 
-    /// Parses a parameter with `read`.
+    /// Parses a parameter with `parse`.
     pub(crate) fn parse_parameter_with<T, E: Display>(
         &self,
         name: &str,
-        read: impl FnOnce(&str) -> Result<T, E>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, Problem> {
-        self.get(name).map(read).transpose().map_err(|e| Problem::malformed(e).with_parameter(name))
+        self.get(name).map(parse).transpose().map_err(|e| Problem::malformed(e).with_parameter(name))
     }
 }
 

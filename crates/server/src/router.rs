@@ -18,7 +18,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::App;
 use crate::auth::{Identity, Role};
 use crate::body::{SharedBody, expects_continue};
-use crate::limits::charge_response;
+use crate::limits::reserve_response_memory;
 use crate::listen::{Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 use crate::problem::Problem;
 use crate::{console, docs_page, events, health, openapi, percent};
@@ -67,8 +67,8 @@ async fn check_uri_and_drain_body(request: Request, next: Next) -> Response {
     response
 }
 
-/// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and charges the memory
-/// of the response to the token.
+/// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and reserves
+/// memory for the response from the share of the token.
 async fn authenticate_and_admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let identity = Identity::from_headers(request.headers(), &app.accepted_tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();
@@ -77,13 +77,13 @@ async fn authenticate_and_admit(State(app): State<App>, mut request: Request, ne
     });
     let method = request.method().clone();
     let mut response = if let RequestAdmission::Refused(shortage) = admission {
-        connection_refused_problem(shortage).into_response()
+        connection_shortage_problem(shortage).into_response()
     } else {
         request.extensions_mut().insert(identity.clone());
         next.run(request).await
     };
     if let Some(caller) = identity.caller() {
-        response = charge_response(&app.response_budget, caller, &method, response);
+        response = reserve_response_memory(&app.response_budget, caller, &method, response);
     }
     if admission != RequestAdmission::Served {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -105,13 +105,13 @@ fn classify_request(request: &Request, identity: &Identity) -> RequestPurpose {
 }
 
 /// The response to a request whose connection may not be used for it.
-fn connection_refused_problem(shortage: ConnectionShortage) -> Problem {
+fn connection_shortage_problem(shortage: ConnectionShortage) -> Problem {
     Problem::unavailable(match shortage {
-        ConnectionShortage::Ordinary => {
+        ConnectionShortage::OrdinarySlots => {
             "all connections except the reserve for health checks and producers are in use; try again, or raise \
              `server.max_connections`"
         }
-        ConnectionShortage::Token => {
+        ConnectionShortage::TokenShare => {
             "this token has its share of connections open; close some of them, or raise \
              `server.limits.connections_per_client`"
         }

@@ -12,24 +12,17 @@ pub(crate) async fn set_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: RuleScope,
+    scope: RuleScope,
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
     app.run_change_to_completion(async move {
-        let target = describe_rule_target(&place, tenant.as_ref());
-        let by = caller.name.clone();
+        let target = describe_rule_target(&scope, tenant.as_ref());
+        let set_by = caller.name.clone();
         inner
             .engine
-            .set_rule(Rule {
-                kind,
-                scope: place,
-                tenant,
-                set_by: by,
-                reason: reason.clone(),
-                since: inner.now(),
-            })
+            .set_rule(Rule { kind, scope, tenant, set_by, reason: reason.clone(), since: inner.now() })
             .await?;
         inner.record_audit_entry(&caller, kind.as_str(), target, reason).await;
         Ok(())
@@ -42,19 +35,19 @@ pub(crate) async fn lift_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: RuleScope,
+    scope: RuleScope,
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
     app.run_change_to_completion(async move {
-        if inner.engine.lift_rule(kind, &place, tenant.as_ref()).await? {
+        if inner.engine.lift_rule(kind, &scope, tenant.as_ref()).await? {
             let action = match kind {
                 RuleKind::Pause => "unpause",
                 RuleKind::Block => "unblock",
             };
             inner
-                .record_audit_entry(&caller, action, describe_rule_target(&place, tenant.as_ref()), reason)
+                .record_audit_entry(&caller, action, describe_rule_target(&scope, tenant.as_ref()), reason)
                 .await;
         }
         Ok(())
@@ -66,7 +59,7 @@ pub(crate) async fn lift_rule(
 pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
     if is_setter_hidden(caller, rule) {
-        body.by.clear();
+        body.set_by.clear();
     }
     body
 }
@@ -78,10 +71,10 @@ pub(crate) fn is_setter_hidden(caller: &Caller, rule: &Rule) -> bool {
 }
 
 /// Describes the target of a rule for the audit.
-fn describe_rule_target(place: &RuleScope, tenant: Option<&Tenant>) -> String {
-    let (space, name) = (place.kind_name(), place.name());
+fn describe_rule_target(scope: &RuleScope, tenant: Option<&Tenant>) -> String {
+    let (scope_kind, name) = (scope.kind_name(), scope.name());
     match tenant {
-        Some(tenant) => format!("{space} {name} for {tenant}"),
-        None => format!("{space} {name}"),
+        Some(tenant) => format!("{scope_kind} {name} for {tenant}"),
+        None => format!("{scope_kind} {name}"),
     }
 }

@@ -64,7 +64,7 @@ pub struct Server {
     first_token: Option<String>,
     stop_signal: CancellationToken,
     http_server: Option<JoinHandle<()>>,
-    pending_changes: TaskTracker,
+    changes_in_flight: TaskTracker,
     config_watcher: Option<config::ConfigWatcher>,
     reload_counts: watch::Sender<ReloadCounts>,
     drain_timeout: Duration,
@@ -85,15 +85,15 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it
+    /// Opens the store, starts the engine and listens. With `config_inputs`, the configuration is reloaded whenever it
     /// changes. `program` has the in-process handlers and routes that the program adds to the configuration.
     pub async fn start(
         config: Config,
-        sources: Option<ConfigInputs>,
+        config_inputs: Option<ConfigInputs>,
         program: Setup,
     ) -> Result<Self, StartError> {
-        let is_guarded = !config.tokens.is_empty() || config.listen_address.ip().is_loopback();
-        if config.serves_http && !is_guarded {
+        let has_token_or_is_loopback = !config.tokens.is_empty() || config.listen_address.ip().is_loopback();
+        if config.serves_http && !has_token_or_is_loopback {
             return Err(StartError::NoTokenConfigured(config.listen_address));
         }
         let listener = match config.serves_http {
@@ -105,7 +105,7 @@ impl Server {
         let opened = OpenStore::open(&config.store, &settings.time_source).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
-        // Created last: if a later step failed, the token would be stored but never shown.
+        // The token is created last: if a later step failed, the token would be stored but never shown.
         let first = match find_or_create_first_token(&config, &opened).await {
             Ok(first) => first,
             Err(error) => {
@@ -115,26 +115,27 @@ impl Server {
             }
         };
 
-        let stopping = CancellationToken::new();
+        let stop_signal = CancellationToken::new();
         let tokens = build_accepted_tokens(&config.tokens, first.as_ref());
-        let app = AppState::new(engine.clone(), &config, tokens, stopping.clone());
+        let app = AppState::new(engine.clone(), &config, tokens, stop_signal.clone());
         app.config_status.record_start(build_node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
-            let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
-            tokio::spawn(serve_http(listener, app.clone(), drain))
+            let drain_timeout = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
+            tokio::spawn(serve_http(listener, app.clone(), drain_timeout))
         });
-        let pending_changes = app.pending_changes.clone();
+        let changes_in_flight = app.changes_in_flight.clone();
         let first_token = first.as_ref().and_then(|first| first.plain_text.clone());
-        let reloads = watch::Sender::new(ReloadCounts::default());
+        let reload_counts = watch::Sender::new(ReloadCounts::default());
         let reloader = ConfigReloader {
             app: app.clone(),
             program_setup: program,
             first_token: first,
-            reload_counts: reloads.clone(),
+            reload_counts: reload_counts.clone(),
         };
-        let config_watch = sources.and_then(|sources| reloader.watch_config(sources, &config));
-        if config_watch.is_some() {
+        let config_watcher =
+            config_inputs.and_then(|config_inputs| reloader.watch_config(config_inputs, &config));
+        if config_watcher.is_some() {
             app.config_status.mark_files_watched();
         }
         let drain_timeout = config.drain_timeout;
@@ -142,11 +143,11 @@ impl Server {
             engine,
             address,
             first_token,
-            stop_signal: stopping,
+            stop_signal,
             http_server,
-            pending_changes,
-            config_watcher: config_watch,
-            reload_counts: reloads,
+            changes_in_flight,
+            config_watcher,
+            reload_counts,
             drain_timeout,
         })
     }
@@ -172,7 +173,7 @@ impl Server {
 
     /// Waits until a service has failed and is not restarted. Then stop the server and exit.
     pub async fn wait_for_failure(&mut self) -> ServiceFailure {
-        let http_end = async {
+        let http_server_end = async {
             match &mut self.http_server {
                 Some(http_server) => match http_server.await {
                     Ok(()) => "it ended although it was not stopped".to_owned(),
@@ -183,7 +184,7 @@ impl Server {
         };
         tokio::select! {
             failure = self.engine.wait_for_service_failure() => failure,
-            reason = http_end => {
+            reason = http_server_end => {
                 self.http_server = None;
                 ServiceFailure { service: "http", reason }
             }
@@ -197,25 +198,25 @@ impl Server {
             // Its thread may be in the middle of a reload, which needs this runtime to finish.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
-        // Before streams end, because each still sends what has been journaled by then.
+        // This is published before streams end, because each still sends what has been journaled by then.
         self.engine.publish_stopping().await;
         self.stop_signal.cancel();
         if let Some(http_server) = self.http_server.take() {
             let _ = http_server.await;
         }
-        // Changes whose clients did not wait for them. If one takes too long, it finds the store closed.
-        self.pending_changes.close();
-        let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.pending_changes.wait()).await;
+        // Waits for changes whose clients have disconnected. One that takes too long finds the store closed.
+        self.changes_in_flight.close();
+        let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.changes_in_flight.wait()).await;
         self.engine.stop(self.drain_timeout).await;
         self.engine.store().close();
     }
 }
 
 /// Serves HTTP until the server stops.
-async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
-    let (router, connections) = (router::build_router(app.clone()), app.admission.clone());
+async fn serve_http(listener: TcpListener, app: App, drain_timeout: Duration) {
+    let (router, connections) = (router::build_router(app.clone()), app.connection_admission.clone());
     let http_server =
-        listen::serve_connections(listener, router, connections, app.stop_signal.clone(), drain);
+        listen::serve_connections(listener, router, connections, app.stop_signal.clone(), drain_timeout);
     let logging = app.stop_signal.run_until_cancelled(app.failed_authentications.log_failures());
     tokio::join!(http_server, logging);
 }
@@ -302,16 +303,16 @@ struct ConfigReloader {
 }
 
 impl ConfigReloader {
-    /// Watches the sources. If they cannot be watched, the server runs without reloads.
-    fn watch_config(self, sources: ConfigInputs, config: &Config) -> Option<config::ConfigWatcher> {
+    /// Watches the files of the configuration. If they cannot be watched, the server runs without reloads.
+    fn watch_config(self, config_inputs: ConfigInputs, config: &Config) -> Option<config::ConfigWatcher> {
         let runtime = tokio::runtime::Handle::current();
-        let watch = config::watch_config(sources, config, move |changed| {
+        let watcher = config::watch_config(config_inputs, config, move |changed| {
             let applied = match changed {
                 Ok(config) => runtime.block_on(self.apply_config(&config)),
                 Err(faults) => Err(StartError::Config(faults)),
             };
             match applied {
-                Ok(()) => tracing::info!("configuration reloaded"),
+                Ok(()) => tracing::info!("configuration reloaded; its changes are active"),
                 Err(ref error) => {
                     self.app.config_status.record_rejected_reload(error);
                     tracing::error!(
@@ -329,12 +330,12 @@ impl ConfigReloader {
         let warn = |error: &io::Error| {
             tracing::warn!(%error, "cannot watch the configuration files; changes take effect only after a restart");
         };
-        watch.inspect_err(warn).ok()
+        watcher.inspect_err(warn).ok()
     }
 
     async fn apply_config(&self, config: &Config) -> Result<(), StartError> {
         for warning in &config.warnings {
-            tracing::warn!("{warning}");
+            tracing::warn!("warning about the changed configuration: {warning}");
         }
         let setup = merge_setups(&self.program_setup, config.build_setup().map_err(StartError::Config)?)?;
         if config.tokens.is_empty() && self.first_token.is_none() {

@@ -12,12 +12,12 @@ use http::header;
 pub(crate) const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Formats a frame. Data with line breaks (raw JSON may have them between tokens) becomes one `data` field per line.
-pub(crate) fn format_frame(id: Option<u64>, event: impl Display, data: &str) -> String {
+pub(crate) fn format_frame(id: Option<u64>, event_type: impl Display, data: &str) -> String {
     let mut text = String::with_capacity(data.len() + 64);
     if let Some(id) = id {
         text.push_str(&format!("id: {id}\n"));
     }
-    text.push_str(&format!("event: {event}\n"));
+    text.push_str(&format!("event: {event_type}\n"));
     for line in data.split(['\n', '\r']) {
         text.push_str("data: ");
         text.push_str(line);

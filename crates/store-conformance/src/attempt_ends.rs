@@ -7,12 +7,12 @@ use pointsman_core::{EventId, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::single_handler().route("note", &["notify"])
 }
 
 pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record").with_key("a").with_value("1")).await;
     let task = fixture.claim_one().await;
     fixture.advance_clock(3);
@@ -27,10 +27,10 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
 }
 
 pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     let mut want = Vec::new();
-    for (ended, end, error) in [
+    for (result, end, error) in [
         (retryable_failure(), AttemptOutcome::Failed, Some("it broke".to_string())),
         (AttemptResult::Snoozed { until: START_TIME }, AttemptOutcome::Snoozed, None),
         (AttemptResult::Released, AttemptOutcome::Released, None),
@@ -39,7 +39,7 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
         let task = fixture.claim_one().await;
         let started = fixture.now;
         fixture.advance_clock(2);
-        fixture.finish_with_result(&task, ended).await;
+        fixture.finish_with_result(&task, result).await;
         want.push((task.attempt, started, fixture.now, end, error));
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
@@ -51,7 +51,7 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
 }
 
 pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -73,7 +73,7 @@ pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness
 }
 
 pub async fn snoozing_and_releasing_use_no_retry(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     for _ in 0..5 {
         let task = fixture.claim_one().await;
@@ -86,18 +86,18 @@ pub async fn snoozing_and_releasing_use_no_retry(harness: &dyn Harness) {
 }
 
 pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
-    let asked = fixture.seconds_from_now(3600);
-    let ended = AttemptResult::Failed {
+    let retry_at = fixture.seconds_from_now(3600);
+    let result = AttemptResult::Failed {
         error: "busy".into(),
         return_code: 1,
-        retry_at: Some(asked),
+        retry_at: Some(retry_at),
         permanent: false,
     };
-    let finished = fixture.finish_with_result(&task, ended).await;
-    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(asked)));
+    let finished = fixture.finish_with_result(&task, result).await;
+    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(retry_at)));
     fixture.advance_clock(3599);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
@@ -105,14 +105,14 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
 }
 
 pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let before = fixture.emit(new_event("note").with_key("n")).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let task = fixture.claim_one_for_handler("index").await;
     let emits = vec![
         new_event("note").with_key("n").with_value("1").caused_by(&task),
         new_event("note").with_key("n").with_value("2").caused_by(&task),
-        new_event("silence").caused_by(&task),
+        new_event("unrouted").caused_by(&task),
     ];
     let finished = fixture
         .finish_attempt(FinishedAttempt {
@@ -131,17 +131,17 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
         assert_eq!(event.cause_depth(), 1);
     }
-    assert_eq!(fixture.run_all_ready().await.len(), 3);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 3);
 }
 
 pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
-    for ended in [retryable_failure(), AttemptResult::Snoozed { until: fixture.now }, permanent_failure()] {
+    for result in [retryable_failure(), AttemptResult::Snoozed { until: fixture.now }, permanent_failure()] {
         let task = fixture.claim_one().await;
         let emits = vec![new_event("note").caused_by(&task)];
         let finished = fixture
-            .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, ended) })
+            .finish_attempt(FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, result) })
             .await
             .expect("the fence is current");
         assert_eq!(finished.emitted.len(), 1);
@@ -152,26 +152,26 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
 
 /// An attempt that lost its task leaves no trace.
 pub async fn finishing_with_a_stale_fence_changes_nothing(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record").with_key("a")).await;
-    let zombie = fixture.claim_one().await;
-    fixture.release_task(&zombie).await;
+    let stale_attempt = fixture.claim_one().await;
+    fixture.release_task(&stale_attempt).await;
     let owner = fixture.claim_one().await;
     let before = (fixture.read_task(&owner.id).await, fixture.read_journal_range().await);
-    for ended in [
+    for result in [
         success(),
         retryable_failure(),
         permanent_failure(),
         AttemptResult::Released,
         AttemptResult::Snoozed { until: fixture.now },
     ] {
-        let emits = vec![new_event("note").caused_by(&zombie)];
-        let logs = vec![info_log_line(fixture.now, "from beyond")];
+        let emits = vec![new_event("note").caused_by(&stale_attempt)];
+        let logs = vec![info_log_line(fixture.now, "from a stale attempt")];
         let answer = fixture
             .finish_attempt(FinishedAttempt {
                 emitted_events: emits,
                 log_lines: logs,
-                ..finished_attempt(&zombie, ended)
+                ..finished_attempt(&stale_attempt, result)
             })
             .await;
         assert_eq!(answer, Err(TaskCommandError::StaleFence));
@@ -183,8 +183,8 @@ pub async fn finishing_with_a_stale_fence_changes_nothing(harness: &dyn Harness)
 }
 
 pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(2, new_event("record")).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(2, new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;
     assert_eq!(
@@ -201,26 +201,29 @@ pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
 }
 
 pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     let foreign = FinishedAttempt { task: TaskSeq(task.seq.0 + 1000), ..finished_attempt(&task, success()) };
     assert_eq!(fixture.finish_attempt(foreign).await, Err(TaskCommandError::NoSuchTask));
 }
 
-/// Each ending succeeds or fails separately; results are in the order of the endings.
+/// Each finish succeeds or fails separately; the results are in the order of the attempts.
 pub async fn valid_and_stale_attempts_in_one_call_get_separate_results(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(3, new_event("record")).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(3, new_event("record")).await;
     let tasks = fixture.claim(3).await;
-    let with_note = |n: usize, fence: i64| FinishedAttempt {
+    let attempt_with_note = |n: usize, fence: i64| FinishedAttempt {
         fence,
         emitted_events: vec![new_event("note").with_value(&n.to_string()).caused_by(&tasks[n])],
         ..finished_attempt(&tasks[n], success())
     };
-    let endings =
-        vec![with_note(0, tasks[0].fence), with_note(1, tasks[1].fence - 1000), with_note(2, tasks[2].fence)];
-    let answers = fixture.finish_attempts(endings).await;
+    let attempts = vec![
+        attempt_with_note(0, tasks[0].fence),
+        attempt_with_note(1, tasks[1].fence - 1000),
+        attempt_with_note(2, tasks[2].fence),
+    ];
+    let answers = fixture.finish_attempts(attempts).await;
     assert_eq!(answers[1], Err(TaskCommandError::StaleFence));
     let emitted: Vec<EventId> =
         answers.iter().flatten().flat_map(|finished| sequenced_event_ids(&finished.emitted)).collect();
@@ -228,11 +231,11 @@ pub async fn valid_and_stale_attempts_in_one_call_get_separate_results(harness: 
     assert_strictly_ascending(&emitted);
     let read = fixture.read_events_after(tasks[2].event().id, &Default::default()).await;
     assert_eq!(read.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["0", "2"]);
-    assert_eq!(fixture.task_status(&tasks[1].id).await, TaskStatus::Locked);
+    assert_eq!(fixture.read_task_status(&tasks[1].id).await, TaskStatus::Locked);
 }
 
 pub async fn a_cancelled_attempt_cannot_finish(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));

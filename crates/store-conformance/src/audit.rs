@@ -6,26 +6,20 @@ use crate::Harness;
 use crate::fixture::*;
 
 fn audit_entry(fixture: &StoreFixture<'_>, n: usize) -> AuditEntry {
-    let (by, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
-    AuditEntry {
-        at: fixture.now,
-        actor: by,
-        action,
-        target: format!("thing-{n}"),
-        detail: "weil's klemmt".into(),
-    }
+    let (actor, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
+    AuditEntry { at: fixture.now, actor, action, target: format!("handler-{n}"), detail: "it's stuck".into() }
 }
 
 pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     assert!(expect_ok(fixture.store.list_audit_entries(None, 10).await).is_empty());
-    let mut done = Vec::new();
+    let mut entries = Vec::new();
     for n in 0..7 {
-        done.push(audit_entry(&fixture, n));
-        expect_ok(fixture.store.append_audit_entry(done[n].clone()).await);
+        entries.push(audit_entry(&fixture, n));
+        expect_ok(fixture.store.append_audit_entry(entries[n].clone()).await);
         fixture.advance_clock(1);
     }
-    done.reverse();
+    entries.reverse();
     let fixture = fixture.reopen().await;
     let (mut before, mut found, mut numbers) = (None, Vec::new(), Vec::new());
     loop {
@@ -38,7 +32,7 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
             found.push(entry);
         }
     }
-    assert_eq!(found, done);
+    assert_eq!(found, entries);
     assert_strictly_ascending(&numbers);
 }
 

@@ -1,4 +1,4 @@
-//! The events an event caused, directly and indirectly, as far as they have not expired.
+//! The events that an event caused, directly and indirectly. Expired ones are left out.
 
 use pointsman_core::journal::Retention;
 use pointsman_core::order::OrderOrigin;
@@ -8,8 +8,8 @@ use pointsman_core::{EventId, NewEvent};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Each event type has its own handlers.
-fn registration() -> RegistrationBuilder {
+/// Each of three event types has its own handlers.
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("one", &["first", "also-first"])
         .route("two", &["second"])
@@ -36,7 +36,7 @@ async fn succeed_and_emit(
 }
 
 pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let unrelated = fixture.emit(new_event("one")).await.id;
     assert_eq!(read_caused_event_ids(&fixture, root).await, []);
@@ -64,9 +64,9 @@ pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) 
     assert_eq!(read_caused_event_ids(&fixture, root).await, whole, "after a restart");
 }
 
-/// A reader can build the tree from the causes.
+/// A client can build the tree of events from their causes.
 pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let task = fixture.claim_one_for_handler("first").await;
     let child = succeed_and_emit(&fixture, &task, vec![new_event("two").with_value("[1]")]).await[0];
@@ -84,18 +84,18 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     assert_eq!(view.journal_range, fixture.read_journal_range().await);
 }
 
-/// A task may also emit while it is running.
+/// Events that a task emits while it runs name it as their cause, as do those that commit with its end.
 pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let task = fixture.claim_one_for_handler("first").await;
-    let meanwhile = fixture.emit(new_event("leaf").caused_by(&task)).await.id;
-    let ended = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await;
-    assert_eq!(read_caused_event_ids(&fixture, root).await, [meanwhile, ended[0]]);
+    let emitted_while_running = fixture.emit(new_event("leaf").caused_by(&task)).await.id;
+    let emitted_at_end = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await;
+    assert_eq!(read_caused_event_ids(&fixture, root).await, [emitted_while_running, emitted_at_end[0]]);
 }
 
 pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let near =
         succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two"); 20])
@@ -108,8 +108,8 @@ pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness)
     assert_eq!(read_caused_event_ids(&fixture, task.event().id).await.len(), MAX_CAUSED_EVENTS);
 }
 
-pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+pub async fn expired_events_cannot_be_read_but_are_still_named_as_causes(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
     let child =
         succeed_and_emit(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two")])
@@ -119,18 +119,18 @@ pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     let grandchild = succeed_and_emit(&fixture, &task, vec![new_event("leaf")]).await[0];
     fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.read_event(root).await).is_none());
-    let seen = expect_ok(fixture.store.read_event(grandchild).await).expect("the event has not expired");
+    let view = expect_ok(fixture.store.read_event(grandchild).await).expect("the event has not expired");
     assert_eq!(
-        seen.event.cause.and_then(|cause| cause.event),
+        view.event.cause.and_then(|cause| cause.event),
         Some(child),
         "the event still names its cause"
     );
-    assert!(seen.caused_events.is_empty());
+    assert!(view.caused_events.is_empty());
 }
 
 /// An order that no event created has no cause event, so the events its steps emit have none either.
 pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration().chain("/x/y", "a=step>done done")).await;
+    let fixture = StoreFixture::new(harness, base_registration().chain("/x/y", "a=step>done done")).await;
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
     assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (None, 0));
@@ -148,7 +148,7 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
 /// event has expired.
 pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &dyn Harness) {
     let registration =
-        registration().chain("/x/y", "a=step>b b=step>c c=step>done done").chain_route("start", "/x/y");
+        base_registration().chain("/x/y", "a=step>b b=step>c c=step>done done").chain_route("start", "/x/y");
     let fixture = StoreFixture::new(harness, registration).await;
     let root = fixture.emit(new_event("start")).await.id;
     let mut emitted =
@@ -180,7 +180,7 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
 /// An event creates an order whose step emits the next event: the depth grows by one each time, which makes a cycle
 /// detectable.
 pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
-    let registration = registration().chain("/x/y", "a=step>done done").chain_route("round", "/x/y");
+    let registration = base_registration().chain("/x/y", "a=step>done done").chain_route("round", "/x/y");
     let fixture = StoreFixture::new(harness, registration).await;
     let mut last = fixture.emit(new_event("round")).await.id;
     for depth in 0..5 {
@@ -191,7 +191,8 @@ pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
             .0;
         assert_eq!(view.order.origin, Some(OrderOrigin { event: last, cause_depth: depth }));
         last = succeed_and_emit(&fixture, &task, vec![new_event("round")]).await[0];
-        let made = expect_ok(fixture.store.read_event(last).await).expect("the event has not expired").event;
-        assert_eq!(made.cause_depth(), depth + 1);
+        let emitted =
+            expect_ok(fixture.store.read_event(last).await).expect("the event has not expired").event;
+        assert_eq!(emitted.cause_depth(), depth + 1);
     }
 }

@@ -8,15 +8,15 @@ use pointsman_core::task::gates::GateKind;
 use crate::Harness;
 use crate::fixture::*;
 
-/// a → b → done, and another chain with the same handlers.
-fn registration() -> RegistrationBuilder {
+/// Two chains a → b → done with the same handlers.
+fn base_registration() -> RegistrationBuilder {
     let nodes = "a=first>b b=second>done!failed done failed";
     RegistrationBuilder::default().chain("/x/y", nodes).chain("/x/z", nodes)
 }
 
 /// A fixture with two orders at the first node of each chain; its cluster node can run all handlers.
 async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixture<'_> {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     expect_ok(
         fixture
             .store
@@ -48,7 +48,7 @@ async fn run_startable_steps(fixture: &StoreFixture<'_>) -> Vec<String> {
 
 pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_stopped("/x/y", true).await;
     let stopped = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"stopped"}"#;
     assert_eq!(fixture.read_engine_event_json_after(since).await, [stopped]);
@@ -60,11 +60,11 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     assert!(!fixture.read_queue_of_subject("second", step_queue_subject("/x/z", "b")).await.paused);
     let id = fixture.read_order_task_id("/x/y,1").await;
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Order]);
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     let running = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"running"}"#;
     assert_eq!(fixture.read_engine_event_json_after(since).await, [running]);
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/y,3 a"]);
 }
 
@@ -84,18 +84,18 @@ pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) 
 /// Once the chain is stopped, steps that were scheduled before do not start.
 pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.schedule_tasks(4).await, 4);
     fixture.set_chain_stopped("/x/y", true).await;
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
     fixture.set_chain_stopped("/x/y", false).await;
-    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.schedule_tasks(4).await, 4);
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
 }
 
 pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::Stop).await;
     let published = r#"{"key":"/x/y","TYPE":"JobChainNodeActionChanged","action":"stop","nodeId":"b"}"#;
     assert_eq!(fixture.read_engine_event_json_after(since).await, [published]);
@@ -107,10 +107,10 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
         fixture.list_closed_gate_kinds(&fixture.read_order_task_id("/x/y,1").await).await,
         [GateKind::Order]
     );
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::Process).await;
     assert_eq!(
-        fixture.engine_event_summaries_after(since).await,
+        fixture.summarize_engine_events_after(since).await,
         ["JobChainNodeActionChanged action:process,nodeId:b"]
     );
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b", "/x/y,2 b"]);
@@ -132,30 +132,30 @@ pub async fn chain_stops_and_chain_node_stops_are_independent(harness: &dyn Harn
 
 pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::Process).await;
-    assert_eq!(fixture.journal_head().await, since, "the state was already set");
+    assert_eq!(fixture.read_journal_head().await, since, "the state was already set");
     for _ in 0..2 {
         fixture.set_chain_stopped("/x/y", true).await;
         fixture.set_chain_node_action("/x/y a", ChainNodeAction::Stop).await;
     }
     let want = ["JobChainStateChanged state:stopped", "JobChainNodeActionChanged action:stop,nodeId:a"];
-    assert_eq!(fixture.engine_event_summaries_after(since).await, want);
+    assert_eq!(fixture.summarize_engine_events_after(since).await, want);
 }
 
 pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     let moved = "OrderNodeChanged fromNodeId:a,nodeId:b";
-    let published = fixture.engine_event_summaries_after(since).await;
+    let published = fixture.summarize_engine_events_after(since).await;
     assert_eq!(published[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
     assert_eq!(published[1..], [moved, moved], "waiting orders skip the node");
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.add_order(new_order("/x/y,3")).await;
     assert_eq!(
-        fixture.engine_event_summaries_after(since).await,
+        fixture.summarize_engine_events_after(since).await,
         ["FileBasedAdded nodeId:a", moved],
         "new orders skip the node too"
     );
@@ -169,7 +169,7 @@ pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
 pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     let published = fixture.summarize_order_events_after("/x/y,1", since).await;
     let want = [
@@ -189,12 +189,12 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
     fixture.suspend_order("/x/y,2").await;
     let running = fixture.claim(10).await;
     assert_eq!(format_steps(&running), ["/x/y,1 a"]);
-    let since = fixture.journal_head().await;
-    for place in ["/x/y a", "/x/z a"] {
-        fixture.set_chain_node_action(place, ChainNodeAction::NextState).await;
+    let since = fixture.read_journal_head().await;
+    for chain_and_node in ["/x/y a", "/x/z a"] {
+        fixture.set_chain_node_action(chain_and_node, ChainNodeAction::NextState).await;
     }
     assert_eq!(
-        fixture.engine_event_summaries_after(since).await.len(),
+        fixture.summarize_engine_events_after(since).await.len(),
         2,
         "only the changed node actions are published"
     );
@@ -218,7 +218,7 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
 
 /// An order that skips a chain node does not start before its time.
 pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     fixture.add_order(new_order("/x/y,1").planned_at(fixture.seconds_from_now(60))).await;
     fixture.assert_nothing_claimable("its planned time has not come").await;
@@ -226,27 +226,30 @@ pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &d
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b"]);
 }
 
-/// More orders than a store processes in one batch.
+/// Adds more orders than a store processes in one batch.
 pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_orders(vec![new_order("/x/y"); 2500]).await;
     fixture.set_chain_node_action("/x/y a", ChainNodeAction::NextState).await;
     assert_eq!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.ready, 0);
     assert_eq!(fixture.list_chains().await[0].order_counts, [(chain_node_id("b"), 2500)]);
     fixture.set_chain_node_action("/x/y b", ChainNodeAction::NextState).await;
-    assert_eq!(fixture.order_statistics("/").await.total, 0);
+    assert_eq!(fixture.read_order_statistics("/").await.total, 0);
 }
 
 pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let fixture = fixture_with_two_orders_per_chain(harness).await;
-        fixture.schedule_ahead(4).await;
+        fixture.schedule_tasks(4).await;
         let rule = fixture.new_rule(kind, "/x/y", None);
         expect_ok(fixture.store.set_rule(rule.clone()).await);
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
         let gates = fixture.list_gates(&fixture.read_order_task_id("/x/y,1").await).await;
-        let held: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
-        assert_eq!((held.len(), held[0].kind, &held[0].rule), (1, GateKind::Rule, &Some(rule)));
+        let closed_gates: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
+        assert_eq!(
+            (closed_gates.len(), closed_gates[0].kind, &closed_gates[0].rule),
+            (1, GateKind::Rule, &Some(rule))
+        );
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
         fixture.assert_nothing_claimable("the rule is set").await;
@@ -275,7 +278,7 @@ pub async fn chain_rules_handler_rules_and_stops_are_independent(harness: &dyn H
 }
 
 pub async fn a_rule_can_block_one_tenant_of_a_chain(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/x/y,1").for_tenant("shop")).await;
     fixture.add_order(new_order("/x/y,2").for_tenant("crm")).await;
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
@@ -317,7 +320,7 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
         }
     };
     assert_eq!(states(&fixture).await, want);
-    fixture.register(registration()).await;
+    fixture.register(base_registration()).await;
     assert_eq!(states(&fixture).await, want, "after another registration");
     let fixture = fixture.reopen().await;
     assert_eq!(states(&fixture).await, want, "after a restart");
@@ -327,7 +330,7 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
 
 pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     let (gone, y) = (chain_path("/x/gone"), chain_path("/x/y"));
     let refused = Err(OrderError::NoSuchChain(gone.clone()));
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&gone, true, fixture.now).await), refused);
@@ -341,7 +344,7 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
         fixture.store.set_chain_node_action(&y, &nowhere, ChainNodeAction::Stop, fixture.now).await,
     );
     assert_eq!(answer, Err(OrderError::NoSuchNode(y, nowhere)));
-    assert_eq!(fixture.journal_head().await, since);
+    assert_eq!(fixture.read_journal_head().await, since);
     assert!(fixture.list_chains().await.iter().all(|view| view.state == ChainState::default()));
 }
 

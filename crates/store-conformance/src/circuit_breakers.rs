@@ -8,7 +8,7 @@ use pointsman_core::task::TaskCommandError;
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["hook"])
         .route("note", &["notify"])
@@ -17,14 +17,14 @@ fn registration() -> RegistrationBuilder {
 
 /// A fixture with `count` tasks for the handler `hook`, spread over three tenants.
 async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for n in 0..count {
         fixture.emit(new_event("record").for_tenant(["default", "shop", "depot"][n % 3])).await;
     }
     fixture
 }
 
-/// Finishes one attempt whose target reported to be busy for this many seconds.
+/// Finishes one attempt and reports that its target is busy for this many seconds.
 async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     let task = fixture.claim_one_for_handler("hook").await;
     let until = fixture.seconds_from_now(seconds);
@@ -32,7 +32,7 @@ async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
     assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(until)));
-    assert_eq!(fixture.read_task(&task.id).await.lifecycle.retries, 0, "it costs no retry");
+    assert_eq!(fixture.read_task(&task.id).await.lifecycle.retries, 0, "it uses no retry");
 }
 
 /// Finishes several attempts one by one with a report that the target fails; their tasks are snoozed for an hour.
@@ -57,10 +57,10 @@ pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn H
         (claims.tasks.len(), claims.has_more, claims.next_due),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
-    let emissions = vec![emit_batch([new_event("record")])];
+    let batches = vec![emit_batch([new_event("record")])];
     let (_, claims) =
-        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(9)), fixture.now).await);
-    assert!(claims.tasks.is_empty(), "nor by what is new");
+        expect_ok(fixture.store.append(batches, Some(fixture.claim_request(9)), fixture.now).await);
+    assert!(claims.tasks.is_empty(), "new tasks do not start either");
     fixture.advance_clock(59);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
@@ -85,7 +85,7 @@ pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Har
 pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 6).await;
     let task = fixture.claim_one().await;
-    fixture.schedule_ahead(4).await;
+    fixture.schedule_tasks(4).await;
     let until = fixture.seconds_from_now(60);
     fixture
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
@@ -106,9 +106,9 @@ pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
 
 pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 100).await;
-    fixture.emit_many(5, new_event("note").with_priority(1)).await;
+    fixture.emit_copies(5, new_event("note").with_priority(1)).await;
     report_busy_target(&fixture, 60).await;
-    fixture.schedule_ahead(8).await;
+    fixture.schedule_tasks(8).await;
     let claimed = fixture.claim(5).await;
     assert_eq!(claimed.len(), 5);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
@@ -117,25 +117,25 @@ pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) 
 pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
-    let trial = fixture.claim(3).await;
-    assert_eq!(trial.len(), 3, "not yet");
-    for task in &trial {
+    let claimed = fixture.claim(3).await;
+    assert_eq!(claimed.len(), 3, "not yet");
+    for task in &claimed {
         fixture.release_task(task).await;
     }
-    let mut pace =
+    let mut limiter_state =
         LimiterState { consecutive_failures: BREAKER_FAILURE_THRESHOLD - 1, ..LimiterState::default() };
     let mut waits = Vec::new();
     for _ in 0..3 {
         report_failing_target(&fixture, 1).await;
-        pace.record_target_health(
+        limiter_state.record_target_health(
             TargetHealth::Failing,
-            &fixture.registration.handler_def("hook").retry,
+            &fixture.registration.expect_handler_def("hook").retry,
             fixture.now,
         );
         let claims = fixture.claim_with_result(10).await;
-        assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.breaker_open_until)));
-        waits.push(pace.breaker_open_until.duration_since(fixture.now));
-        fixture.now = pace.breaker_open_until;
+        assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(limiter_state.breaker_open_until)));
+        waits.push(limiter_state.breaker_open_until.duration_since(fixture.now));
+        fixture.now = limiter_state.breaker_open_until;
     }
     assert_strictly_ascending(&waits);
     let claims = fixture.claim_with_result(10).await;
@@ -160,24 +160,24 @@ pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness:
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail(&fixture.claim_one().await).await;
-    assert_eq!(fixture.claim(1).await.len(), 1, "a failure alone is no word on the target");
+    assert_eq!(fixture.claim(1).await.len(), 1, "a failure without a report does not count");
     report_failing_target(&fixture, 1).await;
     assert!(fixture.claim(10).await.is_empty());
 }
 
 pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 6).await;
-    let zombie = fixture.claim_one().await;
-    fixture.release_task(&zombie).await;
+    let stale_attempt = fixture.claim_one().await;
+    fixture.release_task(&stale_attempt).await;
     let until = fixture.seconds_from_now(3600);
     for target in [TargetHealth::Busy { until }, TargetHealth::Failing] {
         for _ in 0..BREAKER_FAILURE_THRESHOLD {
-            let ending = FinishedAttempt {
+            let attempt = FinishedAttempt {
                 target_health: Some(target),
-                ..finished_attempt(&zombie, AttemptResult::Snoozed { until })
+                ..finished_attempt(&stale_attempt, AttemptResult::Snoozed { until })
             };
             assert_eq!(
-                fixture.finish_attempt(ending).await.map(drop),
+                fixture.finish_attempt(attempt).await.map(drop),
                 Err(TaskCommandError::WrongState(TaskStatus::New))
             );
         }
@@ -193,7 +193,7 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
     fixture.now = published.expect("the wait has an end");
-    assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
+    assert_eq!(fixture.claim(10).await.len(), 1, "one task probes the target");
 }
 
 /// A changed configuration does not close the circuit.
@@ -201,15 +201,15 @@ pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
     let published = fixture.claim_with_result(10).await.next_due;
-    fixture.register(registration().route("record.other", &["hook"])).await;
+    fixture.register(base_registration().route("record.other", &["hook"])).await;
     let claims = fixture.claim_with_result(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
 }
 
 pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration().pulled_by_workers("hook")).await;
-    fixture.emit_many(3, new_event("record")).await;
-    let task = fixture.fetch_one_as_worker("hook").await;
+    let mut fixture = StoreFixture::new(harness, base_registration().pulled_by_workers("hook")).await;
+    fixture.emit_copies(3, new_event("record")).await;
+    let task = fixture.claim_one_as_worker("hook").await;
     let until = fixture.seconds_from_now(60);
     fixture
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
@@ -218,14 +218,14 @@ pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
         expect_ok(fixture.store.claim_tasks(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(until)));
     fixture.advance_clock(60);
-    assert_eq!(fixture.fetch_as_worker(&["hook"], 10).await.len(), 3);
+    assert_eq!(fixture.claim_as_worker(&["hook"], 10).await.len(), 3);
 }
 
 pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 4).await;
-    let right = fixture.now;
+    let correct_time = fixture.now;
     fixture.advance_clock(86_400);
     report_busy_target(&fixture, 60).await;
-    fixture.now = right;
+    fixture.now = correct_time;
     assert_eq!(fixture.claim(1).await.len(), 1);
 }

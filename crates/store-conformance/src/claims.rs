@@ -12,7 +12,7 @@ pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn H
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    fixture.emit_many(3, new_event("record")).await;
+    fixture.emit_copies(3, new_event("record")).await;
     let claimed = fixture.claim_for_handlers(&["notify"], 10).await;
     assert_eq!(claimed.len(), 3);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
@@ -24,7 +24,7 @@ pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn H
 
 pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(7, new_event("record")).await;
+    fixture.emit_copies(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
         let claims = fixture.claim_with_result(2).await;
@@ -34,10 +34,10 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     assert!(fixture.claim(0).await.is_empty());
 }
 
-/// Tasks behind a claimed head are not ready, so `more` is false.
+/// Tasks behind a claimed head are not ready, so `has_more` is false.
 pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(5, new_event("record").with_key("a")).await;
+    fixture.emit_copies(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let claims = fixture.claim_with_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
@@ -45,8 +45,8 @@ pub async fn has_more_counts_only_ready_tasks(harness: &dyn Harness) {
 
 pub async fn has_more_counts_scheduled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(3, new_event("record")).await;
-    assert_eq!(fixture.schedule_ahead(3).await, 3);
+    fixture.emit_copies(3, new_event("record")).await;
+    assert_eq!(fixture.schedule_tasks(3).await, 3);
     let claims = fixture.claim_with_result(1).await;
     assert_eq!((claims.tasks.len(), claims.has_more), (1, true));
     let claims = fixture.claim_with_result(2).await;
@@ -76,7 +76,7 @@ pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
     for priority in [100, 5, 100, 9000, 5] {
         events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
-    let order = event_ids_of(&fixture.run_all_ready().await);
+    let order = event_ids_of(&fixture.run_all_ready_tasks().await);
     assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
@@ -117,7 +117,7 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
 
 pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(2, new_event("record")).await;
+    fixture.emit_copies(2, new_event("record")).await;
     let claimed = fixture.claim(2).await;
     fixture.snooze_task(&claimed[0], 300).await;
     assert_eq!(fixture.claim_with_result(10).await.next_due, Some(fixture.seconds_from_now(300)));
@@ -128,10 +128,10 @@ pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness)
     );
 }
 
-/// A claim may return them in batches, as long as it reports that there are more.
+/// A claim may return some of the due tasks, as long as it reports that there are more.
 pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(2500, new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    fixture.emit_copies(2500, new_event("record").due_at(fixture.seconds_from_now(60))).await;
     fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
@@ -141,7 +141,7 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
         if !claims.has_more && !due {
             break;
         }
-        assert!(!claims.tasks.is_empty(), "`more` is set, but no task is returned");
+        assert!(!claims.tasks.is_empty(), "`has_more` is set, but no task is returned");
     }
     assert_eq!(claimed, 2500);
 }
@@ -156,31 +156,31 @@ pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.claim(10).await), [delayed.id]);
 }
 
-pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harness) {
+pub async fn scheduling_prefetches_at_most_the_requested_total(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(10, new_event("record")).await;
-    assert_eq!(fixture.schedule_ahead(2).await, 2);
-    assert_eq!(fixture.schedule_ahead(2).await, 2, "in total, not per call");
-    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    fixture.emit_copies(10, new_event("record")).await;
+    assert_eq!(fixture.schedule_tasks(2).await, 2);
+    assert_eq!(fixture.schedule_tasks(2).await, 2, "in total, not per call");
+    assert_eq!(fixture.schedule_tasks(4).await, 4);
     assert_eq!(fixture.read_queue("index").await.scheduled, 4);
     fixture.claim(3).await;
-    assert_eq!(fixture.schedule_ahead(4).await, 4);
-    assert_eq!(fixture.schedule_ahead(100).await, 7);
+    assert_eq!(fixture.schedule_tasks(4).await, 4);
+    assert_eq!(fixture.schedule_tasks(100).await, 7);
 }
 
 pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
-    assert_eq!(fixture.schedule_ahead(10).await, 0);
+    assert_eq!(fixture.schedule_tasks(10).await, 0);
     fixture.advance_clock(60);
-    assert_eq!(fixture.schedule_ahead(10).await, 1);
-    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, TaskStatus::Scheduled);
+    assert_eq!(fixture.schedule_tasks(10).await, 1);
+    assert_eq!(fixture.read_task_status(&delayed.tasks[0]).await, TaskStatus::Scheduled);
 }
 
 pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let scheduled = fixture.emit_many(2, new_event("record")).await;
-    assert_eq!(fixture.schedule_ahead(2).await, 2);
+    let scheduled = fixture.emit_copies(2, new_event("record")).await;
+    assert_eq!(fixture.schedule_tasks(2).await, 2);
     let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
     let mut first = event_ids_of(&fixture.claim(2).await);
     first.sort();
@@ -190,16 +190,16 @@ pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(3, new_event("record")).await;
-    fixture.schedule_ahead(2).await;
+    let events = fixture.emit_copies(3, new_event("record")).await;
+    fixture.schedule_tasks(2).await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.schedule_ahead(0).await, 2);
+    assert_eq!(fixture.schedule_tasks(0).await, 2);
     assert_eq!(fixture.claim(10).await.len(), events.len());
 }
 
 pub async fn fences_strictly_increase(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(4, new_event("record")).await;
+    fixture.emit_copies(4, new_event("record")).await;
     let mut fences = Vec::new();
     for _ in 0..3 {
         let claimed = fixture.claim(2).await;
@@ -220,23 +220,23 @@ pub async fn fences_strictly_increase(harness: &dyn Harness) {
 pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit(new_event("record")).await;
-    let emissions = vec![emit_batch([new_event("record"), new_event("record")])];
+    let batches = vec![emit_batch([new_event("record"), new_event("record")])];
     let (answers, claims) =
-        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
+        expect_ok(fixture.store.append(batches, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
     assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older task first");
     assert!(claims.has_more);
-    assert_eq!(fixture.task_status(&claims.tasks[1].id).await, TaskStatus::Locked);
+    assert_eq!(fixture.read_task_status(&claims.tasks[1].id).await, TaskStatus::Locked);
     assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
 }
 
 pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
-    let endings = vec![finished_attempt(&head, success())];
+    let attempts = vec![finished_attempt(&head, success())];
     let (answers, claims) =
-        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(5)), fixture.now).await);
+        expect_ok(fixture.store.finish_attempts(attempts, Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
     assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
@@ -253,7 +253,7 @@ pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
 
 pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(100, new_event("record")).await;
+    fixture.emit_copies(100, new_event("record")).await;
     let handlers = Arc::new(fixture.registration.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
@@ -263,11 +263,11 @@ pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
         let (store, now) = (Arc::clone(&fixture.store), fixture.now);
         racers.push(tokio::spawn(async move { expect_ok(store.claim_tasks(claim, now).await).tasks }));
     }
-    let mut seen = Vec::new();
+    let mut claimed_seqs = Vec::new();
     for racer in racers {
-        seen.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
+        claimed_seqs.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
     }
-    assert_eq!(seen.len(), 100);
-    seen.sort();
-    assert_strictly_ascending(&seen);
+    assert_eq!(claimed_seqs.len(), 100);
+    claimed_seqs.sort();
+    assert_strictly_ascending(&claimed_seqs);
 }

@@ -45,18 +45,18 @@ impl DelegatingStore {
         Arc::new(Self { stores: vec![store], select_store })
     }
 
-    fn select(&self, method: &'static str) -> &dyn Store {
+    fn store_for_call(&self, method: &'static str) -> &dyn Store {
         &*self.stores[(self.select_store)(method)]
     }
 }
 
 /// Implements a store trait by forwarding each method.
 macro_rules! delegate_trait {
-    ($of:ident { $($verb:ident($($name:ident: $kind:ty),*) -> $answer:ty;)* }) => {
+    ($store_trait:ident { $($method:ident($($arg:ident: $arg_type:ty),*) -> $output:ty;)* }) => {
         #[async_trait]
-        impl $of for DelegatingStore {
-            $(async fn $verb(&self, $($name: $kind),*) -> Result<$answer> {
-                self.select(stringify!($verb)).$verb($($name),*).await
+        impl $store_trait for DelegatingStore {
+            $(async fn $method(&self, $($arg: $arg_type),*) -> Result<$output> {
+                self.store_for_call(stringify!($method)).$method($($arg),*).await
             })*
         }
     };
@@ -65,24 +65,24 @@ macro_rules! delegate_trait {
 type StdResult<T, E> = std::result::Result<T, E>;
 
 delegate_trait!(Journal {
-    append(emissions: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<EmitReceipt, IdempotencyError>>, ClaimResult);
+    append(batches: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<EmitReceipt, IdempotencyError>>, ClaimResult);
     find_idempotency_record(idempotency: IdempotencyKey) -> StdResult<Option<String>, IdempotencyError>;
-    insert_idempotency_record(idempotency: IdempotencyKey, answer: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
+    insert_idempotency_record(idempotency: IdempotencyKey, response: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
     publish_engine_events(events: Vec<EngineEvent>, now: Timestamp) -> ();
     read_journal_range() -> JournalRange;
-    read_events(read: JournalQuery) -> EventPage;
+    read_events(query: JournalQuery) -> EventPage;
     read_event(id: EventId) -> Option<EventView>;
     read_object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
     prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> PruneReport;
 });
 
 delegate_trait!(Queue {
-    schedule_tasks(ahead: usize, now: Timestamp) -> usize;
+    schedule_tasks(limit: usize, now: Timestamp) -> usize;
     claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
-    finish_attempts(endings: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskCommandError>>, ClaimResult);
+    finish_attempts(attempts: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskCommandError>>, ClaimResult);
     append_log_lines(lines: Vec<NewLogLine>) -> usize;
     renew_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskCommandError>;
-    find_lost_attempts(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
+    find_lost_attempts(attempts: Vec<(TaskSeq, i64)>) -> Vec<i64>;
     run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<CollectionRunReceipt, CollectionRunError>;
     rescue(sweep: RescueSweep, now: Timestamp) -> RescueReport;
 });
@@ -98,7 +98,7 @@ delegate_trait!(Registry {
     record_heartbeat(node: NodeId, now: Timestamp) -> bool;
     remove_node(node: NodeId, now: Timestamp) -> ();
     set_rule(rule: Rule) -> ();
-    lift_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool;
+    lift_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> bool;
     list_rules() -> Vec<Rule>;
     list_queues(handler: Option<&HandlerName>) -> Vec<QueueView>;
     append_audit_entry(entry: AuditEntry) -> ();
@@ -117,8 +117,8 @@ delegate_trait!(Tasks {
 });
 
 delegate_trait!(Schedules {
-    register_schedules(plans: Vec<ScheduleDef>, now: Timestamp) -> Vec<ScheduleProgress>;
-    record_fires(firings: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
+    register_schedules(definitions: Vec<ScheduleDef>, now: Timestamp) -> Vec<ScheduleProgress>;
+    record_fires(requests: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
     mark_caught_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
     list_fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
 });

@@ -9,7 +9,7 @@ use pointsman_core::store::{JournalQuery, NewOrder};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
@@ -22,8 +22,8 @@ async fn publish_engine_events(fixture: &StoreFixture<'_>, events: Vec<EngineEve
 }
 
 pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    let since = fixture.journal_head().await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    let since = fixture.read_journal_head().await;
     publish_engine_events(
         &fixture,
         vec![scheduler_state_event(SchedulerState::Starting), scheduler_state_event(SchedulerState::Running)],
@@ -48,31 +48,31 @@ pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
 
 /// Engine events and emitted events share one order of ids.
 pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(fixture.emit(new_event("note")).await.id);
         publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
-        ids.push(fixture.journal_head().await);
+        ids.push(fixture.read_journal_head().await);
         ids.push(fixture.try_add_order(new_order("/x/y")).await.expect("the request is valid").event);
         fixture.advance_clock(1);
     }
     assert_strictly_ascending(&ids);
     let read: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(read, ids);
-    assert_eq!(fixture.journal_head().await, ids[8]);
+    assert_eq!(fixture.read_journal_head().await, ids[8]);
 }
 
-/// Not even if a route is bound to their types or to the type above all.
+/// Routes of their types, and of `Event`, the parent of all types, do not apply to engine events.
 pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let types = ["Event", "OrderEvent", "OrderStarted", "OrderFinished", "SchedulerClosed", "FileBasedAdded"];
-    let registration = types.into_iter().fold(registration(), |registration, key| {
+    let registration = types.into_iter().fold(base_registration(), |registration, key| {
         registration.route(key, &["curious"]).chain_route(key, "/x/y")
     });
     let fixture = StoreFixture::new(harness, registration).await;
     publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
     fixture.add_order(new_order("/x/y,1")).await;
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(ran.len(), 1, "the order's step alone");
     for event in fixture.read_all_events().await {
         let view = expect_ok(fixture.store.read_event(event.id).await).expect("the event has not expired");
@@ -90,7 +90,7 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
 
 /// Events of an order do not belong to an object whose key equals the order's.
 pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/x/y,1")).await;
     fixture.claim_one().await;
     let object = async |fixture: &StoreFixture<'_>| {
@@ -108,7 +108,7 @@ pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
 
 /// A fixture whose journal contains events of every kind.
 async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
-    let registration = registration()
+    let registration = base_registration()
         .chain("/x/deep/z", "a=first>done done")
         .observe_attempts("first", pointsman_core::handler::ObservePolicy::All)
         .config_file("JobChain:/x/y", "1")
@@ -120,7 +120,7 @@ async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     }
     fixture.emit(new_event("note").with_key("/x/y,1")).await;
     fixture.emit(new_event("note").with_key("Order:/x/y,1").for_tenant("shop")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.set_chain_stopped("/x/y", true).await;
     fixture.set_chain_stopped("/x/y", false).await;
     fixture
@@ -136,8 +136,8 @@ async fn assert_and_count_filtered_events(fixture: &StoreFixture<'_>, filter: Ev
 
 pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
-    let of = |names: &[&str]| EventFilter {
-        kinds: names.iter().map(|name| handling_key(name)).collect(),
+    let type_filter = |names: &[&str]| EventFilter {
+        event_types: names.iter().map(|name| event_type(name)).collect(),
         ..EventFilter::default()
     };
     for (names, count) in [
@@ -154,16 +154,16 @@ pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Ha
         (&["OrderSuspended"], 0),
         (&["Event"], 15 + 9 + 10 + 2 + 1 + 2),
     ] {
-        assert_eq!(assert_and_count_filtered_events(&fixture, of(names)).await, count, "{names:?}");
+        assert_eq!(assert_and_count_filtered_events(&fixture, type_filter(names)).await, count, "{names:?}");
     }
 }
 
 pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
-    let orders = || vec![handling_key("OrderEvent")];
+    let orders = || vec![event_type("OrderEvent")];
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
     {
-        let filter = EventFilter { kinds: orders(), path: path_filter(text), ..EventFilter::default() };
+        let filter = EventFilter { event_types: orders(), path: path_filter(text), ..EventFilter::default() };
         assert_eq!(assert_and_count_filtered_events(&fixture, filter).await, count, "{text}");
     }
     for text in ["/x/", "/x/*", "/x/y", "/x/y,1", "/x/deep/", "/first", "/y/"] {
@@ -181,24 +181,24 @@ pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
 
 /// A tenant's reader sees the engine events of its orders and tasks, and no others.
 pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
-    let registration = registration().observe_attempts("first", ObservePolicy::All);
+    let registration = base_registration().observe_attempts("first", ObservePolicy::All);
     let fixture = StoreFixture::new(harness, registration).await;
     publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
     fixture.add_order(NewOrder { tenant: shop.clone(), ..new_order("/x/y,1") }).await;
     fixture.add_order(new_order("/x/y,2")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!(
         expect_ok(fixture.store.set_chain_stopped(&chain_path("/x/y"), true, fixture.now).await),
         Ok(())
     );
-    for (of, own) in [(shop, "/x/y,1"), (tenant("default"), "/x/y,2")] {
-        let filter = EventFilter { tenant: Some(of), ..EventFilter::default() };
+    for (own_tenant, own_key) in [(shop, "/x/y,1"), (tenant("default"), "/x/y,2")] {
+        let filter = EventFilter { tenant: Some(own_tenant), ..EventFilter::default() };
         let seen = fixture.read_events_after(EventId::ZERO, &filter).await;
         let keys: Vec<_> =
             seen.iter().map(|event| event.key.as_ref().map_or("", |key| key.as_str())).collect();
-        assert!(keys.iter().all(|key| key.ends_with(own) || key.starts_with("{\"jobPath\"")), "{keys:?}");
-        let kinds: Vec<_> = seen.iter().map(|event| event.kind.as_str()).collect();
+        assert!(keys.iter().all(|key| key.ends_with(own_key) || key.starts_with("{\"jobPath\"")), "{keys:?}");
+        let kinds: Vec<_> = seen.iter().map(|event| event.event_type.as_str()).collect();
         for kind in [
             "FileBasedAdded",
             "TaskStarted",
@@ -214,7 +214,7 @@ pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn H
 
 pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
-    let filter = EventFilter { kinds: vec![handling_key("JobChainEvent")], ..EventFilter::default() };
+    let filter = EventFilter { event_types: vec![event_type("JobChainEvent")], ..EventFilter::default() };
     let read = JournalQuery { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
     let page = expect_ok(fixture.store.read_events(read).await);
     let published: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
@@ -224,31 +224,34 @@ pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
 pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     let mut fixture = fixture_with_mixed_events(harness).await;
     fixture.add_order(new_order("/x/y,2")).await;
-    let head = fixture.journal_head().await;
+    let head = fixture.read_journal_head().await;
     fixture.advance_clock(1000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
     assert_eq!(fixture.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
-    let extent = fixture.read_journal_range().await;
-    assert_eq!((extent.expired_up_to, extent.head), (head, head));
+    let journal_range = fixture.read_journal_range().await;
+    assert_eq!((journal_range.expired_up_to, journal_range.head), (head, head));
     assert!(
         fixture.read_all_events().await.is_empty()
             && expect_ok(fixture.store.read_event(head).await).is_none()
     );
-    fixture.run_all_ready().await;
-    assert!(fixture.find_order("/x/y,2").await.is_none(), "orders go on without their past");
-    let fresh = fixture.read_engine_events_after(head).await;
-    assert_eq!((fresh.len(), fresh[0].id > head), (3 + 6, true));
+    fixture.run_all_ready_tasks().await;
+    assert!(
+        fixture.find_order("/x/y,2").await.is_none(),
+        "orders continue although their events have expired"
+    );
+    let new_events = fixture.read_engine_events_after(head).await;
+    assert_eq!((new_events.len(), new_events[0].id > head), (3 + 6, true));
 }
 
 /// Only files that changed since the last registration are published.
 pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
-    let filed = |registration: RegistrationBuilder| {
+    let with_config_files = |registration: RegistrationBuilder| {
         registration
             .config_file("Job:/first", "1")
             .config_file("JobChain:/x/y", "1")
             .config_file("Schedule:/nightly", "1")
     };
-    let mut fixture = StoreFixture::new(harness, filed(registration())).await;
+    let mut fixture = StoreFixture::new(harness, with_config_files(base_registration())).await;
     let published = async |fixture: &StoreFixture<'_>, since| {
         let mut published = fixture.read_engine_event_json_after(since).await;
         published.sort();
@@ -260,14 +263,18 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     want.sort();
     assert_eq!(published(&fixture, fixture.read_journal_range().await.expired_up_to).await, want);
 
-    let since = fixture.journal_head().await;
-    fixture.register(filed(registration())).await;
+    let since = fixture.read_journal_head().await;
+    fixture.register(with_config_files(base_registration())).await;
     let mut fixture = fixture.reopen().await;
-    fixture.register(filed(registration())).await;
-    assert_eq!(fixture.journal_head().await, since, "a start without changes publishes nothing");
+    fixture.register(with_config_files(base_registration())).await;
+    assert_eq!(fixture.read_journal_head().await, since, "a start without changes publishes nothing");
 
     fixture
-        .register(filed(registration()).config_file("Job:/first", "2").without_config_file("JobChain:/x/y"))
+        .register(
+            with_config_files(base_registration())
+                .config_file("Job:/first", "2")
+                .without_config_file("JobChain:/x/y"),
+        )
         .await;
     let mut want = vec![
         line("Job:/first", "Activated"),
@@ -277,8 +284,8 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     want.sort();
     assert_eq!(published(&fixture, since).await, want);
 
-    let since = fixture.journal_head().await;
-    fixture.register(filed(registration()).config_file("Job:/first", "2")).await;
+    let since = fixture.read_journal_head().await;
+    fixture.register(with_config_files(base_registration()).config_file("Job:/first", "2")).await;
     assert_eq!(
         published(&fixture, since).await,
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
@@ -287,12 +294,12 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     assert_eq!(read.file_digests, fixture.registration.build().file_digests, "they are read back");
 }
 
-/// First that it changed, then that it is active.
+/// `FileBasedAdded` or `FileBasedReplaced` is published before `FileBasedActivated`.
 pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
-    fixture.register(registration().config_file("Job:/first", "2")).await;
+    let mut fixture = StoreFixture::new(harness, base_registration().config_file("Job:/first", "1")).await;
+    fixture.register(base_registration().config_file("Job:/first", "2")).await;
     let published =
-        fixture.engine_event_summaries_after(fixture.read_journal_range().await.expired_up_to).await;
+        fixture.summarize_engine_events_after(fixture.read_journal_range().await.expired_up_to).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
     assert_eq!(published, want);
 }

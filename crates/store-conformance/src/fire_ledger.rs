@@ -32,14 +32,11 @@ pub async fn an_empty_fire_ledger_lists_nothing(harness: &dyn Harness) {
 pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
     let mut rows = Vec::new();
-    // Out of order: rows are sorted by planned time.
+    // The times are recorded out of order; the list is sorted by planned time.
     for n in [0, 2, 1, 4, 3, 6, 5] {
         fixture.advance_clock(1);
         rows.push(
-            fixture
-                .resolve_firing(event_fire_builder().build("nightly", START_TIME.plus(secs(n * 60))))
-                .await
-                .0,
+            fixture.record_fire(event_fire_builder().build("nightly", START_TIME.plus(secs(n * 60)))).await.0,
         );
     }
     rows.sort_by_key(|fire| std::cmp::Reverse(fire.planned_at));
@@ -65,31 +62,29 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
     let at = |n: u64| START_TIME.plus(secs(n));
     let mut rows = Vec::new();
-    rows.push(fixture.resolve_firing(event_fire_builder().build("nightly", at(1))).await.0);
+    rows.push(fixture.record_fire(event_fire_builder().build("nightly", at(1))).await.0);
     fixture.advance_clock(10);
     rows.push(
         fixture
-            .resolve_firing(event_fire_builder().with_punctuality(Punctuality::Late).build("nightly", at(2)))
+            .record_fire(event_fire_builder().with_punctuality(Punctuality::Late).build("nightly", at(2)))
             .await
             .0,
     );
     rows.push(
         fixture
-            .resolve_firing(
-                event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", at(3)),
-            )
+            .record_fire(event_fire_builder().with_punctuality(Punctuality::CaughtUp).build("nightly", at(3)))
             .await
             .0,
     );
-    rows.push(fixture.resolve_firing(skip_request("nightly", at(4))).await.0);
+    rows.push(fixture.record_fire(skip_fire_request("nightly", at(4))).await.0);
     rows.push(
         fixture
-            .resolve_firing(FireRequestBuilder::running_collection("nobody/nothing").build("nightly", at(5)))
+            .record_fire(FireRequestBuilder::running_collection("nobody/nothing").build("nightly", at(5)))
             .await
             .0,
     );
     fixture.set_pause_rule("@nightly").await;
-    rows.push(fixture.resolve_firing(event_fire_builder().build("nightly", at(6))).await.0);
+    rows.push(fixture.record_fire(event_fire_builder().build("nightly", at(6))).await.0);
     rows.reverse();
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.list_fires("nightly").await, rows);
@@ -122,29 +117,29 @@ pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
     assert_eq!(planned_times(&fixture.list_fires("nightly.too").await), [other]);
 }
 
-/// Rows expire with the task history; the resolved position of the schedule does not.
+/// Rows expire with the task history; the position up to which the schedule is processed does not.
 pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
-    let old = fixture.resolve_firing(skip_request("nightly", fixture.now)).await.0.planned_at;
+    let old = fixture.record_fire(skip_fire_request("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(DAY_SECS - 60);
     let day = Retention { max_age: secs(DAY_SECS), ..KEEP_EVERYTHING };
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [old]);
-    let young = fixture.resolve_firing(skip_request("nightly", fixture.now)).await.0.planned_at;
+    let recent = fixture.record_fire(skip_fire_request("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(120);
     fixture.prune(KEEP_EVERYTHING, day).await;
-    assert_eq!(planned_times(&fixture.list_fires("nightly").await), [young]);
+    assert_eq!(planned_times(&fixture.list_fires("nightly").await), [recent]);
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert!(fixture.list_fires("nightly").await.is_empty());
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, young);
+    assert_eq!(fixture.register_daily_schedule("nightly").await.processed_up_to, recent);
 }
 
 pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
-    let (fire, _) = fixture.resolve_firing(event_fire_builder().build("nightly", fixture.now)).await;
-    fixture.run_all_ready().await;
+    let (fire, _) = fixture.record_fire(event_fire_builder().build("nightly", fixture.now)).await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(Retention { max_count: 0, max_age: secs(1) }, KEEP_EVERYTHING).await;
     assert_eq!(fixture.list_fires("nightly").await, [fire]);

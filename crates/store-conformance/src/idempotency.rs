@@ -13,7 +13,7 @@ fn idempotency_conflict(key: &str) -> Result<EmitReceipt, IdempotencyError> {
 
 pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let send = || {
+    let batch = || {
         keyed_emit_batch(
             "default",
             "k",
@@ -21,13 +21,13 @@ pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn 
             [new_event("record").with_key("a"), new_event("record").with_key("a")],
         )
     };
-    let first = fixture.append(vec![send()]).await.remove(0).expect("accepted");
+    let first = fixture.append(vec![batch()]).await.remove(0).expect("accepted");
     assert!(!first.repeated);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock(60);
     fixture.emit(new_event("record").with_key("a")).await;
     let head = fixture.read_journal_range().await.head;
-    let again = fixture.append(vec![send()]).await.remove(0).expect("known");
+    let again = fixture.append(vec![batch()]).await.remove(0).expect("the same request");
     assert_eq!(again, EmitReceipt { repeated: true, ..first });
     assert_eq!(fixture.read_journal_range().await.head, head, "nothing new was journaled");
     assert_eq!(fixture.read_all_events().await.len(), 3);
@@ -46,7 +46,7 @@ pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn 
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// A refused emission does not affect the others of its append.
+/// A refused batch does not affect the other batches of its append.
 pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let answers = fixture
@@ -83,10 +83,10 @@ pub async fn idempotency_keys_are_scoped_to_a_tenant(harness: &dyn Harness) {
 
 pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let send = || keyed_emit_batch("default", "k", 1, [new_event("record").with_key("a")]);
-    let first = fixture.append(vec![send()]).await.remove(0).expect("accepted");
+    let batch = || keyed_emit_batch("default", "k", 1, [new_event("record").with_key("a")]);
+    let first = fixture.append(vec![batch()]).await.remove(0).expect("accepted");
     let fixture = fixture.reopen().await;
-    let again = fixture.append(vec![send()]).await.remove(0);
+    let again = fixture.append(vec![batch()]).await.remove(0);
     assert_eq!(again, Ok(EmitReceipt { repeated: true, ..first }));
     assert_eq!(
         fixture.append(vec![keyed_emit_batch("default", "k", 9, [new_event("record")])]).await,
@@ -101,9 +101,8 @@ pub async fn racing_emits_with_one_idempotency_key_create_one_event(harness: &dy
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
-                let emissions =
-                    vec![keyed_emit_batch("default", "k", 1, [new_event("record").with_key("a")])];
-                expect_ok(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
+                let batches = vec![keyed_emit_batch("default", "k", 1, [new_event("record").with_key("a")])];
+                expect_ok(store.append(batches, None, now).await).0.remove(0).expect("never refused")
             })
         })
         .collect();

@@ -12,7 +12,7 @@ const HOUR_SECS: u64 = 3600;
 
 pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ids = sequenced_event_ids(&fixture.emit_many(50, new_event("record")).await);
+    let mut ids = sequenced_event_ids(&fixture.emit_copies(50, new_event("record")).await);
     for _ in 0..10 {
         ids.push(fixture.emit(new_event("note")).await.id);
         fixture.advance_clock(1);
@@ -62,7 +62,7 @@ pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harn
     // Three hours later, after several rescues, ids encode the current time again.
     fixture.now = START_TIME.plus(secs(3 * HOUR_SECS));
     for _ in 0..5 {
-        fixture.heartbeat().await;
+        fixture.send_heartbeat().await;
         fixture.rescue_tasks().await;
     }
     assert_eq!(fixture.emit(new_event("record")).await.id.timestamp(), fixture.now);
@@ -88,7 +88,7 @@ pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
 
 pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    for event in fixture.emit_many(3, new_event("record")).await {
+    for event in fixture.emit_copies(3, new_event("record")).await {
         assert_eq!(event.prev, None);
     }
     assert_eq!(fixture.emit(new_event("record")).await.prev, None);
@@ -114,9 +114,9 @@ pub async fn prev_survives_a_restart(harness: &dyn Harness) {
 
 pub async fn receipts_are_in_the_order_of_the_batches(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let emissions: Vec<_> =
+    let batches: Vec<_> =
         (1..=20).map(|n| emit_batch(vec![new_event("record").with_value(&n.to_string()); n])).collect();
-    let answers = fixture.append(emissions).await;
+    let answers = fixture.append(batches).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
     for (n, answer) in (1..=20).zip(answers) {
@@ -152,8 +152,8 @@ pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
     assert_eq!(stored.id, sequenced.id);
     assert_eq!(stored.value.as_str(), text, "payloads are never re-encoded");
     assert_eq!(
-        (&stored.kind, &stored.key, &stored.sub_object, &stored.context, &stored.tenant, &stored.cause),
-        (&sent.kind, &sent.key, &sent.sub_object, &sent.context, &sent.tenant, &sent.cause)
+        (&stored.event_type, &stored.key, &stored.sub_object, &stored.context, &stored.tenant, &stored.cause),
+        (&sent.event_type, &sent.key, &sent.sub_object, &sent.context, &sent.tenant, &sent.cause)
     );
     let claimed = fixture.claim_one().await;
     assert_eq!(*claimed.event(), stored, "and reaches the handler so");

@@ -9,8 +9,8 @@ use pointsman_core::{Event, EventId, TaskId, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-async fn read_page(fixture: &StoreFixture<'_>, read: JournalQuery) -> EventPage {
-    expect_ok(fixture.store.read_events(read).await)
+async fn read_page(fixture: &StoreFixture<'_>, query: JournalQuery) -> EventPage {
+    expect_ok(fixture.store.read_events(query).await)
 }
 
 fn forward_query_after(after: EventId, limit: usize) -> JournalQuery {
@@ -23,7 +23,7 @@ fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
 
 async fn fixture_with_ten_events(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<SequencedEvent>) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(10, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(10, new_event("record").with_key("a")).await;
     (fixture, events)
 }
 
@@ -104,7 +104,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
         [vec!["record"], vec!["Event"], vec!["OrderEvent"], vec!["TaskEvent", "note"], vec!["nothing"]]
     {
         filters.push(EventFilter {
-            kinds: names.into_iter().map(handling_key).collect(),
+            event_types: names.into_iter().map(event_type).collect(),
             ..EventFilter::default()
         });
     }
@@ -116,7 +116,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
     filters.push(EventFilter { tenant: Some(tenant("shop")), ..EventFilter::default() });
     filters.push(EventFilter { tenant: Some(tenant("nobody")), ..EventFilter::default() });
     filters.push(EventFilter {
-        kinds: vec![handling_key("record")],
+        event_types: vec![event_type("record")],
         path: path("/a/"),
         key: Some(object_key("/a/b")),
         tenant: Some(tenant("shop")),
@@ -136,7 +136,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
 /// A filter without matches must still advance its cursor, or the cursor expires.
 pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
-    let filter = EventFilter { kinds: vec![handling_key("note")], ..EventFilter::default() };
+    let filter = EventFilter { event_types: vec![event_type("note")], ..EventFilter::default() };
     let page = read_page(&fixture, JournalQuery { filter, ..forward_query_after(EventId::ZERO, 10) }).await;
     assert!(page.events.is_empty());
     assert_eq!(page.scanned_up_to, events[9].id);
@@ -149,7 +149,7 @@ pub async fn a_cursor_beyond_the_head_is_torn(harness: &dyn Harness) {
     assert!(page.journal_range.is_torn(beyond));
     assert!(page.events.is_empty());
     assert!(!page.journal_range.is_torn(events[9].id) && !page.journal_range.is_torn(events[0].id));
-    assert!(!page.journal_range.is_torn(EventId::ZERO), "nothing has been forgotten yet");
+    assert!(!page.journal_range.is_torn(EventId::ZERO), "nothing has expired yet");
 }
 
 pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
@@ -178,17 +178,17 @@ pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     fixture.emit(new_event("record").with_key("b")).await;
     fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await;
-    let (home, a) = (tenant("default"), object_key("a"));
-    let view = expect_ok(fixture.store.read_object(&home, &a, 4).await).expect("it exists");
+    let (default_tenant, a) = (tenant("default"), object_key("a"));
+    let view = expect_ok(fixture.store.read_object(&default_tenant, &a, 4).await).expect("it exists");
     assert_eq!(view.last_event, events[9].id);
     let newest: Vec<_> = sequenced_event_ids(&events).into_iter().rev().take(4).collect();
     assert_eq!(event_ids(&view.events), newest, "newest first, no more than requested");
     assert_eq!(view.journal_range, fixture.read_journal_range().await);
-    let all = expect_ok(fixture.store.read_object(&home, &a, 100).await).expect("it exists");
+    let all = expect_ok(fixture.store.read_object(&default_tenant, &a, 100).await).expect("it exists");
     assert_eq!(all.events.len(), 10, "its own, not another tenant's");
     for pair in all.events.windows(2) {
         assert_eq!(pair[0].prev, Some(pair[1].id));
     }
-    assert!(expect_ok(fixture.store.read_object(&home, &object_key("never"), 4).await).is_none());
+    assert!(expect_ok(fixture.store.read_object(&default_tenant, &object_key("never"), 4).await).is_none());
     assert!(expect_ok(fixture.store.read_object(&tenant("nobody"), &a, 4).await).is_none());
 }

@@ -9,7 +9,7 @@ use crate::fixture::*;
 
 /// Emits three events of the object `a`.
 async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<SequencedEvent> {
-    fixture.emit_many(3, new_event("record").with_key("a")).await
+    fixture.emit_copies(3, new_event("record").with_key("a")).await
 }
 
 pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
@@ -28,7 +28,7 @@ pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "audit"])).await;
     for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
-        fixture.emit_many(2, new_event("record").with_key(key).for_tenant(tenant)).await;
+        fixture.emit_copies(2, new_event("record").with_key(key).for_tenant(tenant)).await;
     }
     let claimed = fixture.claim(100).await;
     assert_eq!(claimed.len(), 6, "three objects, two handlers");
@@ -51,7 +51,7 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     }
     assert!(fixture.claim(10).await.is_empty());
     fixture.succeed(&slow).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
 }
 
 pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
@@ -62,7 +62,7 @@ pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harnes
 
 pub async fn tasks_without_an_object_key_run_concurrently(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(3, new_event("record")).await;
+    fixture.emit_copies(3, new_event("record")).await;
     assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
@@ -77,7 +77,7 @@ pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
     );
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(RETRY_DELAY_SECS);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -88,7 +88,7 @@ pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
     fixture.advance_clock(299);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -97,18 +97,18 @@ pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
     let prompt = fixture.emit(new_event("record").with_key("a")).await;
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, prompt.id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [delayed.id, prompt.id]);
 }
 
-/// The delayed task becomes the head of its lane early, and waits there.
+/// The delayed task becomes the head of its lane before it is due, and waits there.
 pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = fixture.emit(new_event("record").with_key("a")).await;
     let delayed = fixture.emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60))).await;
     let last = fixture.emit(new_event("record").with_key("a")).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [first.id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [first.id]);
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, last.id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [delayed.id, last.id]);
 }
 
 pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
@@ -116,7 +116,7 @@ pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
     let events = emit_three_events(&fixture).await;
     let head = fixture.claim_one().await;
     fixture.release_task(&head).await;
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
@@ -126,10 +126,10 @@ pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dy
     let low = fixture.emit(new_event("record").with_key("a").with_priority(1)).await;
     let high = fixture.emit(new_event("record").with_key("a").with_priority(9000)).await;
     let middle = fixture.emit(new_event("record").with_key("b").with_priority(50)).await;
-    let ran = event_ids_of(&fixture.run_all_ready().await);
-    let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
-    assert!(place(low.id) < place(high.id), "the lane's order is kept");
-    assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
+    let ran = event_ids_of(&fixture.run_all_ready_tasks().await);
+    let run_index = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
+    assert!(run_index(low.id) < run_index(high.id), "the lane's order is kept");
+    assert_eq!(run_index(middle.id), 0, "of two heads the more urgent one");
 }
 
 pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) {
@@ -137,7 +137,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     let events = emit_three_events(&fixture).await;
     let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (TaskStatus::Error, None));
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
 }
@@ -153,9 +153,9 @@ pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) 
     let fixture = fixture.reopen().await;
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(event_ids_of(&ran), sequenced_event_ids(&events));
-    assert!(!ran[0].out_of_order, "it never left its place");
+    assert!(!ran[0].out_of_order, "it kept its lane position");
 }
 
 pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness) {
@@ -164,9 +164,9 @@ pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness
     let events = emit_three_events(&fixture).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let elsewhere = fixture.emit(new_event("record").with_key("b")).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes continue");
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [elsewhere.id], "other lanes continue");
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
     assert_eq!(fixture.read_queue("index").await.halted, 0);
 }
 
@@ -175,25 +175,25 @@ pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
     let events = emit_three_events(&fixture).await;
     let head = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&head.id).await, Ok(()));
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
 }
 
 /// Removing a task from the middle of a lane does not unblock the tasks behind it.
 pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(4, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[2..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[2..]));
 }
 
 pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events(&fixture).await;
-    assert_eq!(fixture.schedule_ahead(10).await, 1, "only the head can be scheduled");
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
+    assert_eq!(fixture.schedule_tasks(10).await, 1, "only the head can be scheduled");
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
@@ -207,7 +207,7 @@ pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1);
     events.push(fixture.emit(new_event("record").with_key("a")).await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events[1..]));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events[1..]));
 }
 
 /// A handler that gets only some of an object's events is given the id of the last one *it* was sent.
@@ -221,7 +221,7 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
     }
     let elsewhere = fixture.emit(new_event("record.published").with_key("a").for_tenant("shop")).await.id;
     let mut sent = Vec::new();
-    for task in fixture.run_all_ready().await {
+    for task in fixture.run_all_ready_tasks().await {
         sent.push((task.handler.to_string(), task.event().id, task.prev_sent_event));
     }
     sent.sort();
@@ -265,12 +265,12 @@ pub async fn a_repeated_attempt_carries_the_same_event_id_and_prev(harness: &dyn
     );
     fixture.release_task(&again).await;
     let fixture = fixture.reopen().await;
-    let anew = fixture.claim_one().await;
+    let after_restart = fixture.claim_one().await;
     assert_eq!(
-        (&anew.id, anew.event(), anew.prev_sent_event),
+        (&after_restart.id, after_restart.event(), after_restart.prev_sent_event),
         (&once.id, once.event(), once.prev_sent_event)
     );
-    assert_eq!((anew.attempt, anew.retries), (3, 1));
+    assert_eq!((after_restart.attempt, after_restart.retries), (3, 1));
 }
 
 pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Assertions follow from the documentation of the store traits and from the core's own functions (`transition`,
-//! `Routes::resolve`, `Filter::matches`, `Pace`), never from one store's implementation. Where a store is free, as in
-//! the size of a page, the behaviours read until they have everything.
+//! `Routes::resolve_handlers`, `EventFilter::matches`, `LimiterState`), never from one store's implementation. A store
+//! may choose the size of its pages, so the behaviours read page by page until they have everything.
 //!
 //! No behaviour sleeps: the time is an argument of every call.
 
@@ -46,7 +46,6 @@ pub mod idempotency;
 pub mod journal;
 pub mod journal_reads;
 pub mod lanes;
-pub mod late_tasks;
 pub mod lifecycle;
 pub mod logs;
 pub mod missing_tasks;
@@ -62,6 +61,7 @@ pub mod order_random_walk;
 pub mod order_steps;
 pub mod order_tenants;
 pub mod orders;
+pub mod out_of_order_tasks;
 pub mod per_key_concurrency;
 pub mod pull_workers;
 pub mod queue_counters;

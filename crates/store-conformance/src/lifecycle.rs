@@ -15,7 +15,7 @@ use crate::fixture::*;
 /// A fixture with one task in the required state.
 struct LifecycleCase<'h> {
     fixture: StoreFixture<'h>,
-    /// Workers fetch the task.
+    /// Whether pull workers claim the task, not nodes.
     is_pulled: bool,
     task_id: TaskId,
     /// The last claim of the task, if there was one.
@@ -37,8 +37,8 @@ impl<'h> LifecycleCase<'h> {
         let mut claimed = None;
         match state {
             TaskState::New { .. } => {}
-            TaskState::Scheduled => assert_eq!(fixture.schedule_ahead(1).await, 1),
-            TaskState::Locked(_) if pulled => claimed = Some(fixture.fetch_one_as_worker("index").await),
+            TaskState::Scheduled => assert_eq!(fixture.schedule_tasks(1).await, 1),
+            TaskState::Locked(_) if pulled => claimed = Some(fixture.claim_one_as_worker("index").await),
             TaskState::Locked(_) => claimed = Some(fixture.claim_one().await),
             TaskState::Done => {
                 let task = fixture.claim_one().await;
@@ -58,7 +58,7 @@ impl<'h> LifecycleCase<'h> {
         Self { fixture, is_pulled: pulled, task_id: id, last_claim: claimed }
     }
 
-    /// The table's command with this task's fence and the fixture's time.
+    /// Returns the table's command with this task's fence and the fixture's time.
     fn with_actual_fence_and_time(&self, command: TaskCommand) -> TaskCommand {
         let fence = self.last_claim.as_ref().map_or(transition_table::FENCE, |task| task.fence);
         let now = self.fixture.now;
@@ -89,23 +89,23 @@ impl<'h> LifecycleCase<'h> {
         command: TaskCommand,
         before: &Task,
     ) -> (TaskCommand, Option<TaskCommandError>) {
-        let (mut done, mut refusal) = (command, None);
+        let (mut executed, mut refusal) = (command, None);
         match command {
-            TaskCommand::Schedule => drop(self.fixture.schedule_ahead(100).await),
+            TaskCommand::Schedule => drop(self.fixture.schedule_tasks(100).await),
             TaskCommand::Unschedule => self.fixture.set_pause_rule("index").await,
             TaskCommand::Lock(lease) => {
                 let claimed = match self.is_pulled {
-                    true => self.fixture.fetch_as_worker(&["index"], 10).await,
+                    true => self.fixture.claim_as_worker(&["index"], 10).await,
                     false => self.fixture.claim(10).await,
                 };
                 if let Some(task) = claimed.first() {
-                    done = TaskCommand::Lock(Lease { fence: task.fence, ..lease });
+                    executed = TaskCommand::Lock(Lease { fence: task.fence, ..lease });
                 }
             }
             TaskCommand::Succeed { fence } => refusal = self.finish_task(before, fence, success()).await,
             TaskCommand::Fail { fence, permanent: last, .. } => {
-                let ended = if last { permanent_failure() } else { retryable_failure() };
-                refusal = self.finish_task(before, fence, ended).await;
+                let result = if last { permanent_failure() } else { retryable_failure() };
+                refusal = self.finish_task(before, fence, result).await;
             }
             TaskCommand::Snooze { fence, until } => {
                 refusal = self.finish_task(before, fence, AttemptResult::Snoozed { until }).await;
@@ -125,16 +125,16 @@ impl<'h> LifecycleCase<'h> {
             TaskCommand::Retry => refusal = self.fixture.retry_task(&self.task_id).await.err(),
             TaskCommand::Cancel => refusal = self.fixture.cancel_task(&self.task_id).await.err(),
         }
-        (done, refusal)
+        (executed, refusal)
     }
 
-    async fn finish_task(&self, task: &Task, fence: i64, ended: AttemptResult) -> Option<TaskCommandError> {
+    async fn finish_task(&self, task: &Task, fence: i64, result: AttemptResult) -> Option<TaskCommandError> {
         let (target, emits, logs) = (None, vec![], vec![]);
         self.fixture
             .finish_attempt(FinishedAttempt {
                 task: task.seq,
                 fence,
-                result: ended,
+                result,
                 target_health: target,
                 emitted_events: emits,
                 log_lines: logs,
@@ -144,7 +144,7 @@ impl<'h> LifecycleCase<'h> {
     }
 }
 
-/// Whether the store call of this command reports a refusal; the others just find nothing to do.
+/// Whether the store call of this command reports a refusal. The other calls skip a task that they cannot change.
 fn store_call_reports_rejection(command: TaskCommand) -> bool {
     match command {
         TaskCommand::Succeed { .. }
@@ -163,7 +163,8 @@ fn store_call_reports_rejection(command: TaskCommand) -> bool {
     }
 }
 
-/// Setting a rule takes no time argument, so the store chooses the due time of an unscheduled task.
+/// Replaces the due time of a waiting task, for comparisons: setting a rule takes no time argument, so the store chooses
+/// the due time of an unscheduled task.
 fn normalize_due_time(life: TaskLifecycle) -> TaskLifecycle {
     match life.state {
         TaskState::New { .. } => TaskLifecycle { state: TaskState::New { due: START_TIME }, ..life },
@@ -172,41 +173,41 @@ fn normalize_due_time(life: TaskLifecycle) -> TaskLifecycle {
 }
 
 async fn check_transition(harness: &dyn Harness, state: TaskState, command: TaskCommand) {
-    let mut cell = LifecycleCase::with_task_in_state(harness, state).await;
-    let name = format!("{state:?} × {command:?}");
-    let def = cell.fixture.registration.handler_def("index").clone();
-    let before = cell.fixture.read_task(&cell.task_id).await;
-    assert_eq!(before.lifecycle.state.status(), state.status(), "{name}: brought into its state");
-    let command = cell.with_actual_fence_and_time(command);
-    let (command, refusal) = cell.execute_command(command, &before).await;
-    let after = cell.fixture.read_task(&cell.task_id).await;
-    match transition(before.seq, before.lifecycle, command, &def, cell.fixture.now) {
+    let mut case = LifecycleCase::with_task_in_state(harness, state).await;
+    let label = format!("{state:?} × {command:?}");
+    let def = case.fixture.registration.expect_handler_def("index").clone();
+    let before = case.fixture.read_task(&case.task_id).await;
+    assert_eq!(before.lifecycle.state.status(), state.status(), "{label}: brought into its state");
+    let command = case.with_actual_fence_and_time(command);
+    let (command, refusal) = case.execute_command(command, &before).await;
+    let after = case.fixture.read_task(&case.task_id).await;
+    match transition(before.seq, before.lifecycle, command, &def, case.fixture.now) {
         Err(rejected) => {
-            assert_eq!(after, before, "{name}: an illegal cell changes nothing");
+            assert_eq!(after, before, "{label}: an illegal command changes nothing");
             if store_call_reports_rejection(command) {
-                assert_eq!(refusal, Some(rejected), "{name}");
+                assert_eq!(refusal, Some(rejected), "{label}");
             }
         }
         Ok((life, effects)) => {
-            assert_eq!(refusal, None, "{name}");
-            let taken_back = command == TaskCommand::Unschedule;
-            let (got, want) = if taken_back {
+            assert_eq!(refusal, None, "{label}");
+            let unscheduled = command == TaskCommand::Unschedule;
+            let (got, want) = if unscheduled {
                 (normalize_due_time(after.lifecycle), normalize_due_time(life))
             } else {
                 (after.lifecycle, life)
             };
-            assert_eq!(got, want, "{name}");
-            check_effects(&cell, &before, &after, &effects, &name).await;
+            assert_eq!(got, want, "{label}");
+            check_effects(&case, &before, &after, &effects, &label).await;
         }
     }
 }
 
 async fn check_effects(
-    cell: &LifecycleCase<'_>,
+    case: &LifecycleCase<'_>,
     before: &Task,
     after: &Task,
     effects: &[TaskEffect],
-    name: &str,
+    label: &str,
 ) {
     let recorded = effects.iter().find_map(|effect| match effect {
         TaskEffect::RecordAttempt(end) => Some(*end),
@@ -217,15 +218,17 @@ async fn check_effects(
         | TaskEffect::JoinLane => None,
     });
     let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
-    let queue = cell.fixture.read_queue("index").await;
-    let live = queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
-    let ended = matches!(after.lifecycle.state, TaskState::Done | TaskState::Error { halts_lane: false, .. });
-    assert_eq!(live, u64::from(!ended), "{name}: live or in the history");
+    assert_eq!(new, Vec::from_iter(recorded), "{label}: the record of the attempt");
+    let queue = case.fixture.read_queue("index").await;
+    let active_count =
+        queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
+    let has_ended =
+        matches!(after.lifecycle.state, TaskState::Done | TaskState::Error { halts_lane: false, .. });
+    assert_eq!(active_count, u64::from(!has_ended), "{label}: active or in the history");
     assert_eq!(
         after.finished_at.is_some(),
         matches!(after.lifecycle.state.status(), TaskStatus::Done | TaskStatus::Error),
-        "{name}"
+        "{label}"
     );
 }
 
@@ -252,7 +255,7 @@ pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness
     check_states_with_status(harness, TaskStatus::Locked).await;
 }
 
-/// Locked by a worker, whose lease expires without a rescue of its node.
+/// The task is locked by a pull worker, whose lease expires by itself, not with a node.
 pub async fn every_command_on_a_worker_leased_task_follows_the_transition_table(harness: &dyn Harness) {
     let until = Some(START_TIME.plus(secs(LEASE_SECS)));
     let lease = Lease { node: 0, fence: transition_table::FENCE, since: START_TIME, until };

@@ -47,16 +47,16 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
 
 pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
-    let said = LogLine {
+    let written = LogLine {
         time: fixture.seconds_from_now(2),
         level: LogLevel::Error,
         message: "tab\there, \"quoted\", ключ".into(),
     };
-    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: said.clone() }];
+    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: written.clone() }];
     expect_ok(fixture.store.append_log_lines(lines).await);
     assert_eq!(
         fixture.read_logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(),
-        [said]
+        [written]
     );
 }
 
@@ -69,34 +69,35 @@ pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
 }
 
 pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
-    let (fixture, zombie) = fixture_with_running_task(harness).await;
-    fixture.release_task(&zombie).await;
-    write_log_lines(&fixture, &zombie, &["after the end"]).await;
+    let (fixture, stale_attempt) = fixture_with_running_task(harness).await;
+    fixture.release_task(&stale_attempt).await;
+    write_log_lines(&fixture, &stale_attempt, &["after the end"]).await;
     let owner = fixture.claim_one().await;
-    write_log_lines(&fixture, &zombie, &["from beyond"]).await;
-    write_log_lines(&fixture, &owner, &["mine"]).await;
-    assert_eq!(fixture.read_log_messages(&owner.id).await, ["mine"]);
+    write_log_lines(&fixture, &stale_attempt, &["from a stale attempt"]).await;
+    write_log_lines(&fixture, &owner, &["from the owner"]).await;
+    assert_eq!(fixture.read_log_messages(&owner.id).await, ["from the owner"]);
     fixture.finish_with_result(&owner, AttemptResult::Succeeded { result: None }).await;
     write_log_lines(&fixture, &owner, &["too late"]).await;
-    assert_eq!(fixture.read_log_messages(&owner.id).await, ["mine"]);
+    assert_eq!(fixture.read_log_messages(&owner.id).await, ["from the owner"]);
 }
 
 pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
-    let said: Vec<String> = (0..25).map(|n| n.to_string()).collect();
-    write_log_lines(&fixture, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let messages: Vec<String> = (0..25).map(|n| n.to_string()).collect();
+    write_log_lines(&fixture, &task, &messages.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let first = expect_ok(fixture.store.read_logs(&task.id, 0, 10).await).expect("the task exists");
     assert_eq!((first.lines.len(), first.status), (10, TaskStatus::Locked));
     let from = first.lines[9].number + 1;
     let next = expect_ok(fixture.store.read_logs(&task.id, from, 100).await).expect("the task exists");
     let rest: Vec<_> = next.lines.iter().map(|line| line.line.message.clone()).collect();
-    assert_eq!(rest, said[10..]);
+    assert_eq!(rest, messages[10..]);
     let beyond =
         expect_ok(fixture.store.read_logs(&task.id, from + 1000, 10).await).expect("the task exists");
     assert!(beyond.lines.is_empty());
     fixture.succeed(&task).await;
-    let ended = expect_ok(fixture.store.read_logs(&task.id, 0, 1).await).expect("the task exists");
-    assert_eq!((ended.lines.len(), ended.status), (1, TaskStatus::Done));
+    let page_of_ended_task =
+        expect_ok(fixture.store.read_logs(&task.id, 0, 1).await).expect("the task exists");
+    assert_eq!((page_of_ended_task.lines.len(), page_of_ended_task.status), (1, TaskStatus::Done));
 }
 
 pub async fn an_unknown_task_has_no_log(harness: &dyn Harness) {

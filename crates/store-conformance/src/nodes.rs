@@ -57,21 +57,21 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, fixture.node).await.capabilities, announced);
 }
 
-/// The server clock advances; an embedded store has none. Reading it does not affect the times given to calls.
-pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
+/// The server clock never goes back; an embedded store has none. Reading it does not affect the times given to calls.
+pub async fn the_server_clock_can_be_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = expect_ok(fixture.store.read_server_clock().await);
     let second = expect_ok(fixture.store.read_server_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
     fixture.advance_clock(20);
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     assert_eq!(read_node(&fixture, fixture.node).await.last_heartbeat_at, fixture.now);
 }
 
 pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.advance_clock(20);
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     let seen = read_node(&fixture, fixture.node).await;
     assert_eq!((seen.last_heartbeat_at, seen.joined_at, seen.gone), (fixture.now, START_TIME, false));
 }
@@ -82,16 +82,16 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
         RegistrationBuilder::single_handler().route("note", &["remote"]).pulled_by_workers("remote"),
     )
     .await;
-    fixture.emit_many(5, new_event("record")).await;
+    fixture.emit_copies(5, new_event("record")).await;
     fixture.emit(new_event("note")).await;
-    let held = fixture.claim(2).await;
+    let running = fixture.claim(2).await;
     let first = fixture.node;
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
-    fixture.fetch_one_as_worker("remote").await;
+    fixture.claim_one_as_worker("remote").await;
     assert_eq!(read_node(&fixture, first).await.running_tasks, 2);
-    assert_eq!(read_node(&fixture, fixture.node).await.running_tasks, 3, "a worker's are no node's");
-    fixture.succeed(&held[0]).await;
+    assert_eq!(read_node(&fixture, fixture.node).await.running_tasks, 3, "tasks of workers are not counted");
+    fixture.succeed(&running[0]).await;
     assert_eq!(read_node(&fixture, first).await.running_tasks, 1);
 }
 
@@ -112,17 +112,17 @@ pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
 /// All live nodes are listed, however many have left.
 pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut living = vec![fixture.node];
+    let mut live_nodes = vec![fixture.node];
     for n in 0..60 {
         fixture.advance_clock(1);
         let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
         match n % 10 {
-            0 => living.push(node),
+            0 => live_nodes.push(node),
             _ => expect_ok(fixture.store.remove_node(node, fixture.now).await),
         }
     }
     let found = expect_ok(fixture.store.list_nodes().await);
     let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
     alive.sort();
-    assert_eq!(alive, living);
+    assert_eq!(alive, live_nodes);
 }

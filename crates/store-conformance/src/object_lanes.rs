@@ -9,17 +9,17 @@ use pointsman_core::{Limits, TaskId, TaskStatus};
 use crate::Harness;
 use crate::fixture::*;
 
-async fn read_object(fixture: &StoreFixture<'_>, of: &str, name: &str) -> ObjectView {
-    expect_ok(fixture.store.read_object(&tenant(of), &object_key(name), 1).await).expect("it exists")
+async fn read_object(fixture: &StoreFixture<'_>, tenant_name: &str, key: &str) -> ObjectView {
+    expect_ok(fixture.store.read_object(&tenant(tenant_name), &object_key(key), 1).await).expect("it exists")
 }
 
-/// The lanes of the object `a`.
+/// Reads the lanes of the object `a`.
 async fn read_lanes_of_object_a(fixture: &StoreFixture<'_>) -> Vec<LaneView> {
     read_object(fixture, "default", "a").await.lanes
 }
 
-/// The only lane of the object `a`.
-async fn read_only_lane_of_object_a(fixture: &StoreFixture<'_>) -> LaneView {
+/// Reads the lane of the object `a`; panics if it has none or several.
+async fn expect_one_lane_of_object_a(fixture: &StoreFixture<'_>) -> LaneView {
     let mut lanes = read_lanes_of_object_a(fixture).await;
     assert_eq!(lanes.len(), 1, "{lanes:?}");
     lanes.remove(0)
@@ -35,14 +35,14 @@ fn first_task_id(events: &[SequencedEvent], n: usize) -> &TaskId {
     &events[n].tasks[0]
 }
 
-pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness) {
+pub async fn lanes_show_their_head_and_the_number_of_tasks_behind_it(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::default().route("record", &["index", "audit"]).route("note", &["audit"]);
     let fixture = StoreFixture::new(harness, registration).await;
-    fixture.emit_many(2, new_event("record").with_key("before")).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.emit_copies(2, new_event("record").with_key("before")).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     fixture.emit(new_event("note").with_key("a")).await;
-    fixture.emit_many(5, new_event("record").with_key("behind")).await;
+    fixture.emit_copies(5, new_event("record").with_key("behind")).await;
     let view = read_object(&fixture, "default", "a").await;
     let audit = &events[0].tasks[1];
     assert_eq!(
@@ -65,29 +65,29 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
     assert_eq!(summarize_lanes(&read_object(&fixture, "default", "behind").await.lanes).len(), 2);
 }
 
-/// In every state of the head.
+/// Checked in every state of the head.
 pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let check = async |fixture: &StoreFixture<'_>, status: TaskStatus| {
-        let lane = read_only_lane_of_object_a(fixture).await;
+        let lane = expect_one_lane_of_object_a(fixture).await;
         let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.lifecycle.state.status()), (&listed, status));
         assert_eq!((lane.tasks_behind, lane.is_halted()), (1, status == TaskStatus::Error));
     };
     check(&fixture, TaskStatus::New).await;
-    assert_eq!(fixture.schedule_ahead(10).await, 1);
+    assert_eq!(fixture.schedule_tasks(10).await, 1);
     check(&fixture, TaskStatus::Scheduled).await;
     let running = fixture.claim_one().await;
     check(&fixture, TaskStatus::Locked).await;
     fixture.fail(&running).await;
     check(&fixture, TaskStatus::New).await;
-    let lane = read_only_lane_of_object_a(&fixture).await;
+    let lane = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         lane.head.lifecycle.state,
         TaskState::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
-        "it is tried again then"
+        "it is retried at that time"
     );
     assert_eq!(lane.head.error.as_deref(), Some("it broke"));
     fixture.advance_clock(RETRY_DELAY_SECS);
@@ -98,9 +98,9 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
 pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let halted = read_only_lane_of_object_a(&fixture).await;
+    let halted = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&halted.head.id, halted.tasks_behind, halted.is_halted()),
         (first_task_id(&events, 0), 2, true)
@@ -108,7 +108,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(fixture.now));
     fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
-    let again = read_only_lane_of_object_a(&fixture).await;
+    let again = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&again.head.id, again.tasks_behind, again.is_halted()),
         (first_task_id(&events, 0), 2, false)
@@ -121,7 +121,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     );
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let last = read_only_lane_of_object_a(&fixture).await;
+    let last = expect_one_lane_of_object_a(&fixture).await;
     assert_eq!(
         (&last.head.id, last.tasks_behind, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
@@ -134,7 +134,7 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("note").with_key("a")).await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, [], "no handler is routed");
-    let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(4, new_event("record").with_key("a")).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.cancel_task(first_task_id(&events, 2)).await.expect("it waits");
@@ -150,14 +150,14 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
         [("index", first_task_id(&events, 3), 0)]
     );
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
 }
 
-/// A late task is behind tasks that were created after it.
+/// A task that runs out of order is behind tasks that were created after it.
 pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.retry_task(first_task_id(&events, 0)).await.expect("the task has failed permanently");
     assert_eq!(
@@ -174,8 +174,8 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
 
 pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let ours = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    let theirs = fixture.emit_many(3, new_event("record").with_key("a").for_tenant("shop")).await;
+    let ours = fixture.emit_copies(2, new_event("record").with_key("a")).await;
+    let theirs = fixture.emit_copies(3, new_event("record").with_key("a").for_tenant("shop")).await;
     let shop = async |fixture: &StoreFixture<'_>| read_object(fixture, "shop", "a").await.lanes;
     assert_eq!(
         summarize_lanes(&read_lanes_of_object_a(&fixture).await),
@@ -200,20 +200,20 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
         .limits("per_key", two_at_a_time)
         .collection("shop/orders", 100);
     let fixture = StoreFixture::new(harness, registration).await;
-    fixture.emit_many(5, new_event("note").with_key("a")).await;
-    fixture.emit_many(5, new_event("record")).await;
+    fixture.emit_copies(5, new_event("note").with_key("a")).await;
+    fixture.emit_copies(5, new_event("record")).await;
     fixture.request_run("shop/orders").await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
     let ordered = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(summarize_lanes(&read_lanes_of_object_a(&fixture).await), [("index", &ordered.tasks[2], 0)]);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!(read_lanes_of_object_a(&fixture).await, []);
 }
 
 /// Tasks already in a lane keep it when their handler becomes unordered, until they have run.
 pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     fixture.register(RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(
@@ -227,8 +227,8 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
         StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
     let mut events = Vec::new();
     while events.len() < MAX_COUNTED_TASKS_BEHIND as usize + 2 {
-        let missing = MAX_COUNTED_TASKS_BEHIND as usize + 2 - events.len();
-        events.extend(fixture.emit_many(missing.min(2_500), new_event("record").with_key("a")).await);
+        let remaining = MAX_COUNTED_TASKS_BEHIND as usize + 2 - events.len();
+        events.extend(fixture.emit_copies(remaining.min(2_500), new_event("record").with_key("a")).await);
     }
     let note = fixture.emit(new_event("note").with_key("a")).await;
     let want = [("index", first_task_id(&events, 0), MAX_COUNTED_TASKS_BEHIND), ("later", &note.tasks[0], 0)];
@@ -246,7 +246,7 @@ pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     let names: Vec<String> = (0..=MAX_LISTED_LANES).map(|n| format!("h{n:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let fixture = StoreFixture::new(harness, RegistrationBuilder::default().route("record", &names)).await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let view = read_object(&fixture, "default", "a").await;
     assert_eq!((view.lanes.len(), view.has_more_lanes), (MAX_LISTED_LANES, true));
     assert!(view.lanes.iter().all(|lane| lane.tasks_behind == 1 && events[0].tasks.contains(&lane.head.id)));

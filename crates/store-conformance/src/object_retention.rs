@@ -27,8 +27,8 @@ fn prev_ids(events: &[SequencedEvent]) -> Vec<Option<EventId>> {
 
 pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(3, new_event("record").with_key("a")).await;
-    fixture.run_all_ready().await;
+    fixture.emit_copies(3, new_event("record").with_key("a")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock_with_heartbeats(DAY_SECS - 60).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     assert!(read_object(&fixture, "a").await.is_some());
@@ -51,7 +51,7 @@ pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dy
 pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     let kept = fixture.emit(new_event("note").with_key("young")).await;
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
@@ -67,7 +67,7 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     }
     assert_eq!(deleted, OBJECT_COUNT as u64);
     assert!(calls < 100, "{calls}");
-    let again = fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await.events;
+    let again = fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await.events;
     assert!(prev_ids(&again).iter().all(Option::is_none));
     assert_eq!(fixture.emit(new_event("note").with_key("young")).await.prev, Some(kept.id));
 }
@@ -80,12 +80,12 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
-/// The journal's retention is longer than that of objects.
+/// The journal is kept longer than objects, so an object with a journaled event need not be scanned.
 pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("old")).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
-    fixture.emit_together((0..600).map(note_event).collect()).await;
+    fixture.emit_in_one_batch((0..600).map(note_event).collect()).await;
     fixture.advance_clock(60);
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     assert_eq!(fixture.prune_with_retentions(retain, KEEP_EVERYTHING, secs(1)).await.objects, 1);
@@ -100,7 +100,7 @@ pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness
     }
 }
 
-/// Its first event is old, its last one is not.
+/// The first event of the object is older than the retention of objects, the last one is not.
 pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("a")).await;
@@ -125,7 +125,7 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
 
-/// One object for each way in which a task may be unfinished.
+/// Checked with one object for each way in which a task may be unfinished.
 pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     let limits = pointsman_core::limit::Limits { concurrency_per_key: Some(1), ..Default::default() };
     let registration = RegistrationBuilder::default()
@@ -176,13 +176,14 @@ pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Har
     fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, None);
 }
 
-/// Its event is kept only for another task, and that task has ended when this one is retried.
+/// The event is kept for another, unfinished task. The failed task is retried before that one ends, and then keeps the
+/// object by itself.
 pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["fails", "waits"])).await;
@@ -190,8 +191,9 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     fixture.fail_permanently(&fixture.claim_one_for_handler("fails").await).await;
     fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
-    let parked = emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
-    fixture.retry_task(&parked).await.expect("its event has not expired");
+    let failed_task =
+        emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
+    fixture.retry_task(&failed_task).await.expect("its event has not expired");
     fixture.succeed(&fixture.claim_one_for_handler("waits").await).await;
     fixture.advance_clock_with_heartbeats(10 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
@@ -199,30 +201,31 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     let retried = fixture.claim_one_for_handler("fails").await;
     assert!(retried.out_of_order && retried.event().id == emitted.id);
     fixture.snooze_task(&retried, 10).await;
-    assert_eq!(fixture.task_status(&parked).await, TaskStatus::New);
+    assert_eq!(fixture.read_task_status(&failed_task).await, TaskStatus::New);
 }
 
 pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let parked = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
+    let failed_task = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
-    assert_eq!(fixture.retry_task(&parked).await, Err(TaskCommandError::EventExpired));
-    assert_eq!(fixture.task_status(&parked).await, TaskStatus::Error);
-    let fresh = fixture.emit(new_event("record").with_key("a")).await;
-    assert_eq!(fresh.prev, None);
-    assert_eq!(fixture.retry_task(&parked).await, Err(TaskCommandError::EventExpired));
-    assert_eq!(event_ids_of(&fixture.claim(10).await), [fresh.id]);
+    assert_eq!(fixture.retry_task(&failed_task).await, Err(TaskCommandError::EventExpired));
+    assert_eq!(fixture.read_task_status(&failed_task).await, TaskStatus::Error);
+    let new_event_of_object = fixture.emit(new_event("record").with_key("a")).await;
+    assert_eq!(new_event_of_object.prev, None);
+    assert_eq!(fixture.retry_task(&failed_task).await, Err(TaskCommandError::EventExpired));
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [new_event_of_object.id]);
 }
 
-/// On Redis, tenant and key form a name that could equal the key of another tenant.
+/// On Redis an object is named by its tenant and key: `shop/a` could be the key of the default tenant, or the key `a`
+/// of the tenant `shop`.
 pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("shop/a")).await;
     fixture.emit(new_event("note").with_key("b").with_sub_key("part")).await;
     fixture.advance_clock_with_heartbeats(DAY_SECS).await;
-    let of_shop = fixture.emit(new_event("note").with_key("a").for_tenant("shop")).await;
+    let shop_event = fixture.emit(new_event("note").with_key("a").for_tenant("shop")).await;
     let parent = fixture.emit(new_event("note").with_key("b")).await;
     fixture.advance_clock_with_heartbeats(DAY_SECS / 2).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
@@ -232,17 +235,17 @@ pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness:
         new_event("note").with_key("b").with_sub_key("part"),
     ];
     assert_eq!(fixture.emit(default).await.prev, None);
-    assert_eq!(fixture.emit(shop).await.prev, Some(of_shop.id));
+    assert_eq!(fixture.emit(shop).await.prev, Some(shop_event.id));
     assert_eq!(fixture.emit(sub).await.prev, Some(parent.id));
 }
 
-/// The cost of a pruning round depends on the number of deleted objects.
+/// The cost of a pruning round depends on the number of deleted objects, not on that of kept ones.
 pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_200;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
-    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.emit(new_event("note").with_key("last")).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 0);
     for _ in 0..3 {
@@ -277,7 +280,7 @@ pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness)
         0 => new_event("record").with_key(&format!("used:{n}")),
         _ => note_event(n),
     });
-    let emitted = fixture.emit_together(events.collect()).await.events;
+    let emitted = fixture.emit_in_one_batch(events.collect()).await.events;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64);
     for (n, before) in emitted.iter().enumerate().step_by(2) {
@@ -286,7 +289,7 @@ pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness)
     }
 }
 
-/// Any number of tasks of orders and of recent events.
+/// Neither planned orders nor the tasks of recent events are scanned, however many there are.
 pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 2_100;
     let registration = RegistrationBuilder::single_handler().chain("/a", "first=step>done done");
@@ -301,7 +304,7 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
     }
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     fixture
-        .emit_together(
+        .emit_in_one_batch(
             (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("recent:{n}"))).collect(),
         )
         .await;
@@ -313,29 +316,29 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
 }
 
 pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) {
-    const HOUR: u64 = 3600;
+    const HOUR_SECS: u64 = 3600;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("first")).await;
-    fixture.advance_clock(HOUR / 2);
+    fixture.advance_clock(HOUR_SECS / 2);
     fixture.emit(new_event("note").with_key("second")).await;
-    fixture.advance_clock(HOUR / 4);
-    fixture.emit_together((0..600).map(note_event).collect()).await;
-    fixture.advance_clock_with_heartbeats(DAY_SECS - HOUR / 2).await;
+    fixture.advance_clock(HOUR_SECS / 4);
+    fixture.emit_in_one_batch((0..600).map(note_event).collect()).await;
+    fixture.advance_clock_with_heartbeats(DAY_SECS - HOUR_SECS / 2).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
-    fixture.advance_clock(HOUR / 3);
+    fixture.advance_clock(HOUR_SECS / 3);
     assert_eq!(prune_and_count_calls(&fixture).await, (1, 0), "one object does not start a round yet");
-    fixture.advance_clock(HOUR / 3);
+    fixture.advance_clock(HOUR_SECS / 3);
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 601, "many objects start a round");
     fixture.emit(new_event("note").with_key("third")).await;
     fixture.advance_clock_with_heartbeats(DAY_SECS + 60).await;
     assert_eq!(fixture.prune_events_and_objects(ONE_DAY).await, 1);
 }
 
-/// Neither a restart nor a failed transaction restarts the round.
+/// After a restart in the middle of a round, the next call deletes the next objects of the round.
 pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.emit_in_one_batch((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.advance_clock_with_heartbeats(2 * DAY_SECS).await;
     let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     fixture.prune(retain, KEEP_EVERYTHING).await;

@@ -13,7 +13,7 @@ use pointsman_core::{Json, Timestamp};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .chain("/pay", "a=first>done!lost done lost")
         .chain("/long", "a=first>b!repair b=second>done repair=third>done done")
@@ -26,12 +26,12 @@ fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timesta
 }
 
 pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/pay,7")).await;
     fixture.advance_clock(5);
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
     let refused = ended_order_refusal("/pay,7", OrderOutcome::Finished, "done", fixture.now);
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     for _ in 0..3 {
         fixture.advance_clock(1);
         assert_eq!(fixture.try_add_order(new_order("/pay,7")).await, Err(refused.clone()));
@@ -40,16 +40,16 @@ pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
         fixture.try_add_orders(vec![new_order("/pay,8"), new_order("/pay,7")]).await,
         Err((1, refused.clone()))
     );
-    assert!(fixture.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    assert!(fixture.summarize_engine_events_after(since).await.is_empty(), "nothing has happened");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.try_add_order(new_order("/pay,7")).await, Err(refused));
-    assert!(fixture.run_all_ready().await.is_empty());
+    assert!(fixture.run_all_ready_tasks().await.is_empty());
     fixture.add_order(new_order("/pay,7").for_tenant("shop")).await;
     fixture.add_order(new_order("/long,7")).await;
 }
 
 pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
         fixture
@@ -72,21 +72,21 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
 }
 
 /// An order that followed `on_error` has failed even if later steps succeed or it was suspended in between; moving it
-/// by hand clears that.
+/// to another chain node clears that.
 pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for key in ["/long,1", "/long,2"] {
         fixture.add_order(new_order(key)).await;
         let task = fixture.claim_one().await;
         fixture.fail_permanently(&task).await;
         fixture.suspend_order(key).await;
     }
-    fixture.send_order_command("/long,2", move_to_chain_node("b")).await.expect("no step is running");
+    fixture.send_order_command("/long,2", move_order_command("b")).await.expect("no step is running");
     let fixture = fixture.reopen().await;
     for key in ["/long,1", "/long,2"] {
         fixture.resume_order(key).await;
     }
-    assert_eq!(fixture.run_all_ready().await.len(), 2);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 2);
     for (key, outcome) in [("/long,1", OrderOutcome::Failed), ("/long,2", OrderOutcome::Finished)] {
         assert_eq!(
             fixture.try_add_order(new_order(key)).await,
@@ -96,7 +96,7 @@ pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harn
 }
 
 pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     const ORDER_COUNT: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
     fixture
@@ -113,15 +113,15 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
 }
 
 pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.register_daily_schedule("nightly").await;
     for _ in 0..3 {
         fixture.advance_clock(100);
-        let firing = FireRequestBuilder::adding_order(new_order("/pay,night"))
+        let request = FireRequestBuilder::adding_order(new_order("/pay,night"))
             .with_overlap(OverlapPolicy::Skip)
             .build("nightly", fixture.now);
-        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
-        assert_eq!(fixture.run_all_ready().await.len(), 1);
+        assert_eq!(fixture.record_fire(request).await.0.outcome, FireOutcome::Fired);
+        assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
     }
     let last = ended_order_refusal("/pay,night", OrderOutcome::Finished, "done", fixture.now);
     assert_eq!(fixture.try_add_order(new_order("/pay,night")).await, Err(last), "the last one counts");
@@ -136,18 +136,18 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
 }
 
 /// Two orders, one with an id and one without, under an idempotency key.
-fn keyed_order_batch(content: u8) -> OrderBatch {
-    let idempotency = Some(idempotency_key("default", "k", content));
+fn keyed_order_batch(digest_byte: u8) -> OrderBatch {
+    let idempotency = Some(idempotency_key("default", "k", digest_byte));
     OrderBatch { idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }
 }
 
 pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let first = fixture.add_order_batch(keyed_order_batch(1)).await.expect("the request is valid");
     assert!(!first.repeated);
     let again = OrderReceipt { repeated: true, ..first };
     assert_eq!(fixture.add_order_batch(keyed_order_batch(1)).await, Ok(again.clone()));
-    assert_eq!(fixture.run_all_ready().await.len(), 2);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 2);
     fixture.advance_clock(60);
     let mut fixture = fixture.reopen().await;
     assert_eq!(
@@ -155,7 +155,7 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
         Ok(again),
         "though the orders have ended"
     );
-    assert_eq!(fixture.run_all_ready().await.len(), 0);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 0);
     let conflict = || IdempotencyError::Conflict("k".into());
     assert_eq!(
         fixture.add_order_batch(keyed_order_batch(2)).await,
@@ -178,7 +178,7 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
 pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/pay,7")).await;
     assert!(fixture.add_order_batch(keyed_order_batch(1)).await.is_err());
     let other = OrderBatch { orders: vec![new_order("/pay,8")], ..keyed_order_batch(2) };
@@ -186,7 +186,7 @@ pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harn
 }
 
 pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let racers: Vec<_> = (0..50)
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
@@ -205,34 +205,34 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
 }
 
 pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let run = || pointsman_core::store::NewCollectionRun {
         source_collection: source_collection("shop/orders"),
         priority: None,
     };
-    let key = |content| Some(idempotency_key("default", "sync", content));
+    let key = |digest_byte| Some(idempotency_key("default", "sync", digest_byte));
     let first = expect_ok(fixture.store.run_collection(run(), key(1), fixture.now).await)
-        .expect("the pair is registered");
+        .expect("the collection is registered");
     assert!(first.created && !first.repeated);
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
     fixture.advance_clock(10);
     let fixture = fixture.reopen().await;
     let again = expect_ok(fixture.store.run_collection(run(), key(1), fixture.now).await)
-        .expect("the pair is registered");
+        .expect("the collection is registered");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
-    assert!(fixture.run_all_ready().await.is_empty(), "nothing new was created");
+    assert!(fixture.run_all_ready_tasks().await.is_empty(), "nothing new was created");
     let conflict = CollectionRunError::Idempotency(IdempotencyError::Conflict("sync".into()));
     assert_eq!(expect_ok(fixture.store.run_collection(run(), key(2), fixture.now).await), Err(conflict));
     assert!(
         expect_ok(fixture.store.run_collection(run(), None, fixture.now).await)
-            .expect("the pair is registered")
+            .expect("the collection is registered")
             .created
     );
 }
 
 pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    let key = |content| idempotency_key("shop", "k", content);
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    let key = |digest_byte| idempotency_key("shop", "k", digest_byte);
     assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(1)).await), Ok(None));
     let first =
         expect_ok(fixture.store.insert_idempotency_record(key(1), "{\"n\":1}".into(), fixture.now).await)
@@ -251,9 +251,10 @@ pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
     );
 }
 
-/// A schedule may create an event today and an order tomorrow, under one key and with one digest.
+/// The key is refused even if the digest is the same: a schedule may create an event today and an order tomorrow, under
+/// one key and with one digest.
 pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let key = |name| Some(idempotency_key("default", name, 1));
     let run = |name| {
         fixture.store.run_collection(
@@ -264,38 +265,41 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     };
     let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
     let emit = |name| keyed_emit_batch("default", name, 1, [new_event("record")]);
-    let noted = |name| idempotency_key("default", name, 1);
+    let recorded = |name| idempotency_key("default", name, 1);
     assert!(fixture.append(vec![emit("event")]).await.remove(0).is_ok());
     assert!(fixture.add_order_batch(batch("order")).await.is_ok());
     assert!(expect_ok(run("run").await).is_ok());
     assert!(
-        expect_ok(fixture.store.insert_idempotency_record(noted("noted"), "{}".into(), fixture.now).await)
-            .is_ok()
+        expect_ok(
+            fixture.store.insert_idempotency_record(recorded("recorded"), "{}".into(), fixture.now).await
+        )
+        .is_ok()
     );
 
     let conflict = |name: &str| IdempotencyError::Conflict(name.into());
-    for name in ["order", "run", "noted"] {
+    for name in ["order", "run", "recorded"] {
         let answers = fixture.append(vec![emit(name), emit_batch([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
-    for name in ["event", "run", "noted"] {
+    for name in ["event", "run", "recorded"] {
         assert_eq!(
             fixture.add_order_batch(batch(name)).await,
             Err(OrderBatchError::Idempotency(conflict(name)))
         );
     }
-    for name in ["event", "order", "noted"] {
+    for name in ["event", "order", "recorded"] {
         assert_eq!(expect_ok(run(name).await), Err(CollectionRunError::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "run"] {
-        let recorded = fixture.store.insert_idempotency_record(noted(name), "{}".into(), fixture.now).await;
+        let recorded =
+            fixture.store.insert_idempotency_record(recorded(name), "{}".into(), fixture.now).await;
         assert_eq!(expect_ok(recorded), Err(conflict(name)));
     }
 }
 
 pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let key = |name| idempotency_key("default", name, 1);
     let emitted =
         fixture.append(vec![keyed_emit_batch("default", "event", 1, [new_event("record")])]).await.remove(0);
@@ -303,7 +307,7 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
     let added = fixture.add_order_batch(batch).await.expect("the request is valid");
     let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
     let ran = expect_ok(fixture.store.run_collection(run, Some(key("run")), fixture.now).await)
-        .expect("the pair is registered");
+        .expect("the collection is registered");
 
     let read = async |name| {
         let answer =

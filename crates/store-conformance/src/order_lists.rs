@@ -8,7 +8,7 @@ use pointsman_core::{Rule, RuleKind, RuleScope, TaskStatus, Timestamp};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     let nodes = "a=first>b b=second>done!failed done failed";
     ["/a/x", "/a/x2", "/a/b/y", "/ab", "/c"]
         .into_iter()
@@ -18,9 +18,9 @@ fn registration() -> RegistrationBuilder {
 const ORDER_KEYS: [&str; 9] =
     ["/a/b/y,1", "/a/x,1", "/a/x,10", "/a/x,12", "/a/x,2", "/a/x2,1", "/ab,1", "/c,-", "/c,x.y"];
 
-/// A fixture with all of these orders, added in no particular order.
+/// A fixture with the orders of `ORDER_KEYS`, added in a different order.
 async fn fixture_with_many_orders(harness: &dyn Harness) -> StoreFixture<'_> {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for number in 0..ORDER_KEYS.len() {
         fixture.add_order(new_order(ORDER_KEYS[(number * 4 + 3) % ORDER_KEYS.len()])).await;
     }
@@ -31,18 +31,18 @@ fn order_keys(views: &[OrderView]) -> Vec<String> {
     views.iter().map(|view| view.order.key.to_string()).collect()
 }
 
-/// Counts the statistics of these orders one by one.
+/// Computes the expected statistics from the views of the orders.
 fn compute_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     let mut sum = OrderStatistics::default();
     for view in views {
         let order = &view.order;
-        let begun = order.started_at.is_some();
+        let started = order.started_at.is_some();
         let one = OrderStatistics {
             total: 1,
-            not_planned: (!begun && order.planned_at.is_none()).into(),
-            planned: (!begun && order.planned_at.is_some_and(|at| at > now)).into(),
-            due: (!begun && order.planned_at.is_some_and(|at| at <= now)).into(),
-            started: begun.into(),
+            not_planned: (!started && order.planned_at.is_none()).into(),
+            planned: (!started && order.planned_at.is_some_and(|at| at > now)).into(),
+            due: (!started && order.planned_at.is_some_and(|at| at <= now)).into(),
+            started: started.into(),
             in_task: view.task.is_some().into(),
             in_process: order.step_running.into(),
             setback: view.retry_at.is_some().into(),
@@ -77,7 +77,7 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
         let filter: PathFilter = path_filter(text);
         let want: Vec<_> = ORDER_KEYS.into_iter().filter(|key| filter.matches(key)).collect();
         assert_eq!(order_keys(&fixture.list_orders(text).await), want, "{text}");
-        assert_eq!(fixture.order_statistics(text).await.total, want.len() as u64, "{text}");
+        assert_eq!(fixture.read_order_statistics(text).await.total, want.len() as u64, "{text}");
     }
     assert_eq!(fixture.list_orders("/a/x").await.len(), 4, "a chain's orders are under its path");
 }
@@ -95,7 +95,7 @@ pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     assert_eq!(order_keys(&page.orders), ORDER_KEYS[4..], "reading continues though the order is gone");
     assert_eq!(page.next, None);
     let page = expect_ok(fixture.store.list_orders(&everything, None, None, 9).await);
-    assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
+    assert_eq!((page.orders.len(), page.next), (9, None), "the page with the last order has no next page");
 }
 
 pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
@@ -106,19 +106,19 @@ pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
     }
 }
 
-/// Orders that wait, are planned, due, running, retrying, suspended, suspended while running, at their second step,
-/// orphaned.
+/// A fixture with one order in each state: waiting, planned, due, running, retrying, suspended, suspended while running,
+/// at its second step, orphaned.
 async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixture<'_> {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,running")).await;
     fixture.add_order(new_order("/a/x,ending")).await;
     fixture.add_order(new_order("/a/x,failing")).await;
-    fixture.add_order(new_order("/a/x,gone-on")).await;
+    fixture.add_order(new_order("/a/x,second-step")).await;
     for task in fixture.claim(10).await {
         match task.step_run().order.id.as_str() {
             "ending" => fixture.suspend_order("/a/x,ending").await,
             "failing" => drop(fixture.fail(&task).await),
-            "gone-on" => drop(fixture.succeed(&task).await),
+            "second-step" => drop(fixture.succeed(&task).await),
             _ => {}
         }
     }
@@ -127,7 +127,7 @@ async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixtu
     fixture.add_order(new_order("/a/x,due").planned_at(fixture.seconds_from_now(1))).await;
     fixture.add_order(new_order("/a/x,suspended")).await;
     fixture.suspend_order("/a/x,suspended").await;
-    fixture.add_order(new_order("/c,stranded")).await;
+    fixture.add_order(new_order("/c,orphaned")).await;
     let short = fixture.registration.clone().chain("/c", "b=second>done done");
     fixture.register(short).await;
     fixture.advance_clock(1);
@@ -148,23 +148,23 @@ pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
         suspended: 2,
         ..OrderStatistics::default()
     };
-    assert_eq!(fixture.order_statistics("/").await, want);
+    assert_eq!(fixture.read_order_statistics("/").await, want);
     assert_eq!(compute_statistics(&fixture.list_orders("/").await, fixture.now), want);
     let one = OrderStatistics { total: 1, not_planned: 1, ..OrderStatistics::default() };
-    assert_eq!(fixture.order_statistics("/c").await, one);
-    assert_eq!(fixture.order_statistics("/a/x,planned").await.planned, 1);
-    assert_eq!(fixture.order_statistics("/nowhere/").await, OrderStatistics::default());
+    assert_eq!(fixture.read_order_statistics("/c").await, one);
+    assert_eq!(fixture.read_order_statistics("/a/x,planned").await.planned, 1);
+    assert_eq!(fixture.read_order_statistics("/nowhere/").await, OrderStatistics::default());
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.order_statistics("/").await, want, "after a restart");
+    assert_eq!(fixture.read_order_statistics("/").await, want, "after a restart");
 }
 
 pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1").planned_at(fixture.seconds_from_now(60))).await;
     fixture.add_order(new_order("/a/x,2").planned_at(fixture.seconds_from_now(120))).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let statistics = fixture.order_statistics("/a/").await;
+        let statistics = fixture.read_order_statistics("/a/").await;
         seen.push((statistics.planned, statistics.due));
         fixture.advance_clock(59);
     }
@@ -173,11 +173,11 @@ pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harne
 
 /// The counts follow an order from its creation to its end and return to zero.
 pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let check = async |fixture: &StoreFixture<'_>, when: &str| {
         for text in ["/", "/a/", "/a/x", "/a/x,1"] {
             let want = compute_statistics(&fixture.list_orders(text).await, fixture.now);
-            assert_eq!(fixture.order_statistics(text).await, want, "{when}");
+            assert_eq!(fixture.read_order_statistics(text).await, want, "{when}");
         }
     };
     fixture.add_order(new_order("/a/x,1")).await;
@@ -186,54 +186,55 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
     check(&fixture, "suspended").await;
     fixture.resume_order("/a/x,1").await;
     check(&fixture, "resumed").await;
-    fixture.schedule_ahead(5).await;
+    fixture.schedule_tasks(5).await;
     check(&fixture, "scheduled").await;
     let task = fixture.claim_one().await;
     check(&fixture, "running").await;
     fixture.fail(&task).await;
     check(&fixture, "set back").await;
     fixture.advance_clock(RETRY_DELAY_SECS);
-    check(&fixture, "to be tried again").await;
-    fixture.schedule_ahead(5).await;
-    check(&fixture, "chosen to be tried again").await;
+    check(&fixture, "due for its retry").await;
+    fixture.schedule_tasks(5).await;
+    check(&fixture, "scheduled for its retry").await;
     let task = fixture.claim_one().await;
-    check(&fixture, "tried again").await;
+    check(&fixture, "running again").await;
     fixture.snooze_task(&task, 5).await;
     check(&fixture, "snoozing").await;
     fixture.advance_clock(5);
     fixture.succeed(&fixture.claim_one().await).await;
-    check(&fixture, "gone on").await;
+    check(&fixture, "at its second step").await;
     fixture.set_chain_stopped("/a/x", true).await;
     check(&fixture, "stopped").await;
     fixture.set_chain_stopped("/a/x", false).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     check(&fixture, "finished").await;
-    assert_eq!(fixture.order_statistics("/").await, OrderStatistics::default());
+    assert_eq!(fixture.read_order_statistics("/").await, OrderStatistics::default());
 }
 
 pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().chain("/x", "a=first>done done")).await;
-    for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
-        fixture.add_order(new_order(key).for_tenant(of)).await;
+    for (key, tenant_name) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
+        fixture.add_order(new_order(key).for_tenant(tenant_name)).await;
     }
-    fixture.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order exists");
-    let counted = async |of: &str, text: &str| {
-        let (of, path) = (tenant(of), path_filter(text));
-        let numbers = expect_ok(fixture.store.read_order_statistics(&path, Some(&of), fixture.now).await).0;
+    fixture.send_tenant_order_command("shop", "/x,1", OrderCommand::Suspend).await.expect("the order exists");
+    let counted = async |tenant_name: &str, text: &str| {
+        let (own_tenant, path) = (tenant(tenant_name), path_filter(text));
+        let numbers =
+            expect_ok(fixture.store.read_order_statistics(&path, Some(&own_tenant), fixture.now).await).0;
         (numbers.total, numbers.suspended)
     };
     assert_eq!(counted("shop", "/").await, (2, 1));
     assert_eq!(counted("shop", "/x,2").await, (1, 0));
     assert_eq!(counted("other", "/").await, (1, 0));
     assert_eq!(counted("nobody", "/").await, (0, 0));
-    assert_eq!(fixture.order_statistics("/").await.total, 3);
+    assert_eq!(fixture.read_order_statistics("/").await.total, 3);
 }
 
 pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
-    fixture.send_order_command("/a/x,2", move_to_chain_node("b")).await.expect("no step is running");
-    fixture.send_order_command("/a/x,1", move_to_chain_node("done")).await.expect("no step is running");
+    fixture.send_order_command("/a/x,2", move_order_command("b")).await.expect("no step is running");
+    fixture.send_order_command("/a/x,1", move_order_command("done")).await.expect("no step is running");
     let chains = fixture.list_chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
@@ -243,7 +244,7 @@ pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     };
     assert_eq!(counts(1), [("a".to_string(), 2), ("b".to_string(), 1)]);
     assert_eq!(counts(4), [("a".to_string(), 2)]);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert!(
         fixture.list_chains().await.iter().all(|view| view.order_counts.iter().all(|(_, count)| *count == 0))
     );
@@ -265,34 +266,34 @@ pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) 
         );
         assert_eq!(expect_ok(fixture.store.list_chains().await).1, head);
         let one = expect_ok(fixture.store.read_order(&tenant("default"), &order_key("/c,-")).await);
-        assert_eq!(one.map(|(_, extent)| extent), Some(head));
+        assert_eq!(one.map(|(_, journal_range)| journal_range), Some(head));
         fixture.claim_one_for_handler("first").await;
-        assert!(fixture.journal_head().await > head.head, "the start of a step is published");
+        assert!(fixture.read_journal_head().await > head.head, "the start of a step is published");
     }
 }
 
 pub async fn orders_survive_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_orders_in_every_state(harness).await;
     let (orders, chains, since) =
-        (fixture.list_orders("/").await, fixture.list_chains().await, fixture.journal_head().await);
+        (fixture.list_orders("/").await, fixture.list_chains().await, fixture.read_journal_head().await);
     let tasks = fixture.list_tasks(&Default::default()).await;
     let mut fixture = fixture.reopen().await;
     assert_eq!((fixture.list_orders("/").await, fixture.list_chains().await), (orders, chains));
     assert_eq!(fixture.list_tasks(&Default::default()).await, tasks);
-    assert_eq!(fixture.journal_head().await, since, "a restart is no event");
+    assert_eq!(fixture.read_journal_head().await, since, "a restart is no event");
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.heartbeat().await;
+    fixture.send_heartbeat().await;
     fixture.rescue_tasks().await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     let left = order_keys(&fixture.list_orders("/").await);
-    assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,stranded"]);
+    assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,orphaned"]);
     let view = fixture.read_order("/a/x,ending").await;
     assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not tried again");
 }
 
 /// A step that was running when the process ended can still be finished.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
     let task = fixture.claim_one().await;
     let fixture = fixture.reopen().await;
@@ -305,10 +306,10 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
 }
 
 pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for n in 0..6 {
-        let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
-        fixture.add_order(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
+        let order_tenant = tenant(if n % 3 == 0 { "shop" } else { "default" });
+        fixture.add_order(NewOrder { tenant: order_tenant, ..new_order(&format!("/a/x,{n}")) }).await;
     }
     let (everything, shop) = (path_filter("/"), tenant("shop"));
     let page = expect_ok(fixture.store.list_orders(&everything, Some(&shop), None, 1).await);
@@ -322,7 +323,7 @@ pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
 }
 
 pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
@@ -334,11 +335,11 @@ pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Har
     fixture.resume_order("/a/x,1").await;
     assert_eq!(fixture.read_order("/a/x,1").await.suspended_by, None);
     fixture.suspend_order("/a/x,1").await;
-    assert_eq!(fixture.read_order("/a/x,1").await.suspended_by, None, "a person did that");
+    assert_eq!(fixture.read_order("/a/x,1").await.suspended_by, None, "no failure suspended it");
 }
 
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
     assert_eq!(fixture.read_order("/a/x,1").await.paused_because, None);
     let chain = chain_path("/a/x");
@@ -350,6 +351,6 @@ pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn H
     assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, false, fixture.now).await), Ok(()));
     let rule = fixture.new_rule(RuleKind::Pause, "first", None);
     expect_ok(fixture.store.set_rule(Rule { scope: RuleScope::Chain(chain), ..rule }).await);
-    let held = fixture.read_order("/a/x,1").await.paused_because.unwrap_or_default();
-    assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
+    let reason = fixture.read_order("/a/x,1").await.paused_because.unwrap_or_default();
+    assert!(reason.contains("pause") && reason.contains("/a/x"), "{reason}");
 }

@@ -1,5 +1,5 @@
-//! A long random history of orders. After every step lists, counts and tasks agree with each other and with the state
-//! derived from the event stream alone.
+//! A long random history of orders. After every operation, lists, counts and tasks agree with each other and with the
+//! state derived from the event stream alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::Harness;
 use crate::fixture::*;
 use crate::random_walk::rng::Rng;
 
-/// Number of steps of a walk.
-const STEP_COUNT: usize = 400;
+/// The number of random operations of a walk.
+const OPERATION_COUNT: usize = 400;
 
 const CHAIN_PATHS: [&str; 2] = ["/x/y", "/z"];
 const CHAIN_NODES: [&str; 3] = ["a", "b", "c"];
 
-/// Alternative chain definitions; the walk switches between them.
+/// Alternative definitions of the chains; the walk switches between them.
 fn chain_registrations() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
     let registration = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
@@ -55,7 +55,7 @@ fn json_string_member<'t>(text: &'t str, name: &str) -> &'t str {
 }
 
 impl OrderWalk<'_> {
-    async fn take_step(&mut self) {
+    async fn run_random_operation(&mut self) {
         match self.rng.random_below(40) {
             0..=6 => self.add_random_order().await,
             7..=14 => self.claim_steps().await,
@@ -65,16 +65,16 @@ impl OrderWalk<'_> {
             31..=32 => self.fixture.advance_clock(1 + self.rng.random_below(6) as u64),
             33..=34 => self.cancel_random_step().await,
             35..=36 => self.redefine_chains().await,
-            37 => self.replace_dead_node().await,
-            _ => drop(self.fixture.schedule_ahead(self.rng.random_below(4)).await),
+            37 => self.crash_and_replace_node().await,
+            _ => drop(self.fixture.schedule_tasks(self.rng.random_below(4)).await),
         }
     }
 
-    fn choose_name<'t>(&mut self, of: &[&'t str]) -> &'t str {
-        of[self.rng.random_below(of.len())]
+    fn choose_name<'t>(&mut self, names: &[&'t str]) -> &'t str {
+        names[self.rng.random_below(names.len())]
     }
 
-    /// The key of an existing order, or of none if there is no order.
+    /// Returns the key of a random existing order, or an unused key if there is no order.
     fn random_order_key(&mut self) -> String {
         let keys: Vec<_> = self.observed_orders.keys().cloned().collect();
         match keys.is_empty() {
@@ -117,7 +117,7 @@ impl OrderWalk<'_> {
             return;
         };
         let Some(task) = self.running_steps.remove(&seq) else { return };
-        let ended = match self.rng.random_below(7) {
+        let result = match self.rng.random_below(7) {
             0..=2 => {
                 AttemptResult::Succeeded { result: Some(parse_json(&self.last_order_number.to_string())) }
             }
@@ -126,7 +126,7 @@ impl OrderWalk<'_> {
             5 => AttemptResult::Snoozed { until: self.fixture.seconds_from_now(3) },
             _ => AttemptResult::Released,
         };
-        self.fixture.finish_with_result(&task, ended).await;
+        self.fixture.finish_with_result(&task, result).await;
     }
 
     async fn send_random_order_command(&mut self) {
@@ -135,13 +135,13 @@ impl OrderWalk<'_> {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => move_to_chain_node(self.choose_name(&CHAIN_NODES)),
-            _ => change_value_to("7"),
+            5 => move_order_command(self.choose_name(&CHAIN_NODES)),
+            _ => change_value_command("7"),
         };
         let running = self.observed_orders.get(&key).is_some_and(|order| order.running);
-        let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
+        let allowed_while_running = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
         let answer = self.fixture.send_order_command(&key, command).await;
-        assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
+        assert!(answer.is_err() || allowed_while_running || !running, "{key} was changed while it ran");
     }
 
     async fn set_random_chain_or_chain_node_state(&mut self) {
@@ -168,19 +168,19 @@ impl OrderWalk<'_> {
     }
 
     async fn redefine_chains(&mut self) {
-        let plans = chain_registrations();
-        let number = self.rng.random_below(plans.len());
-        self.fixture.register(plans[number].clone()).await;
+        let registrations = chain_registrations();
+        let number = self.rng.random_below(registrations.len());
+        self.fixture.register(registrations[number].clone()).await;
     }
 
     /// The cluster node dies, and another one joins.
-    async fn replace_dead_node(&mut self) {
+    async fn crash_and_replace_node(&mut self) {
         self.fixture.advance_clock(LEASE_SECS + 1);
-        self.fixture.node = expect_ok(self.fixture.store.join_node("heir", self.fixture.now).await);
+        self.fixture.node = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
         assert_eq!(rescued.freed_tasks.len(), self.running_steps.len());
-        for zombie in std::mem::take(&mut self.running_steps).into_values() {
-            assert!(self.fixture.finish_attempt(finished_attempt(&zombie, success())).await.is_err());
+        for stale_attempt in std::mem::take(&mut self.running_steps).into_values() {
+            assert!(self.fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await.is_err());
         }
     }
 
@@ -191,14 +191,14 @@ impl OrderWalk<'_> {
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
             let fields = event.value.as_str();
-            match event.kind.as_str() {
+            match event.event_type.as_str() {
                 "FileBasedAdded" => {
-                    let fresh = ObservedOrder {
+                    let added = ObservedOrder {
                         node: json_string_member(fields, "nodeId").into(),
                         ..ObservedOrder::default()
                     };
                     assert!(
-                        self.observed_orders.insert(key.clone(), fresh).is_none(),
+                        self.observed_orders.insert(key.clone(), added).is_none(),
                         "{key} was added twice"
                     );
                     continue;
@@ -214,7 +214,7 @@ impl OrderWalk<'_> {
                 .observed_orders
                 .get_mut(&key)
                 .unwrap_or_else(|| panic!("{key} has an event but was not added"));
-            match event.kind.as_str() {
+            match event.event_type.as_str() {
                 "OrderStarted" => assert!(!std::mem::replace(&mut order.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
                     assert_eq!(order.node, json_string_member(fields, "nodeId"));
@@ -241,16 +241,16 @@ impl OrderWalk<'_> {
             views.iter().map(|view| (view.order.key.to_string(), observed_order_from_view(view))).collect();
         assert_eq!(seen, self.observed_orders, "the stream and the list agree");
         let statuses = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
-        let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
-        let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
+        let unfinished = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
+        let unfinished: BTreeSet<_> = unfinished.into_iter().map(|task| task.id).collect();
         let own: BTreeSet<_> = views.iter().filter_map(|view| view.task.clone()).map(|(id, ..)| id).collect();
-        assert_eq!(own, live, "every task is an order's, and an order has one");
+        assert_eq!(own, unfinished, "every task is an order's, and an order has one");
         for view in &views {
             let order = &view.order;
             assert!(!order.suspended || order.step_running || view.task.is_none(), "{}", order.key);
             assert!(!view.node_undefined || order.step_running || view.task.is_none(), "{}", order.key);
         }
-        let sum = self.fixture.order_statistics("/").await;
+        let sum = self.fixture.read_order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
         assert_eq!(sum.total, views.len() as u64);
         assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
@@ -279,9 +279,9 @@ impl OrderWalk<'_> {
             self.fixture.resume_order(&view.order.key.to_string()).await;
         }
         self.fixture.advance_clock(1000);
-        self.fixture.run_all_ready().await;
+        self.fixture.run_all_ready_tasks().await;
         self.check_consistency().await;
-        assert!(self.observed_orders.is_empty(), "{:?} have not arrived", self.observed_orders);
+        assert!(self.observed_orders.is_empty(), "{:?} have not finished", self.observed_orders);
     }
 }
 
@@ -298,7 +298,7 @@ fn observed_order_from_view(view: &OrderView) -> ObservedOrder {
 async fn run_order_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, chain_registrations()[0].clone()).await;
     let (read_up_to, claimed, observed_orders) =
-        (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
+        (fixture.read_journal_head().await, BTreeMap::new(), BTreeMap::new());
     let mut walk = OrderWalk {
         fixture,
         rng: Rng::new(seed),
@@ -307,8 +307,8 @@ async fn run_order_walk(harness: &dyn Harness, seed: u64) {
         observed_orders,
         last_order_number: 0,
     };
-    for number in 1..=STEP_COUNT {
-        walk.take_step().await;
+    for number in 1..=OPERATION_COUNT {
+        walk.run_random_operation().await;
         walk.check_consistency().await;
         if number % 100 == 0 {
             walk.fixture = walk.fixture.reopen().await;

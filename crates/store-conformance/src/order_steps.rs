@@ -9,7 +9,7 @@ use crate::Harness;
 use crate::fixture::*;
 use crate::notifications::{subscribe_to_signals, wait_for_signal};
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
@@ -26,7 +26,7 @@ async fn fixture_with_orders(
 }
 
 pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
-    let fixture = fixture_with_orders(harness, registration().route("record", &["index"]), 1).await;
+    let fixture = fixture_with_orders(harness, base_registration().route("record", &["index"]), 1).await;
     let task = fixture.claim_one().await;
     let (emits, logs) =
         (vec![new_event("record").caused_by(&task)], vec![info_log_line(fixture.now, "one line")]);
@@ -47,18 +47,18 @@ pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
 }
 
 pub async fn steps_are_listed_among_tasks(harness: &dyn Harness) {
-    let fixture = fixture_with_orders(harness, registration(), 2).await;
-    fixture.run_all_ready().await;
+    let fixture = fixture_with_orders(harness, base_registration(), 2).await;
+    fixture.run_all_ready_tasks().await;
     let find = async |filter: TaskFilter| fixture.list_tasks(&filter).await.len();
     assert_eq!(find(TaskFilter::default()).await, 4);
     assert_eq!(find(TaskFilter { handler: Some(handler_name("first")), ..TaskFilter::default() }).await, 2);
-    assert_eq!(find(TaskFilter { collection: Some("b".into()), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { subject_name: Some("b".into()), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { key: Some(object_key("/x/y,2")), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { statuses: vec![TaskStatus::Done], ..TaskFilter::default() }).await, 4);
 }
 
 pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration(), 1).await;
+    let mut fixture = fixture_with_orders(harness, base_registration(), 1).await;
     let task = fixture.claim_one().await;
     fixture.fail(&task).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
@@ -69,19 +69,19 @@ pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
             AttemptResult::Succeeded { result: Some(parse_json("7")) },
         )
         .await;
-    let seen = fixture.read_task(&task.id).await;
-    let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.outcome).collect();
+    let stored = fixture.read_task(&task.id).await;
+    let ends: Vec<_> = stored.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Failed, AttemptOutcome::Released, AttemptOutcome::Succeeded]);
-    assert_eq!((seen.lifecycle.state.status(), seen.result), (TaskStatus::Done, Some(parse_json("7"))));
+    assert_eq!((stored.lifecycle.state.status(), stored.result), (TaskStatus::Done, Some(parse_json("7"))));
 }
 
 pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Harness) {
-    let fixture = fixture_with_orders(harness, registration(), 1).await;
+    let fixture = fixture_with_orders(harness, base_registration(), 1).await;
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
-    let (before, since) = (fixture.read_task(&task.id).await, fixture.journal_head().await);
+    let (before, since) = (fixture.read_task(&task.id).await, fixture.read_journal_head().await);
     assert_eq!(fixture.retry_task(&task.id).await, Err(TaskCommandError::IsOrderStep));
-    assert_eq!((fixture.read_task(&task.id).await, fixture.journal_head().await), (before, since));
+    assert_eq!((fixture.read_task(&task.id).await, fixture.read_journal_head().await), (before, since));
     fixture.resume_order("/x/y,1").await;
     assert_eq!(
         fixture.retry_task(&task.id).await,
@@ -92,7 +92,7 @@ pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Har
 }
 
 pub async fn concurrency_limit_applies_to_steps(harness: &dyn Harness) {
-    let registration = registration()
+    let registration = base_registration()
         .chain("/z", "a=first>done done")
         .route("record", &["first"])
         .concurrency_limit("first", 2);
@@ -112,7 +112,7 @@ pub async fn concurrency_limit_applies_to_steps(harness: &dyn Harness) {
 }
 
 pub async fn rate_limit_applies_to_steps(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration().rate_limit("first", "1/m"), 2).await;
+    let mut fixture = fixture_with_orders(harness, base_registration().rate_limit("first", "1/m"), 2).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
     fixture.assert_nothing_claimable("the rate is used up").await;
     fixture.advance_clock(60);
@@ -123,14 +123,14 @@ pub async fn rate_limit_applies_to_steps(harness: &dyn Harness) {
 pub async fn the_per_key_limit_counts_each_order_separately(harness: &dyn Harness) {
     let limits = Limits { concurrency_per_key: Some(1), ..Limits::default() };
     let fixture =
-        fixture_with_orders(harness, registration().unordered("first").limits("first", limits), 3).await;
+        fixture_with_orders(harness, base_registration().unordered("first").limits("first", limits), 3).await;
     assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
 pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
-        let fixture = fixture_with_orders(harness, registration(), 2).await;
-        fixture.schedule_ahead(2).await;
+        let fixture = fixture_with_orders(harness, base_registration(), 2).await;
+        fixture.schedule_tasks(2).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "first", None)).await);
         fixture.assert_nothing_claimable("its handler is held").await;
         assert!(fixture.read_queue_of_subject("first", step_queue_subject("/x/y", "a")).await.paused);
@@ -140,7 +140,7 @@ pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
 }
 
 pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration().route("record", &["first"]), 3).await;
+    let mut fixture = fixture_with_orders(harness, base_registration().route("record", &["first"]), 3).await;
     fixture.emit(new_event("record")).await;
     fixture.add_order(new_order("/x/y,later").planned_at(fixture.seconds_from_now(60))).await;
     let at = |node| step_queue_subject("/x/y", node);
@@ -160,26 +160,26 @@ pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
 }
 
 pub async fn workers_can_pull_steps(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration().pulled_by_workers("first"), 1).await;
+    let mut fixture = fixture_with_orders(harness, base_registration().pulled_by_workers("first"), 1).await;
     assert!(fixture.claim(10).await.is_empty());
-    let task = fixture.fetch_one_as_worker("first").await;
+    let task = fixture.claim_one_as_worker("first").await;
     assert_eq!(format_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
     assert!(fixture.read_order("/x/y,1").await.order.step_running);
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.heartbeat().await;
+    fixture.send_heartbeat().await;
     fixture.rescue_tasks().await;
     assert_eq!(
-        fixture.engine_event_summaries_after(since).await,
+        fixture.summarize_engine_events_after(since).await,
         ["OrderStepEnded Keep"],
         "its lease ran out"
     );
-    fixture.succeed(&fixture.fetch_one_as_worker("first").await).await;
+    fixture.succeed(&fixture.claim_one_as_worker("first").await).await;
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration(), 1).await;
+    let mut fixture = fixture_with_orders(harness, base_registration(), 1).await;
     let whole = fixture.registration.clone();
     let id = fixture.read_order_task_id("/x/y,1").await;
     assert_eq!(fixture.undefine_handler_and_rescue("first").await, 1);
@@ -197,38 +197,38 @@ pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &d
 }
 
 pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) {
-    let mut fixture = fixture_with_orders(harness, registration(), 2).await;
+    let mut fixture = fixture_with_orders(harness, base_registration(), 2).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.advance_clock(200_000);
     let nothing = Retention { max_count: 0, max_age: secs(1) };
     fixture.prune(nothing, nothing).await;
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "waiting tasks are kept");
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.run_all_ready().await.len(), 3);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 3);
     assert!(fixture.list_orders("/").await.is_empty());
 }
 
-/// A sleeping node is notified of startable steps from every cause.
+/// A sleeping node is notified of a step that can start, whatever made it startable.
 pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let work = |signal| signal == StoreSignal::TasksReady;
-    let mut heard = subscribe_to_signals(&fixture);
+    let mut signals = subscribe_to_signals(&fixture);
     fixture.add_order(new_order("/x/y,1")).await;
-    wait_for_signal(&mut heard, work).await;
+    wait_for_signal(&mut signals, work).await;
     fixture.suspend_order("/x/y,1").await;
-    let mut heard = subscribe_to_signals(&fixture);
+    let mut signals = subscribe_to_signals(&fixture);
     fixture.resume_order("/x/y,1").await;
-    wait_for_signal(&mut heard, work).await;
+    wait_for_signal(&mut signals, work).await;
     fixture.set_chain_stopped("/x/y", true).await;
-    let mut heard = subscribe_to_signals(&fixture);
+    let mut signals = subscribe_to_signals(&fixture);
     fixture.set_chain_stopped("/x/y", false).await;
-    wait_for_signal(&mut heard, work).await;
+    wait_for_signal(&mut signals, work).await;
     let task = fixture.claim_one().await;
-    let mut heard = subscribe_to_signals(&fixture);
+    let mut signals = subscribe_to_signals(&fixture);
     fixture.succeed(&task).await;
-    wait_for_signal(&mut heard, work).await;
-    let head = fixture.journal_head().await;
-    let mut heard = subscribe_to_signals(&fixture);
+    wait_for_signal(&mut signals, work).await;
+    let head = fixture.read_journal_head().await;
+    let mut signals = subscribe_to_signals(&fixture);
     fixture.set_chain_stopped("/x/y", true).await;
-    wait_for_signal(&mut heard, |signal| matches!(signal, StoreSignal::JournalGrew(id) if id > head)).await;
+    wait_for_signal(&mut signals, |signal| matches!(signal, StoreSignal::JournalGrew(id) if id > head)).await;
 }

@@ -12,7 +12,7 @@ macro_rules! order_suite {
                 every_caused_event_names_its_cause
                 events_emitted_while_a_task_runs_name_it_as_cause
                 the_number_of_caused_events_shown_is_limited
-                expired_events_are_not_shown_as_causes
+                expired_events_cannot_be_read_but_are_still_named_as_causes
                 events_emitted_by_a_manually_added_order_have_no_cause_event
                 events_emitted_by_a_step_are_caused_by_the_orders_event
                 causation_depth_increases_through_orders
@@ -162,7 +162,7 @@ macro_rules! order_suite {
                 commands_to_unknown_orders_and_chain_nodes_are_refused
                 cancelling_a_waiting_step_suspends_its_order
                 cancelling_a_running_step_suspends_its_order
-                an_order_has_at_most_one_live_task
+                an_order_has_at_most_one_unfinished_task
                 a_suspended_order_whose_step_fails_follows_on_error
             }
             order_random_walk {

@@ -6,7 +6,7 @@ use pointsman_core::store::{NewOrder, OrderCommand, OrderError};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
@@ -20,7 +20,7 @@ async fn read_tenant_order_value(fixture: &StoreFixture<'_>, tenant: &str) -> Op
 }
 
 pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for tenant in ["shop", "default", "depot"] {
         fixture.add_order(tenant_order(tenant)).await;
     }
@@ -38,24 +38,26 @@ pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) 
 }
 
 pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for tenant in ["shop", "default"] {
         fixture.add_order(tenant_order(tenant)).await;
     }
-    assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Suspend).await, Ok(()));
+    assert_eq!(fixture.send_tenant_order_command("shop", "/x/y,1", OrderCommand::Suspend).await, Ok(()));
     assert!(!fixture.read_order("/x/y,1").await.order.suspended);
-    assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
+    assert_eq!(fixture.send_tenant_order_command("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
     assert_eq!(read_tenant_order_value(&fixture, "shop").await, None);
     assert_eq!(read_tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
     let gone = Err(OrderError::NoSuchOrder(order_key("/x/y,1")));
-    for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")] {
-        assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", command).await, gone);
+    for command in
+        [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_command("1")]
+    {
+        assert_eq!(fixture.send_tenant_order_command("shop", "/x/y,1", command).await, gone);
     }
     assert_eq!(format_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
 pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let exists = OrderError::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
     let twice = vec![tenant_order("shop"), tenant_order("default"), tenant_order("shop")];
     assert_eq!(fixture.try_add_orders(twice).await, Err((2, exists)));
@@ -63,9 +65,9 @@ pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &d
     assert_eq!(fixture.add_orders(vec![tenant_order("shop"), tenant_order("default")]).await.len(), 2);
 }
 
-/// Pages of one order each, so that every page ends between two tenants of an id or between two ids.
+/// Reads pages of one order each, so that every page ends between two tenants of an id or between two ids.
 pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for n in [10, 2, 1] {
         for tenant in ["shop", "default", "Depot"] {
             fixture.add_order(new_order(&format!("/x/y,{n}")).for_tenant(tenant)).await;
@@ -78,22 +80,23 @@ pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness)
         after = page.next;
     }
     assert_eq!(after, None);
-    let want =
-        ["1", "10", "2"].map(|id| ["Depot", "default", "shop"].map(|of| format!("{id} {of}"))).concat();
+    let want = ["1", "10", "2"]
+        .map(|id| ["Depot", "default", "shop"].map(|tenant| format!("{id} {tenant}")))
+        .concat();
     assert_eq!(listed, want);
     assert_eq!(fixture.list_orders("/x/y,10").await.len(), 3);
-    assert_eq!(fixture.order_statistics("/x/y,10").await.total, 3);
+    assert_eq!(fixture.read_order_statistics("/x/y,10").await.total, 3);
 }
 
 pub async fn another_tenants_order_does_not_block_a_schedule(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.register_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     fixture.add_order(tenant_order("shop")).await;
     let firing = FireRequestBuilder::adding_order(tenant_order("default"))
         .with_overlap(OverlapPolicy::Skip)
         .build("nightly", fixture.now);
-    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
+    assert_eq!(fixture.record_fire(firing).await.0.outcome, FireOutcome::Fired);
     assert_eq!(read_tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
     assert_eq!(read_tenant_order_value(&fixture, "shop").await.as_deref(), Some("\"shop\""));
 }

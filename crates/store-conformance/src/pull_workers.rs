@@ -9,7 +9,7 @@ use pointsman_core::{TaskStatus, Tenant};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["index", "remote"]).pulled_by_workers("remote")
 }
 
@@ -21,7 +21,7 @@ fn pulled_only_registration() -> RegistrationBuilder {
 async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
-    let task = fixture.fetch_one_as_worker("remote").await;
+    let task = fixture.claim_one_as_worker("remote").await;
     (fixture, task)
 }
 
@@ -30,41 +30,42 @@ fn handler_names_of(tasks: &[ClaimedTask]) -> Vec<&str> {
 }
 
 pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
     let claims = fixture.claim_with_result(10).await;
     assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["index"], false));
-    let emissions = vec![emit_batch([new_event("record")])];
+    let batches = vec![emit_batch([new_event("record")])];
     let (_, claims) =
-        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
+        expect_ok(fixture.store.append(batches, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(
         (handler_names_of(&claims.tasks), claims.has_more),
         (vec!["index"], false),
         "nor by the claim of an append"
     );
-    let endings = vec![finished_attempt(&claims.tasks[0], success())];
-    let (_, claims) =
-        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
+    let attempts = vec![finished_attempt(&claims.tasks[0], success())];
+    let (_, claims) = expect_ok(
+        fixture.store.finish_attempts(attempts, Some(fixture.claim_request(10)), fixture.now).await,
+    );
     assert!(claims.tasks.is_empty() && !claims.has_more, "nor by the claim of a finish");
-    fixture.schedule_ahead(10).await;
+    fixture.schedule_tasks(10).await;
     assert!(fixture.claim(10).await.is_empty(), "nor after prefetching");
-    assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 2);
+    assert_eq!(fixture.claim_as_worker(&["remote"], 10).await.len(), 2);
 }
 
 pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(3, new_event("record")).await;
-    let asked = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
-    let claims = expect_ok(fixture.store.claim_tasks(asked.clone(), fixture.now).await);
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(3, new_event("record")).await;
+    let claim = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
+    let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
     assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["remote"; 2], true));
-    let claims = expect_ok(fixture.store.claim_tasks(asked.clone(), fixture.now).await);
+    let claims = expect_ok(fixture.store.claim_tasks(claim.clone(), fixture.now).await);
     assert_eq!(
         (handler_names_of(&claims.tasks), claims.has_more),
         (vec!["remote"], false),
         "index is not pulled"
     );
-    let emissions = vec![emit_batch([new_event("record")])];
-    let (_, claims) = expect_ok(fixture.store.append(emissions, Some(asked), fixture.now).await);
+    let batches = vec![emit_batch([new_event("record")])];
+    let (_, claims) = expect_ok(fixture.store.append(batches, Some(claim), fixture.now).await);
     assert_eq!(handler_names_of(&claims.tasks), ["remote"]);
     assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
 }
@@ -81,7 +82,7 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         (task.fence, fixture.now, Some(fixture.seconds_from_now(LEASE_SECS)))
     );
     assert!(
-        fixture.fetch_as_worker(&["remote"], 10).await.is_empty(),
+        fixture.claim_as_worker(&["remote"], 10).await.is_empty(),
         "the claimed task is not claimed again"
     );
     let lines =
@@ -111,20 +112,20 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
 }
 
 pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
-    let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(zombie.id.clone(), TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(stale_attempt.id.clone(), TaskStatus::New)]);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
-    let again = fixture.fetch_as_worker(&["remote"], 10).await;
+    let again = fixture.claim_as_worker(&["remote"], 10).await;
     assert_eq!(again.len(), 1, "its lane still waits for it");
-    assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&zombie.id, 2, 0));
-    let life = fixture.read_task(&zombie.id).await.lifecycle;
+    assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&stale_attempt.id, 2, 0));
+    let life = fixture.read_task(&stale_attempt.id).await.lifecycle;
     assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
     fixture.succeed(&again[0]).await;
-    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [behind.id]);
+    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [behind.id]);
     let ends: Vec<_> =
-        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
+        fixture.read_task(&stale_attempt.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
 }
 
@@ -133,7 +134,7 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
     let mut statuses = Vec::new();
     for round in 0..3 {
         if round > 0 {
-            assert_eq!(fixture.fetch_one_as_worker("remote").await.id, task.id);
+            assert_eq!(fixture.claim_one_as_worker("remote").await.id, task.id);
         }
         fixture.advance_clock(LEASE_SECS + 1);
         statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
@@ -144,23 +145,23 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
 
 /// A worker that lost its lease cannot renew or finish, and gets an error.
 pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
-    let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
+    let (mut fixture, stale_attempt) = fixture_with_fetched_task(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let gone = Err(TaskCommandError::WrongState(TaskStatus::New));
-    assert_eq!(fixture.renew_lease(&zombie, LEASE_SECS).await, gone);
-    assert_eq!(fixture.finish_attempt(finished_attempt(&zombie, success())).await.map(drop), gone);
-    let owner = fixture.fetch_one_as_worker("remote").await;
-    assert!(owner.fence > zombie.fence);
+    assert_eq!(fixture.renew_lease(&stale_attempt, LEASE_SECS).await, gone);
+    assert_eq!(fixture.finish_attempt(finished_attempt(&stale_attempt, success())).await.map(drop), gone);
+    let owner = fixture.claim_one_as_worker("remote").await;
+    assert!(owner.fence > stale_attempt.fence);
     let before = fixture.read_task(&owner.id).await;
-    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(TaskCommandError::StaleFence));
+    assert_eq!(fixture.renew_lease(&stale_attempt, 1000).await, Err(TaskCommandError::StaleFence));
     assert_eq!(
-        fixture.finish_attempt(finished_attempt(&zombie, permanent_failure())).await.map(drop),
+        fixture.finish_attempt(finished_attempt(&stale_attempt, permanent_failure())).await.map(drop),
         Err(TaskCommandError::StaleFence)
     );
     let lines = vec![NewLogLine {
-        task: zombie.seq,
-        fence: zombie.fence,
+        task: stale_attempt.seq,
+        fence: stale_attempt.fence,
         line: info_log_line(fixture.now, "still here"),
     }];
     assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 0);
@@ -188,30 +189,33 @@ pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Har
 
 pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
-    for of in ["default", "shop", "shop", "depot"] {
-        fixture.emit(new_event("record").for_tenant(of)).await;
+    for tenant_name in ["default", "shop", "shop", "depot"] {
+        fixture.emit(new_event("record").for_tenant(tenant_name)).await;
     }
-    let by = |of: Option<Tenant>| Claimant::Worker {
+    let claimant_for = |tenant_name: Option<Tenant>| Claimant::Worker {
         lease_until: fixture.seconds_from_now(LEASE_SECS),
-        tenant: of,
+        tenant: tenant_name,
     };
-    let asked = |of| ClaimRequest { claimant: by(of), ..fixture.worker_claim_request(&["remote"], 10) };
-    let claims = expect_ok(fixture.store.claim_tasks(asked(Some(tenant("shop"))), fixture.now).await);
+    let claim = |tenant_name| ClaimRequest {
+        claimant: claimant_for(tenant_name),
+        ..fixture.worker_claim_request(&["remote"], 10)
+    };
+    let claims = expect_ok(fixture.store.claim_tasks(claim(Some(tenant("shop"))), fixture.now).await);
     let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
     assert_eq!(
         (tenants, claims.has_more),
         (vec!["shop"; 2], false),
         "tasks of other tenants do not count as more"
     );
-    let claims = expect_ok(fixture.store.claim_tasks(asked(Some(tenant("nobody"))), fixture.now).await);
+    let claims = expect_ok(fixture.store.claim_tasks(claim(Some(tenant("nobody"))), fixture.now).await);
     assert!(claims.tasks.is_empty() && !claims.has_more);
-    assert_eq!(expect_ok(fixture.store.claim_tasks(asked(None), fixture.now).await).tasks.len(), 2);
+    assert_eq!(expect_ok(fixture.store.claim_tasks(claim(None), fixture.now).await).tasks.len(), 2);
 }
 
 pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
+    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_worker("remote").await);
     assert_eq!(fixture.renew_lease(&theirs, 10 * LEASE_SECS).await, Ok(()));
     fixture.advance_clock(LEASE_SECS + 1);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(mine.id, TaskStatus::New)]);
@@ -219,11 +223,11 @@ pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness
 }
 
 pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("record")).await;
-    let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
+    let (mine, theirs) = (fixture.claim_one().await, fixture.claim_one_as_worker("remote").await);
     fixture.advance_clock(LEASE_SECS + 1);
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(theirs.id, TaskStatus::New)]);
     assert_eq!(fixture.succeed(&mine).await.status, TaskStatus::Done);
 }
@@ -239,34 +243,34 @@ pub async fn a_worker_claim_reports_the_next_due_time(harness: &dyn Harness) {
         (0, false, Some(fixture.seconds_from_now(60)))
     );
     fixture.advance_clock(60);
-    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [delayed.id]);
+    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [delayed.id]);
 }
 
 pub async fn workers_claim_scheduled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
-    fixture.emit_many(4, new_event("record")).await;
-    fixture.schedule_ahead(2).await;
-    assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 4);
+    fixture.emit_copies(4, new_event("record")).await;
+    fixture.schedule_tasks(2).await;
+    assert_eq!(fixture.claim_as_worker(&["remote"], 10).await.len(), 4);
 }
 
 pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
-    let head = fixture.fetch_as_worker(&["remote"], 10).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
+    let head = fixture.claim_as_worker(&["remote"], 10).await;
     assert_eq!(event_ids_of(&head), [events[0].id]);
-    let asked = fixture.worker_claim_request(&["remote"], 10);
+    let claim = fixture.worker_claim_request(&["remote"], 10);
     let (_, next) = expect_ok(
         fixture
             .store
-            .finish_attempts(vec![finished_attempt(&head[0], success())], Some(asked), fixture.now)
+            .finish_attempts(vec![finished_attempt(&head[0], success())], Some(claim), fixture.now)
             .await,
     );
     assert_eq!(event_ids_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
     fixture.succeed(&next.tasks[0]).await;
     fixture.set_pause_rule("remote").await;
-    assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+    assert!(fixture.claim_as_worker(&["remote"], 10).await.is_empty());
     fixture.lift_pause_rule("remote").await;
-    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [events[2].id]);
+    assert_eq!(event_ids_of(&fixture.claim_as_worker(&["remote"], 10).await), [events[2].id]);
 }
 
 pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
@@ -279,14 +283,14 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     let (orders, people) =
         (fixture.request_new_run("shop/orders").await, fixture.request_new_run("crm/people").await);
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.fetch_one_as_worker("shop").await.id, orders);
-    assert!(fixture.fetch_as_worker(&["shop"], 10).await.is_empty(), "only what was asked for");
-    assert_eq!(fixture.fetch_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
+    assert_eq!(fixture.claim_one_as_worker("shop").await.id, orders);
+    assert!(fixture.claim_as_worker(&["shop"], 10).await.is_empty(), "only tasks of the requested handlers");
+    assert_eq!(fixture.claim_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
     assert!(!fixture.request_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
     assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
-    let again = fixture.fetch_as_worker(&["shop", "crm"], 1).await;
+    let again = fixture.claim_as_worker(&["shop", "crm"], 1).await;
     assert_eq!(source_collection_names_of(&again), ["crm/people"], "the more urgent one first");
 }
 
@@ -294,19 +298,19 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
 pub async fn a_handler_can_switch_between_pull_and_push(harness: &dyn Harness) {
     let plain = RegistrationBuilder::default().route("record", &["remote"]);
     let mut fixture = StoreFixture::new(harness, plain.clone()).await;
-    fixture.emit_many(3, new_event("record")).await;
-    fixture.schedule_ahead(1).await;
+    fixture.emit_copies(3, new_event("record")).await;
+    fixture.schedule_tasks(1).await;
     fixture.register(plain.clone().pulled_by_workers("remote")).await;
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.fetch_as_worker(&["remote"], 2).await.len(), 2);
+    assert_eq!(fixture.claim_as_worker(&["remote"], 2).await.len(), 2);
     fixture.register(plain).await;
-    assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+    assert!(fixture.claim_as_worker(&["remote"], 10).await.is_empty());
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
 pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
-    fixture.emit_many(100, new_event("record")).await;
+    fixture.emit_copies(100, new_event("record")).await;
     let mut racers = Vec::new();
     for _ in 0..10 {
         let (store, now, claim) =
@@ -330,12 +334,12 @@ pub async fn a_worker_gets_tasks_of_all_handlers_it_names(harness: &dyn Harness)
         registration.pulled_by_workers("first").pulled_by_workers("second").pulled_by_workers("third");
     let fixture = StoreFixture::new(harness, registration).await;
     for kind in ["a", "b", "c"] {
-        fixture.emit_many(60, new_event(kind)).await;
+        fixture.emit_copies(60, new_event(kind)).await;
     }
     let mut second = 0;
     for _ in 0..40 {
         for names in [&["first", "second"][..], &["third"]] {
-            for task in fixture.fetch_as_worker(names, 1).await {
+            for task in fixture.claim_as_worker(names, 1).await {
                 second += usize::from(task.handler == handler_name("second"));
                 fixture.succeed(&task).await;
             }
@@ -352,9 +356,9 @@ pub async fn handler_weights_apply_to_worker_claims(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, registration.pulled_by_workers("light").pulled_by_workers("heavy")).await;
     for kind in ["a", "b"] {
-        fixture.emit_many(150, new_event(kind)).await;
+        fixture.emit_copies(150, new_event(kind)).await;
     }
-    let served = fixture.fetch_as_worker(&["light", "heavy"], 100).await;
+    let served = fixture.claim_as_worker(&["light", "heavy"], 100).await;
     let heavy = served.iter().filter(|task| task.handler == handler_name("heavy")).count();
     assert!((85..=95).contains(&heavy), "{heavy} of 100");
 }
@@ -365,11 +369,11 @@ pub async fn worker_claims_do_not_count_against_a_handler_switched_to_push(harne
     let mut fixture = StoreFixture::new(harness, registration.clone().pulled_by_workers("was-pulled")).await;
     for _ in 0..50 {
         fixture.emit(new_event("a")).await;
-        fixture.succeed(&fixture.fetch_one_as_worker("was-pulled").await).await;
+        fixture.succeed(&fixture.claim_one_as_worker("was-pulled").await).await;
     }
     fixture.register(registration).await;
-    fixture.emit_many(60, new_event("b")).await;
-    fixture.emit_many(2, new_event("a")).await;
+    fixture.emit_copies(60, new_event("b")).await;
+    fixture.emit_copies(2, new_event("a")).await;
     let first = fixture.claim(4).await;
     assert!(first.iter().any(|task| task.handler == handler_name("was-pulled")));
 }

@@ -15,9 +15,9 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let at = async |fixture: &StoreFixture<'_>| queue_counts(&fixture.read_queue("index").await);
     assert_eq!(at(&fixture).await, [0; 6]);
-    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.emit_copies(2, new_event("record").with_key("a")).await;
     assert_eq!(at(&fixture).await, [1, 1, 0, 0, 0, 0], "a head and one behind it");
-    fixture.schedule_ahead(5).await;
+    fixture.schedule_tasks(5).await;
     assert_eq!(at(&fixture).await, [0, 1, 1, 0, 0, 0]);
     let task = fixture.claim_one().await;
     assert_eq!(at(&fixture).await, [0, 1, 0, 1, 0, 0]);
@@ -38,7 +38,7 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
     fixture.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
     fixture.adopt_missing_tasks("index").await;
     assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0]);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!(at(&fixture).await, [0; 6]);
 }
 
@@ -58,7 +58,7 @@ pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    fixture.emit_many(2, new_event("record").for_tenant("shop")).await;
+    fixture.emit_copies(2, new_event("record").for_tenant("shop")).await;
     fixture.emit(new_event("record")).await;
     let mut seen: Vec<_> = expect_ok(fixture.store.list_queues(None).await)
         .iter()

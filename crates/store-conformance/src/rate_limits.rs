@@ -1,4 +1,4 @@
-//! Rate limits of handlers. The core's [`Pace`] decides; the store keeps its state.
+//! Rate limits of handlers. The core's [`LimiterState`] decides; the store keeps it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use pointsman_core::{Limits, Timestamp};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Sixty a minute: one a second, and a burst of six after a pause.
+/// The number of tasks that `60/m` lets start at once after a pause; after that it lets one start per second.
 const BURST_SIZE: usize = 6;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["index"])
         .route("note", &["notify"])
@@ -19,8 +19,8 @@ fn registration() -> RegistrationBuilder {
 }
 
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(20, new_event("record")).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(20, new_event("record")).await;
     let claims = fixture.claim_with_result(20).await;
     assert_eq!(
         (claims.tasks.len(), claims.has_more, claims.next_due),
@@ -39,20 +39,20 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
 
 /// The core's rate limiter allows exactly the same starts, whatever the claims.
 pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
-    let limits = fixture.registration.handler_def("index").limits.clone();
-    fixture.emit_many(400, new_event("record")).await;
-    let (mut pace, mut starts, beginning) = (LimiterState::default(), 0u64, fixture.now);
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
+    let limits = fixture.registration.expect_handler_def("index").limits.clone();
+    fixture.emit_copies(400, new_event("record")).await;
+    let (mut limiter_state, mut starts, beginning) = (LimiterState::default(), 0u64, fixture.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
         let claims = fixture.claim_with_result(max).await;
-        let allowed = match pace.admission(&limits, 0, fixture.now) {
+        let allowed = match limiter_state.admission(&limits, 0, fixture.now) {
             Admission::Admitted(left) => max.min(left as usize),
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
         };
         assert_eq!(claims.tasks.len(), allowed, "round {round}");
         for task in &claims.tasks {
-            pace.record_start(&limits, fixture.now);
+            limiter_state.record_start(&limits, fixture.now);
             fixture.succeed(task).await;
         }
         starts += claims.tasks.len() as u64;
@@ -69,7 +69,7 @@ pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Ha
         .unordered("index")
         .rate_limit("index", "20/s");
     let mut fixture = StoreFixture::new(harness, registration).await;
-    fixture.emit_many(200, new_event("record")).await;
+    fixture.emit_copies(200, new_event("record")).await;
     let mut starts = Vec::new();
     for round in 0..240usize {
         let claimed = fixture.claim(20).await;
@@ -83,15 +83,15 @@ pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Ha
     let within = |(first, start): (usize, &Timestamp)| {
         starts[first..].iter().take_while(|later| later.duration_since(*start) < secs(1)).count()
     };
-    let most = starts.iter().enumerate().map(within).max();
-    assert_eq!(most, Some(21));
+    let max_per_second = starts.iter().enumerate().map(within).max();
+    assert_eq!(max_per_second, Some(21));
     assert!(starts.len() >= 40, "{}", starts.len());
 }
 
 pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
-    for of in ["default", "shop", "depot"] {
-        fixture.emit_many(5, new_event("record").for_tenant(of)).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
+    for tenant_name in ["default", "shop", "depot"] {
+        fixture.emit_copies(5, new_event("record").for_tenant(tenant_name)).await;
     }
     assert_eq!(fixture.claim(4).await.len(), 4);
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
@@ -99,17 +99,18 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
 }
 
 pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
-    let emissions = vec![emit_batch(vec![new_event("record"); 4])];
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
+    let batches = vec![emit_batch(vec![new_event("record"); 4])];
     let (_, claims) =
-        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
+        expect_ok(fixture.store.append(batches, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 4);
-    fixture.emit_many(10, new_event("record")).await;
-    fixture.schedule_ahead(10).await;
+    fixture.emit_copies(10, new_event("record")).await;
+    fixture.schedule_tasks(10).await;
     assert_eq!(fixture.claim(10).await.len(), BURST_SIZE - 4);
-    let endings = vec![finished_attempt(&claims.tasks[0], success())];
-    let (_, claims) =
-        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
+    let attempts = vec![finished_attempt(&claims.tasks[0], success())];
+    let (_, claims) = expect_ok(
+        fixture.store.finish_attempts(attempts, Some(fixture.claim_request(10)), fixture.now).await,
+    );
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(2);
     assert_eq!(fixture.claim(10).await.len(), 2);
@@ -117,8 +118,8 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
 
 /// Every attempt counts, also the second of the same task.
 pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(2, new_event("record")).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(2, new_event("record")).await;
     for _ in 0..BURST_SIZE / 2 {
         for task in fixture.claim(2).await {
             fixture.release_task(&task).await;
@@ -131,28 +132,28 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
 }
 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.emit(new_event("note").due_at(fixture.seconds_from_now(60))).await;
     assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(60)));
-    fixture.emit_many(20, new_event("record")).await;
+    fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
     assert_eq!(fixture.claim_with_result(20).await.next_due, Some(fixture.seconds_from_now(1)));
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(500, new_event("record").with_priority(9000)).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(500, new_event("record").with_priority(9000)).await;
     fixture.claim(20).await;
-    fixture.emit_many(5, new_event("note").with_priority(1)).await;
-    fixture.schedule_ahead(8).await;
+    fixture.emit_copies(5, new_event("note").with_priority(1)).await;
+    fixture.schedule_tasks(8).await;
     let claimed = fixture.claim(5).await;
     assert_eq!(claimed.len(), 5);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
 pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    fixture.emit_many(20, new_event("record")).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    fixture.emit_copies(20, new_event("record")).await;
     fixture.claim(20).await;
     let mut fixture = fixture.reopen().await;
     let claims = fixture.claim_with_result(20).await;
@@ -164,7 +165,7 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
 pub async fn rate_limit_changes_with_the_registration(harness: &dyn Harness) {
     let free = RegistrationBuilder::default().route("record", &["index"]);
     let mut fixture = StoreFixture::new(harness, free.clone()).await;
-    fixture.emit_many(100, new_event("record")).await;
+    fixture.emit_copies(100, new_event("record")).await;
     assert_eq!(fixture.claim(10).await.len(), 10);
     fixture.register(free.clone().rate_limit("index", "60/m")).await;
     assert_eq!(fixture.claim(100).await.len(), BURST_SIZE);
@@ -177,7 +178,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let limits = Limits { rate, concurrency: Some(2), ..Limits::default() };
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", limits)).await;
-    fixture.emit_many(20, new_event("record")).await;
+    fixture.emit_copies(20, new_event("record")).await;
     let mut starts = 0;
     loop {
         let claimed = fixture.claim(20).await;
@@ -198,11 +199,11 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
 pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().rate_limit("index", "10/m")).await;
-    fixture.emit_many(5, new_event("record")).await;
-    let right = fixture.now;
+    fixture.emit_copies(5, new_event("record")).await;
+    let correct_time = fixture.now;
     fixture.advance_clock(86_400);
     fixture.claim_one().await;
-    fixture.now = right;
+    fixture.now = correct_time;
     let mut minutes = 0;
     while fixture.claim(1).await.is_empty() {
         fixture.advance_clock(60);

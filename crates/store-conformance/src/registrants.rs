@@ -16,7 +16,7 @@ fn app_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["mail"]).registrant("app")
 }
 
-/// A store with the registrations of a server and of an application.
+/// A fixture with the registrations of a server and of an application.
 async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, server_registration()).await;
     announce_registrant(&fixture, fixture.node, "server").await;
@@ -24,7 +24,7 @@ async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_>
     fixture
 }
 
-/// Registers another registration, beside the fixture's own.
+/// Registers this registration in addition to the fixture's own.
 async fn register_second_registrant(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
     expect_ok(fixture.store.register(registration.build(), fixture.now).await);
 }
@@ -43,16 +43,16 @@ async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
 async fn read_task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -> Vec<TaskStatus> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
-        found.push(fixture.task_status(task).await);
+        found.push(fixture.read_task_status(task).await);
     }
     found
 }
 
-/// Lets hours pass; in each, these nodes send heartbeats and dead ones are rescued.
-async fn advance_hours_with_heartbeats(fixture: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
+/// Lets hours pass. In each, these nodes send heartbeats, and the tasks of dead nodes are rescued.
+async fn advance_hours_with_heartbeats(fixture: &mut StoreFixture<'_>, hours: u64, live_nodes: &[NodeId]) {
     for _ in 0..hours {
         fixture.advance_clock(HOUR_SECS);
-        for node in living {
+        for node in live_nodes {
             expect_ok(fixture.store.record_heartbeat(*node, fixture.now).await);
         }
         fixture.rescue_tasks().await;
@@ -65,7 +65,7 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
     assert_eq!(fixture.claim_for_handlers(&["mail"], 8).await.len(), 1);
     let all = expect_ok(fixture.store.read_merged_registration().await);
-    assert_eq!((all.handlers.len(), all.routes.resolve_handlers(&handling_key("record")).len()), (2, 2));
+    assert_eq!((all.handlers.len(), all.routes.resolve_handlers(&event_type("record")).len()), (2, 2));
     let fixture = fixture.reopen().await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
@@ -98,15 +98,16 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
             .limits
             .concurrency
     };
-    let wide = limit(&fixture).await;
-    let narrow = RegistrationBuilder::default().concurrency_limit("mail", 3).registrant("server");
-    register_second_registrant(&fixture, narrow.clone()).await;
+    let default_limit = limit(&fixture).await;
+    let limited_registration =
+        RegistrationBuilder::default().concurrency_limit("mail", 3).registrant("server");
+    register_second_registrant(&fixture, limited_registration.clone()).await;
     let limited = limit(&fixture).await;
-    assert_ne!(limited, wide);
+    assert_ne!(limited, default_limit);
     register_second_registrant(&fixture, app_registration()).await;
     assert_eq!(limit(&fixture).await, limited, "the same again is no change");
     register_second_registrant(&fixture, app_registration().concurrency_limit("mail", 5)).await;
-    assert!(![limited, wide].contains(&limit(&fixture).await));
+    assert!(![limited, default_limit].contains(&limit(&fixture).await));
     register_second_registrant(&fixture, RegistrationBuilder::default().registrant("app")).await;
     assert_eq!(limit(&fixture).await, limited, "the other one still has it");
 }
@@ -131,11 +132,7 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
     advance_hours_with_heartbeats(&mut fixture, 40, &[server, node]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
     advance_hours_with_heartbeats(&mut fixture, 22, &[server]).await;
-    assert_eq!(
-        list_registrants(&fixture).await,
-        ["app", "server"],
-        "the day begins with its last sign of life"
-    );
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"], "the day begins with its last heartbeat");
     advance_hours_with_heartbeats(&mut fixture, 5, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["server"]);
 }

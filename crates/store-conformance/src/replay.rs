@@ -1,4 +1,4 @@
-//! A replay gives a new handler the events it would have been sent: once, late, at the lowest priority.
+//! A replay gives a new handler the events it would have been sent: once, out of order, at the lowest priority.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn registration_without_new_handler() -> RegistrationBuilder {
 }
 
 fn registration_with_new_handler() -> RegistrationBuilder {
-    RegistrationBuilder::single_handler().route("record", &["newcomer"])
+    RegistrationBuilder::single_handler().route("record", &["new-handler"])
 }
 
 const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
@@ -26,8 +26,8 @@ async fn list_handler_tasks(fixture: &StoreFixture<'_>, name: &str) -> Vec<point
 
 async fn run_new_handler_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
-    while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 1).await.pop() {
-        assert!(task.out_of_order, "{} is late", task.id);
+    while let Some(task) = fixture.claim_for_handlers(&["new-handler"], 1).await.pop() {
+        assert!(task.out_of_order, "{} runs out of order", task.id);
         fixture.succeed(&task).await;
         ran.push(task.event().id);
     }
@@ -37,32 +37,35 @@ async fn run_new_handler_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
 pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut want = Vec::new();
-    for (kind, of) in
+    for (kind, tenant_name) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
     {
         let sequenced = fixture
-            .emit(new_event(kind).with_key("a").for_tenant(of).with_priority(9000).with_value("[1]"))
+            .emit(new_event(kind).with_key("a").for_tenant(tenant_name).with_priority(9000).with_value("[1]"))
             .await;
         if kind.split('.').next() == Some("record") {
-            want.push((sequenced.id, kind.to_string(), tenant(of)));
+            want.push((sequenced.id, kind.to_string(), tenant(tenant_name)));
         }
     }
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_with_new_handler()).await;
     fixture.advance_clock(100);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler is not enough");
     let head = fixture.read_journal_range().await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
     assert_eq!(fixture.read_journal_range().await, head, "no event is journaled again");
-    let mut made = list_handler_tasks(&fixture, "newcomer").await;
-    made.reverse();
-    for (task, (event, kind, tenant)) in made.iter().zip(&want) {
-        assert_eq!((task.event, &*task.collection, &task.tenant), (Some(*event), kind.as_str(), tenant));
-        assert_eq!((task.priority.get(), task.lifecycle.late, task.created_at), (1, true, fixture.now));
+    let mut created = list_handler_tasks(&fixture, "new-handler").await;
+    created.reverse();
+    for (task, (event, kind, tenant)) in created.iter().zip(&want) {
+        assert_eq!((task.event, &*task.subject_name, &task.tenant), (Some(*event), kind.as_str(), tenant));
+        assert_eq!(
+            (task.priority.get(), task.lifecycle.out_of_order, task.created_at),
+            (1, true, fixture.now)
+        );
         assert_eq!((&task.key, task.lifecycle.state.status()), (&Some(object_key("a")), TaskStatus::New));
     }
-    assert_eq!(made.len(), 2);
-    assert_eq!(list_handler_tasks(&fixture, "index").await.len(), 2, "nobody else gets anything");
+    assert_eq!(created.len(), 2);
+    assert_eq!(list_handler_tasks(&fixture, "index").await.len(), 2, "other handlers get no tasks");
     let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
     assert_eq!(ran, want.iter().map(|(event, ..)| *event).collect::<Vec<_>>());
@@ -70,42 +73,46 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
 
 pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    fixture.emit_many(5, new_event("record")).await;
+    fixture.emit_copies(5, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 5);
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "while they wait");
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 5);
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 0, "while they wait");
     run_new_handler_tasks(&fixture).await;
     let mut fixture = fixture.reopen().await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when they have run");
-    assert_eq!(list_handler_tasks(&fixture, "newcomer").await.len(), 5);
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 0, "nor when they have run");
+    assert_eq!(list_handler_tasks(&fixture, "new-handler").await.len(), 5);
     fixture.register(registration_without_new_handler()).await;
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
+    assert_eq!(
+        fixture.replay_events("new-handler", EventId::ZERO).await,
+        0,
+        "nor when it was gone in between"
+    );
 }
 
 pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    let missed = fixture.emit_many(3, new_event("record")).await;
+    let missed = fixture.emit_copies(3, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
-    let sent = fixture.emit_many(3, new_event("record")).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 3);
+    let sent = fixture.emit_copies(3, new_event("record")).await;
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
-        list_handler_tasks(&fixture, "newcomer").await.iter().filter_map(|task| task.event).collect();
+        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event).collect();
     events.sort();
     assert_eq!(events, sequenced_event_ids(&[missed, sent].concat()), "each once");
 }
 
 pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_with_new_handler()).await;
-    fixture.emit_many(2, new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.emit_copies(2, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_without_new_handler()).await;
-    let missed = fixture.emit_many(2, new_event("record")).await;
-    fixture.run_all_ready().await;
+    let missed = fixture.emit_copies(2, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_with_new_handler()).await;
-    fixture.emit_many(2, new_event("record")).await;
-    fixture.run_all_ready().await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    fixture.emit_copies(2, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
     assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&missed));
 }
 
@@ -114,16 +121,16 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
-        events.extend(sequenced_event_ids(&fixture.emit_many(500, new_event("record")).await));
+        events.extend(sequenced_event_ids(&fixture.emit_copies(500, new_event("record")).await));
     }
     fixture.register(registration_with_new_handler()).await;
-    let mut made = 0;
+    let mut created = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
         let ReplayReport { created_tasks: tasks, has_more: more } = expect_ok(
-            fixture.store.replay_events(&handler_name("newcomer"), EventId::ZERO, fixture.now).await,
+            fixture.store.replay_events(&handler_name("new-handler"), EventId::ZERO, fixture.now).await,
         );
-        made += tasks;
+        created += tasks;
         if !more {
             break;
         }
@@ -132,21 +139,21 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
             fixture = fixture.reopen().await;
         }
     }
-    assert_eq!(made, 4000);
+    assert_eq!(created, 4000);
     let got: Vec<_> =
-        list_handler_tasks(&fixture, "newcomer").await.iter().filter_map(|task| task.event).collect();
+        list_handler_tasks(&fixture, "new-handler").await.iter().filter_map(|task| task.event).collect();
     assert_eq!(got.len(), events.len(), "none twice");
     assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), events.into_iter().collect(), "and none left out");
 }
 
 pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    let events = fixture.emit_many(6, new_event("record")).await;
+    let events = fixture.emit_copies(6, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.replay_events("newcomer", events[4].id).await, 2);
+    assert_eq!(fixture.replay_events("new-handler", events[4].id).await, 2);
     assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[4..]));
-    assert_eq!(fixture.replay_events("newcomer", fixture.read_journal_range().await.head).await, 0);
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
+    assert_eq!(fixture.replay_events("new-handler", fixture.read_journal_range().await.head).await, 0);
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 4, "a longer one may follow");
     assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&events[..4]));
 }
 
@@ -157,9 +164,9 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
         events.push(fixture.emit(new_event("record").with_key(["a", "b", "c"][n % 3])).await);
     }
     fixture.register(registration_with_new_handler()).await;
-    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.replay_events("new-handler", EventId::ZERO).await;
     for round in events.chunks(3) {
-        let mut heads = fixture.claim_for_handlers(&["newcomer"], 100).await;
+        let mut heads = fixture.claim_for_handlers(&["new-handler"], 100).await;
         heads.sort_by_key(|task| task.event().id);
         assert_eq!(event_ids_of(&heads), sequenced_event_ids(round), "one of each object at a time");
         for task in &heads {
@@ -170,12 +177,12 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
 
 pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    let old = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let old = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     fixture.register(registration_with_new_handler()).await;
-    let new = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.replay_events("newcomer", EventId::ZERO).await;
+    let new = fixture.emit_copies(2, new_event("record").with_key("a")).await;
+    fixture.replay_events("new-handler", EventId::ZERO).await;
     let mut ran = Vec::new();
-    while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 10).await.pop() {
+    while let Some(task) = fixture.claim_for_handlers(&["new-handler"], 10).await.pop() {
         ran.push((task.event().id, task.out_of_order));
         fixture.succeed(&task).await;
     }
@@ -184,33 +191,33 @@ pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn 
 
 pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    fixture.emit_many(3, new_event("record").with_priority(9000)).await;
+    fixture.emit_copies(3, new_event("record").with_priority(9000)).await;
     fixture.register(registration_with_new_handler()).await;
-    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.replay_events("new-handler", EventId::ZERO).await;
     fixture.advance_clock(1);
     let prompt = fixture.emit(new_event("record").with_priority(2)).await;
-    let first = fixture.claim_one_for_handler("newcomer").await;
+    let first = fixture.claim_one_for_handler("new-handler").await;
     assert_eq!((first.event().id, first.out_of_order), (prompt.id, false));
 }
 
 pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    fixture.emit_many(5, new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.emit_copies(5, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock(1000);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
-    let young = fixture.emit_many(2, new_event("record")).await;
+    let recent = fixture.emit_copies(2, new_event("record")).await;
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&young));
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
+    assert_eq!(run_new_handler_tasks(&fixture).await, sequenced_event_ids(&recent));
 }
 
 pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     fixture.emit(new_event("record").with_value("\"kept\"")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_with_new_handler()).await;
-    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.replay_events("new-handler", EventId::ZERO).await;
     fixture.advance_clock(1000);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
@@ -221,28 +228,28 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
 
 pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.run_all_ready().await;
+    fixture.emit_copies(2, new_event("record").with_key("a")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_with_new_handler()).await;
-    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.replay_events("new-handler", EventId::ZERO).await;
     let task = fixture.claim_one().await;
     fixture.fail(&task).await;
     assert!(fixture.claim(10).await.is_empty(), "its lane waits for it");
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert_eq!(fixture.claim_one().await.id, task.id);
-    assert_eq!(fixture.undefine_handler_and_rescue("newcomer").await, 1);
+    assert_eq!(fixture.undefine_handler_and_rescue("new-handler").await, 1);
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.adopt_missing_tasks("newcomer").await, 1);
+    assert_eq!(fixture.adopt_missing_tasks("new-handler").await, 1);
 }
 
-/// The handler is unknown, has no matching route, or is a source.
+/// Checked with an unknown handler, one without matching routes, a source, and one that has been sent all events.
 pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(
         harness,
         registration_without_new_handler().route("note", &["notify"]).collection("shop/orders", 1),
     )
     .await;
-    fixture.emit_many(3, new_event("record")).await;
+    fixture.emit_copies(3, new_event("record")).await;
     for name in ["unheard-of", "notify", "shop", "index"] {
         assert_eq!(fixture.replay_events(name, EventId::ZERO).await, 0, "{name}");
     }
@@ -252,12 +259,12 @@ pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harn
 /// A synchronous handler's replay blocks no task: the other tasks of the event do not wait for it.
 pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
-    let events = fixture.emit_many(2, new_event("record")).await;
-    fixture.register(registration_without_new_handler().route("record", &["newcomer!"])).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    let events = fixture.emit_copies(2, new_event("record")).await;
+    fixture.register(registration_without_new_handler().route("record", &["new-handler!"])).await;
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 2);
     let mut waiting = fixture.claim_for_handlers(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
-    assert_eq!(event_ids_of(&waiting), sequenced_event_ids(&events), "what waited does not wait for it");
+    assert_eq!(event_ids_of(&waiting), sequenced_event_ids(&events), "waiting tasks do not wait for it");
     let mut ran = run_new_handler_tasks(&fixture).await;
     ran.sort();
     assert_eq!(ran, sequenced_event_ids(&events));
@@ -266,12 +273,15 @@ pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harn
 pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_new_handler()).await;
     let old = fixture.emit(new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     fixture.register(registration_with_new_handler()).await;
-    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 1);
-    let filter =
-        TaskFilter { event: Some(old.id), handler: Some(handler_name("newcomer")), ..TaskFilter::default() };
+    assert_eq!(fixture.replay_events("new-handler", EventId::ZERO).await, 1);
+    let filter = TaskFilter {
+        event: Some(old.id),
+        handler: Some(handler_name("new-handler")),
+        ..TaskFilter::default()
+    };
     assert_eq!(fixture.list_tasks(&filter).await.len(), 1);
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!(fixture.list_tasks(&filter).await.len(), 1);
 }

@@ -33,37 +33,37 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
     }
     let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(read, sequenced_event_ids(&acknowledged));
-    assert_eq!(fixture.run_all_ready().await.len(), 100);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 100);
 }
 
 pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(4, new_event("record")).await;
-    let held = fixture.claim(3).await;
-    fixture.succeed(&held[0]).await;
+    fixture.emit_copies(4, new_event("record")).await;
+    let running = fixture.claim(3).await;
+    fixture.succeed(&running[0]).await;
     let mut fixture = fixture.reopen().await;
     assert_eq!(
-        fixture.task_status(&held[1].id).await,
+        fixture.read_task_status(&running[1].id).await,
         TaskStatus::Locked,
         "the old process may still be running"
     );
     fixture.advance_clock(LEASE_SECS + 1);
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(ran.len(), 3);
-    let attempts: Vec<_> = held[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();
+    let attempts: Vec<_> = running[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();
     assert!(attempts.into_iter().all(|new| new.is_some_and(|new| new.attempt == 2)));
 }
 
 /// A process that was only slow may still finish its attempts: its fence is valid until a rescue.
 pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(2, new_event("record").with_key("a")).await;
-    let held = fixture.claim_one().await;
+    fixture.emit_copies(2, new_event("record").with_key("a")).await;
+    let running = fixture.claim_one().await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.succeed(&held).await.status, TaskStatus::Done);
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
 }
 
 pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
@@ -88,7 +88,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
         }
     }
     fixture.claim(2).await;
-    fixture.schedule_ahead(3).await;
+    fixture.schedule_tasks(3).await;
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "notify", None)).await);
     let before = fixture.list_tasks(&TaskFilter::default()).await;
     let queues = list_sorted_queues(&fixture).await;

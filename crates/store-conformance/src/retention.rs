@@ -19,46 +19,46 @@ const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Du
 
 pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let count = Retention::MIN_EVENTS;
+    let count = Retention::MIN_JOURNAL_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
-        ids.extend(sequenced_event_ids(&fixture.emit_many(1000, new_event("note").with_key("a")).await));
+        ids.extend(sequenced_event_ids(&fixture.emit_copies(1000, new_event("note").with_key("a")).await));
     }
     let pruned = fixture.prune(Retention { max_count: count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let kept: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
     assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
     assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
-    let extent = fixture.read_journal_range().await;
-    assert_eq!(extent.expired_up_to, ids[ids.len() - kept.len() - 1]);
-    assert_eq!(extent.head, ids[ids.len() - 1]);
-    assert!(extent.is_torn(EventId::ZERO));
-    assert!(!extent.is_torn(extent.expired_up_to));
+    let journal_range = fixture.read_journal_range().await;
+    assert_eq!(journal_range.expired_up_to, ids[ids.len() - kept.len() - 1]);
+    assert_eq!(journal_range.head, ids[ids.len() - 1]);
+    assert!(journal_range.is_torn(EventId::ZERO));
+    assert!(!journal_range.is_torn(journal_range.expired_up_to));
 }
 
 pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let old = fixture.emit_many(100, new_event("note")).await;
+    let old = fixture.emit_copies(100, new_event("note")).await;
     fixture.advance_clock(DAY_SECS - 60);
     assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 0);
     for _ in 0..30 {
         fixture.rescue_tasks().await;
     }
-    let young = fixture.emit_many(10, new_event("note")).await;
+    let recent = fixture.emit_copies(10, new_event("note")).await;
     fixture.advance_clock(120);
     assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 100);
     let kept: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
-    assert_eq!(kept, sequenced_event_ids(&young));
-    let extent = fixture.read_journal_range().await;
-    assert_eq!(extent.expired_up_to, old[99].id);
-    assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
+    assert_eq!(kept, sequenced_event_ids(&recent));
+    let journal_range = fixture.read_journal_range().await;
+    assert_eq!(journal_range.expired_up_to, old[99].id);
+    assert!(journal_range.is_torn(old[98].id) && !journal_range.is_torn(old[99].id));
     assert!(expect_ok(fixture.store.read_event(old[0].id).await).is_none());
 }
 
 pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(20, new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.emit_copies(20, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
     let before = fixture.read_journal_range().await;
     let pruned = fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert_eq!((pruned.events, pruned.tasks), (0, 0));
@@ -75,7 +75,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     fixture.emit(new_event("record").with_key("b").with_value(value)).await;
     let running = fixture.claim_one().await;
     fixture.advance_clock(9 * DAY_SECS);
-    fixture.heartbeat().await;
+    fixture.send_heartbeat().await;
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert_eq!(fixture.read_journal_range().await.expired_up_to, running.event().id);
     assert!(fixture.read_all_events().await.is_empty());
@@ -95,7 +95,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
         assert_eq!(task.event().value.as_str(), value);
         fixture.succeed(task).await;
     }
-    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, TaskStatus::Done);
+    assert_eq!(fixture.read_task_status(&delayed.tasks[0]).await, TaskStatus::Done);
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then the task expires, too");
@@ -103,7 +103,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
 
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let last = fixture.emit_many(3, new_event("note").with_key("a")).await[2].id;
+    let last = fixture.emit_copies(3, new_event("note").with_key("a")).await[2].id;
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
@@ -115,14 +115,14 @@ pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
 
 pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let last = fixture.emit_many(3, new_event("note")).await[2].id;
+    let last = fixture.emit_copies(3, new_event("note")).await[2].id;
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     fixture.now = START_TIME;
     let fixture = fixture.reopen().await;
-    let extent = fixture.read_journal_range().await;
-    assert_eq!((extent.expired_up_to, extent.head), (last, last));
-    assert!(!extent.is_torn(last), "a reader at the head has missed nothing");
+    let journal_range = fixture.read_journal_range().await;
+    assert_eq!((journal_range.expired_up_to, journal_range.head), (last, last));
+    assert!(!journal_range.is_torn(last), "a reader at the head has missed nothing");
     assert!(fixture.emit(new_event("note")).await.id > last);
 }
 
@@ -130,7 +130,7 @@ pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
 pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record.published").with_key("a").with_priority(5)).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     let before = fixture.read_task(&sequenced.tasks[0]).await;
     fixture.advance_clock(2 * DAY_SECS);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
@@ -142,18 +142,18 @@ pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
 
 pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ended = Vec::new();
+    let mut ended_ids = Vec::new();
     for _ in 0..300 {
         fixture.advance_clock(1);
-        ended.extend(fixture.emit(new_event("record")).await.tasks);
+        ended_ids.extend(fixture.emit(new_event("record")).await.tasks);
     }
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     let pruned = fixture.prune(KEEP_EVERYTHING, Retention { max_count: 100, ..KEEP_EVERYTHING }).await;
     let TaskPage { tasks, .. } = expect_ok(fixture.store.list_tasks(TaskFilter::default(), None, 1000).await);
     assert!((100..=110).contains(&tasks.len()), "{} kept", tasks.len());
     assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
     let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
-    assert_eq!(kept, ended[300 - kept.len()..], "the youngest");
+    assert_eq!(kept, ended_ids[300 - kept.len()..], "the youngest");
     assert_eq!(fixture.read_all_events().await.len(), 300, "the journal is not pruned");
 }
 
@@ -161,39 +161,39 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit(new_event("record")).await.tasks.remove(0);
     let task = fixture.claim_one().await;
-    let logs = vec![info_log_line(fixture.now, "said once")];
+    let logs = vec![info_log_line(fixture.now, "a log line")];
     fixture
         .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, success()) })
         .await
         .expect("the fence is current");
     fixture.advance_clock(2 * DAY_SECS);
-    let young = fixture.emit(new_event("record")).await.tasks.remove(0);
-    fixture.run_all_ready().await;
+    let recent = fixture.emit(new_event("record")).await.tasks.remove(0);
+    fixture.run_all_ready_tasks().await;
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 1);
     assert!(expect_ok(fixture.store.read_task(&old).await).is_none());
     assert!(expect_ok(fixture.store.read_logs(&old, 0, 10).await).is_none());
-    assert_eq!(fixture.task_status(&young).await, TaskStatus::Done);
+    assert_eq!(fixture.read_task_status(&recent).await, TaskStatus::Done);
 }
 
 /// A clock that was ahead for a moment does not keep later tasks from expiring.
 pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let right = fixture.now;
+    let correct_time = fixture.now;
     fixture.advance_clock(3650 * DAY_SECS);
     fixture.emit(new_event("record")).await;
-    fixture.run_all_ready().await;
-    fixture.now = right;
-    fixture.emit_many(10, new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
+    fixture.now = correct_time;
+    fixture.emit_copies(10, new_event("record")).await;
+    fixture.run_all_ready_tasks().await;
     fixture.advance_clock(2 * DAY_SECS);
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
 }
 
 pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let tasks = fixture.emit_many(10, new_event("record")).await;
+    let tasks = fixture.emit_copies(10, new_event("record")).await;
     for task in fixture.claim(10).await {
-        let logs = vec![info_log_line(fixture.now, "said often"); 10_000];
+        let logs = vec![info_log_line(fixture.now, "a log line"); 10_000];
         fixture
             .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, success()) })
             .await
@@ -222,10 +222,10 @@ pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let want = [TaskStatus::Error, TaskStatus::New, TaskStatus::Locked, TaskStatus::New];
     for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
-        assert_eq!(fixture.task_status(&event.tasks[0]).await, status);
+        assert_eq!(fixture.read_task_status(&event.tasks[0]).await, status);
     }
     fixture.retry_task(&halted.tasks[0]).await.expect("it is halted");
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler_name("halts")).collect();
     assert_eq!(notes.iter().map(|task| task.event().value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
 }
@@ -233,23 +233,23 @@ pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
 /// A permanently failed task is history, but it can be retried with its event until it is pruned.
 pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let parked = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
+    let failed = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.advance_clock(100);
     fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    fixture.retry_task(&parked.tasks[0]).await.expect("the task has failed permanently");
+    fixture.retry_task(&failed.tasks[0]).await.expect("the task has failed permanently");
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     assert_eq!(fixture.claim_one().await.event().value.as_str(), "\"kept\"");
 }
 
 pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let parked = fixture.emit(new_event("record").with_key("a")).await;
+    let failed = fixture.emit(new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let before = fixture.read_task(&parked.tasks[0]).await;
+    let before = fixture.read_task(&failed.tasks[0]).await;
     fixture.advance_clock(100);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
-    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(TaskCommandError::EventExpired));
-    assert_eq!(fixture.read_task(&parked.tasks[0]).await, before);
+    assert_eq!(fixture.retry_task(&failed.tasks[0]).await, Err(TaskCommandError::EventExpired));
+    assert_eq!(fixture.read_task(&failed.tasks[0]).await, before);
     assert!(fixture.claim(10).await.is_empty());
 }

@@ -17,14 +17,14 @@ async fn read_task_handlers(fixture: &StoreFixture<'_>, event: &SequencedEvent) 
     names
 }
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["audit", "count"])
         .route("record.published", &["index", "notify"])
 }
 
 pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for (kind, want) in [
         ("record", vec!["audit", "count"]),
         ("record.published", vec!["audit", "count", "index", "notify"]),
@@ -53,7 +53,7 @@ pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Har
 }
 
 pub async fn a_task_id_contains_its_handler_and_event_type(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced =
         fixture.emit(new_event("record.published").with_key("a").for_tenant("shop").with_priority(7)).await;
     let mut seen = Vec::new();
@@ -63,7 +63,7 @@ pub async fn a_task_id_contains_its_handler_and_event_type(harness: &dyn Harness
         assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
         assert_eq!(uuid.get_version_num(), 8);
         assert_eq!(task.id, *id);
-        assert_eq!((&*task.collection, task.priority.get()), ("record.published", 7));
+        assert_eq!((&*task.subject_name, task.priority.get()), ("record.published", 7));
         assert_eq!((task.key, task.tenant), (Some(object_key("a")), tenant("shop")));
         assert_eq!(task.created_at, fixture.now);
         assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
@@ -73,16 +73,16 @@ pub async fn a_task_id_contains_its_handler_and_event_type(harness: &dyn Harness
 }
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let before = fixture.emit(new_event("record.published").with_key("a")).await;
-    fixture.register(registration().route("record.published", &["late-comer"])).await;
+    fixture.register(base_registration().route("record.published", &["late-comer"])).await;
     let after = fixture.emit(new_event("record.published").with_key("a")).await;
     assert_eq!(read_task_handlers(&fixture, &before).await, ["audit", "count", "index", "notify"]);
     assert_eq!(
         read_task_handlers(&fixture, &after).await,
         ["audit", "count", "index", "notify", "late-comer"]
     );
-    let ran = fixture.run_all_ready().await;
+    let ran = fixture.run_all_ready_tasks().await;
     assert_eq!(ran.len(), 9);
     assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
 }
@@ -95,12 +95,12 @@ pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     fixture.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
     assert!(fixture.emit(new_event("record").with_key("a")).await.tasks.is_empty());
     assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [old.id]);
-    assert_eq!(fixture.task_status(&old.tasks[0]).await, TaskStatus::Done);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [old.id]);
+    assert_eq!(fixture.read_task_status(&old.tasks[0]).await, TaskStatus::Done);
 }
 
 pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
-    let registration = registration()
+    let registration = base_registration()
         .unordered("audit")
         .halt_on_error("count")
         .route("record", &["index!"])
@@ -119,14 +119,14 @@ pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
 }
 
 pub async fn routes_survive_a_restart(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let fixture = fixture.reopen().await;
     let sequenced = fixture.emit(new_event("record.published")).await;
     assert_eq!(read_task_handlers(&fixture, &sequenced).await, ["audit", "count", "index", "notify"]);
 }
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     assert!(fixture.emit(new_event("note").with_key("a")).await.tasks.is_empty());
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
     assert_eq!(fixture.read_all_events().await.len(), 1);

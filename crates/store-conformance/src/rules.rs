@@ -11,14 +11,14 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         let fixture =
             StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
                 .await;
-        fixture.emit_many(2, new_event("record")).await;
+        fixture.emit_copies(2, new_event("record")).await;
         expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
         fixture.emit(new_event("record")).await;
         let claims = fixture.claim_with_result(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.has_more, "blocked tasks are not ready");
-        assert_eq!(fixture.schedule_ahead(10).await, 0);
+        assert_eq!(fixture.schedule_tasks(10).await, 0);
         assert!(fixture.read_queue("index").await.paused);
         let (_, claims) = expect_ok(
             fixture
@@ -34,41 +34,44 @@ pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    fixture.emit_many(3, new_event("record")).await;
-    assert_eq!(fixture.schedule_ahead(6).await, 6);
+    fixture.emit_copies(3, new_event("record")).await;
+    assert_eq!(fixture.schedule_tasks(6).await, 6);
     fixture.set_pause_rule("index").await;
     let found = fixture.list_tasks(&TaskFilter::default()).await;
     for task in found {
-        let held = task.handler == handler_name("index");
-        assert_eq!(task.lifecycle.state.status(), if held { TaskStatus::New } else { TaskStatus::Scheduled });
+        let is_paused = task.handler == handler_name("index");
+        assert_eq!(
+            task.lifecycle.state.status(),
+            if is_paused { TaskStatus::New } else { TaskStatus::Scheduled }
+        );
     }
     assert_eq!(fixture.read_queue("index").await.scheduled, 0);
-    assert_eq!(fixture.schedule_ahead(0).await, 3);
+    assert_eq!(fixture.schedule_tasks(0).await, 3);
     assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
 pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
     fixture.set_pause_rule("index").await;
     assert_eq!(fixture.fail(&head).await.status, TaskStatus::New);
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
-pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
+pub async fn tasks_run_in_order_after_a_pause_is_lifted(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut events = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    fixture.schedule_ahead(5).await;
+    let mut events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
+    fixture.schedule_tasks(5).await;
     fixture.set_pause_rule("index").await;
     fixture.advance_clock(60);
-    events.extend(fixture.emit_many(3, new_event("record").with_key("a")).await);
+    events.extend(fixture.emit_copies(3, new_event("record").with_key("a")).await);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.lift_pause_rule("index").await);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_event_ids(&events));
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), sequenced_event_ids(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
@@ -135,17 +138,17 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
 pub async fn rules_of_every_scope_kind_are_listed(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
-    let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
+    let scopes = ["shop", "shop/orders", "@shop", "@shop/orders"];
     let mut rules = Vec::new();
-    for name in places {
+    for name in scopes {
         rules.push(fixture.new_rule(RuleKind::Pause, name, None));
         expect_ok(fixture.store.set_rule(rules[rules.len() - 1].clone()).await);
     }
     let fixture = fixture.reopen().await;
-    let standing = expect_ok(fixture.store.list_rules().await);
-    assert_eq!(standing.len(), 4);
-    assert!(rules.iter().all(|rule| standing.contains(rule)));
-    for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
+    let listed = expect_ok(fixture.store.list_rules().await);
+    assert_eq!(listed.len(), 4);
+    assert!(rules.iter().all(|rule| listed.contains(rule)));
+    for (left, name) in scopes.iter().enumerate().map(|(n, name)| (3 - n, name)) {
         assert!(fixture.lift_pause_rule(name).await && !fixture.lift_pause_rule(name).await);
         assert_eq!(expect_ok(fixture.store.list_rules().await).len(), left);
     }
@@ -156,7 +159,7 @@ pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
     fixture.set_pause_rule("index").await;
     fixture.advance_clock(10);
     let mut again = fixture.new_rule(RuleKind::Pause, "index", None);
-    again.reason = "still at it".into();
+    again.reason = "maintenance continues".into();
     expect_ok(fixture.store.set_rule(again.clone()).await);
     assert_eq!(expect_ok(fixture.store.list_rules().await), [again]);
     assert!(fixture.lift_pause_rule("index").await);
@@ -165,7 +168,7 @@ pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
 
 pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
     fixture.set_pause_rule("index").await;
     fixture.succeed(&head).await;
@@ -173,5 +176,5 @@ pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harnes
     assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(fixture.claim(10).await.is_empty());
     fixture.lift_pause_rule("index").await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[2].id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [events[2].id]);
 }

@@ -5,7 +5,7 @@ use pointsman_core::RuleKind;
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .collection("shop/orders", 100)
         .collection("shop/orders_x", 500)
@@ -26,7 +26,7 @@ pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harnes
         fixture.advance_clock(1);
     }
     let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), want);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), want);
 }
 
 pub async fn all_sources_of_a_tenant_share_one_round_robin_turn(harness: &dyn Harness) {
@@ -38,7 +38,7 @@ pub async fn all_sources_of_a_tenant_share_one_round_robin_turn(harness: &dyn Ha
     for n in 0..20 {
         fixture.request_new_run(&format!("source-{n}/all")).await;
     }
-    fixture.emit_many(20, new_event("record").with_priority(1)).await;
+    fixture.emit_copies(20, new_event("record").with_priority(1)).await;
     let mut runs = 0usize;
     for _ in 0..20 {
         runs += usize::from(fixture.claim_one().await.subject.event().is_none());
@@ -59,13 +59,13 @@ pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Har
 }
 
 pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for name in ["shop/orders", "shop/orders_x"] {
         fixture.request_new_run(name).await;
     }
-    assert_eq!(fixture.schedule_ahead(10).await, 2);
+    assert_eq!(fixture.schedule_tasks(10).await, 2);
     fixture.set_pause_rule("shop").await;
-    assert_eq!(fixture.schedule_ahead(10).await, 0, "scheduled tasks are new again");
+    assert_eq!(fixture.schedule_tasks(10).await, 0, "scheduled tasks are new again");
     fixture.request_new_run("crm/people").await;
     let claims = fixture.claim_with_result(10).await;
     assert_eq!(
@@ -75,13 +75,16 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
     assert!(
         fixture.read_queue("shop/orders").await.paused && fixture.read_queue("shop/orders_x").await.paused
     );
-    assert!(!fixture.request_run("shop/orders").await.created, "the pair keeps its task");
+    assert!(!fixture.request_run("shop/orders").await.created, "the collection keeps its task");
     assert!(fixture.lift_pause_rule("shop").await);
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(
+        source_collection_names_of(&fixture.run_all_ready_tasks().await),
+        ["shop/orders_x", "shop/orders"]
+    );
 }
 
 pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.set_pause_rule("shop/orders_x").await;
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
         fixture.request_new_run(name).await;
@@ -101,11 +104,11 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
         fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
     );
     assert!(fixture.lift_pause_rule("shop/orders_x").await);
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
 }
 
 pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("shop/orders_x").await;
     fixture.claim_one().await;

@@ -1,4 +1,4 @@
-//! Sources: a pair of source and collection has at most one unfinished task, even if nodes race, and no event.
+//! Sources: a collection has at most one unfinished task, even if nodes race, and the task has no event.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use pointsman_core::{Priority, TaskId, TaskStatus, Tenant};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
         .collection("shop/orders", 100)
         .collection("shop/orders_x", 500)
@@ -27,13 +27,13 @@ async fn assert_unknown_collection_refused(fixture: &StoreFixture<'_>, name: &st
 }
 
 pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let head = fixture.read_journal_range().await;
     let id = fixture.request_new_run("shop/orders").await;
     let uuid = id.uuid().expect("the task id ends in a uuid");
     assert_eq!(id.as_str(), format!("shop_orders_{uuid}"));
     let task = fixture.read_task(&id).await;
-    assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler_name("shop"), "orders"));
+    assert_eq!((&task.id, &task.handler, &*task.subject_name), (&id, &handler_name("shop"), "orders"));
     assert_eq!((task.event, &task.key, task.planned_at, task.priority.get()), (None, &None, None, 100));
     assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), fixture.now));
     assert_eq!(task.lifecycle.state.status(), TaskStatus::New);
@@ -52,14 +52,14 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
 }
 
 pub async fn a_collection_has_at_most_one_unfinished_run(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     let same = async |fixture: &StoreFixture<'_>, when: &str| {
         let run = fixture.request_run("shop/orders").await;
         assert_eq!((run.task, run.created), (id.clone(), false), "{when}");
     };
     same(&fixture, "new").await;
-    assert_eq!(fixture.schedule_ahead(5).await, 1);
+    assert_eq!(fixture.schedule_tasks(5).await, 1);
     same(&fixture, "scheduled").await;
     let task = fixture.claim_one().await;
     same(&fixture, "locked").await;
@@ -75,7 +75,7 @@ pub async fn a_collection_has_at_most_one_unfinished_run(harness: &dyn Harness) 
 }
 
 pub async fn a_collection_can_run_again_after_any_end(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     for end in ["success", "failure", "cancelled while it waits", "cancelled while it runs", "crash"] {
         let id = fixture.request_new_run("shop/orders").await;
         match end {
@@ -85,10 +85,10 @@ pub async fn a_collection_can_run_again_after_any_end(harness: &dyn Harness) {
                 for _ in 0..3 {
                     assert_eq!(fixture.claim_one().await.id, id);
                     fixture.advance_clock(LEASE_SECS + 1);
-                    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
+                    fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
                     fixture.rescue_tasks().await;
                 }
-                assert_eq!(fixture.task_status(&id).await, TaskStatus::Error);
+                assert_eq!(fixture.read_task_status(&id).await, TaskStatus::Error);
             }
             _ => {
                 if end == "cancelled while it runs" {
@@ -103,14 +103,14 @@ pub async fn a_collection_can_run_again_after_any_end(harness: &dyn Harness) {
 }
 
 pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             let run =
                 NewCollectionRun { source_collection: source_collection("shop/orders"), priority: None };
             tokio::spawn(async move {
-                expect_ok(store.run_collection(run, None, now).await).expect("the pair is registered")
+                expect_ok(store.run_collection(run, None, now).await).expect("the collection is registered")
             })
         })
         .collect();
@@ -121,11 +121,11 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
     assert_eq!(answers.iter().filter(|run| run.created).count(), 1);
     assert!(answers.iter().all(|run| run.task == answers[0].task));
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
 }
 
 pub async fn an_unknown_collection_is_refused(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     for name in ["shop/order", "shop/people", "nobody/orders", "index/record", "index/orders"] {
         assert_unknown_collection_refused(&fixture, name).await;
     }
@@ -134,19 +134,22 @@ pub async fn an_unknown_collection_is_refused(harness: &dyn Harness) {
 }
 
 pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewCollectionRun { source_collection: source_collection("shop/orders"), priority: Some(own) };
     let answer = expect_ok(fixture.store.run_collection(run, None, fixture.now).await)
-        .expect("the pair is registered");
+        .expect("the collection is registered");
     assert_eq!(fixture.read_task(&answer.task).await.priority, own);
     let other = fixture.request_new_run("shop/orders_x").await;
     assert_eq!(fixture.read_task(&other).await.priority.get(), 500);
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(
+        source_collection_names_of(&fixture.run_all_ready_tasks().await),
+        ["shop/orders_x", "shop/orders"]
+    );
 }
 
 pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let mut failed = Vec::new();
     for _ in 0..2 {
         failed.push(fixture.request_new_run("shop/orders").await);
@@ -168,16 +171,16 @@ pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn H
         seqs.push(fixture.read_task(id).await.seq);
     }
     assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(TaskCommandError::CollectionBusy)]);
-    assert_eq!(fixture.request_run("shop/orders").await.task, failed[0], "it is the pair's task again");
+    assert_eq!(fixture.request_run("shop/orders").await.task, failed[0], "it is the collection's task again");
     let again = fixture.claim_one().await;
     assert_eq!((again.id, again.attempt, again.out_of_order), (failed[0].clone(), 2, true));
 }
 
 async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
-    assert_eq!(fixture.task_status(id).await, TaskStatus::Missing);
+    assert_eq!(fixture.read_task_status(id).await, TaskStatus::Missing);
     assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
     assert!(fixture.claim(10).await.is_empty());
-    fixture.register(registration()).await;
+    fixture.register(base_registration()).await;
     assert_eq!(fixture.rescue_tasks().await.marked_missing, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.adopt_missing_tasks("shop").await, 1);
@@ -187,42 +190,42 @@ async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId
 }
 
 pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("crm/people").await;
     assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 1);
     assert_unknown_collection_refused(&fixture, "shop/orders").await;
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["crm/people"]);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), ["crm/people"]);
     assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
 pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("shop/orders_x").await;
-    fixture.register(registration().without_collection("shop/orders")).await;
+    fixture.register(base_registration().without_collection("shop/orders")).await;
     assert_eq!(fixture.rescue_tasks().await.marked_missing, 1);
     assert_unknown_collection_refused(&fixture, "shop/orders").await;
-    assert_eq!(source_collection_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
+    assert_eq!(source_collection_names_of(&fixture.run_all_ready_tasks().await), ["shop/orders_x"]);
     let mut fixture = fixture.reopen().await;
     assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
 /// A task that is running when its source is undefined can still finish.
 pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.request_new_run("shop/orders").await;
     let running = fixture.claim_one().await;
     assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 0);
     assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
 }
 
-/// Neither requests nor adoptions make a pair run twice at a time.
+/// Neither requests nor adoptions make a collection run twice at a time.
 pub async fn adoption_creates_no_second_run_of_a_collection(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.request_new_run("shop/orders").await;
     assert_eq!(fixture.undefine_handler_and_rescue("shop").await, 1);
-    fixture.register(registration()).await;
+    fixture.register(base_registration()).await;
     fixture.request_run("shop/orders").await;
     fixture.adopt_missing_tasks("shop").await;
     for _ in 0..3 {
@@ -248,7 +251,7 @@ pub async fn a_collection_keeps_its_run_when_its_tenant_changes(harness: &dyn Ha
 }
 
 pub async fn runs_survive_a_restart(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let (queued, running) =
         (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/orders_x").await);
     let claimed = fixture.claim_one().await;
@@ -267,20 +270,25 @@ pub async fn runs_survive_a_restart(harness: &dyn Harness) {
 
 /// Collection names are compared whole, not by prefix.
 pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
-    let mut made = Vec::new();
+    let fixture = StoreFixture::new(harness, base_registration()).await;
+    let mut run_ids = Vec::new();
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
-        made.push(fixture.request_new_run(name).await);
+        run_ids.push(fixture.request_new_run(name).await);
         fixture.succeed(&fixture.claim_one().await).await;
     }
-    made.push(fixture.request_new_run("shop/orders").await);
+    run_ids.push(fixture.request_new_run("shop/orders").await);
     let find = async |source: &str, collection: Option<&str>, statuses: &[TaskStatus]| {
         let (handler, collection) = (Some(handler_name(source)), collection.map(String::from));
-        let filter = TaskFilter { handler, collection, statuses: statuses.to_vec(), ..TaskFilter::default() };
+        let filter = TaskFilter {
+            handler,
+            subject_name: collection,
+            statuses: statuses.to_vec(),
+            ..TaskFilter::default()
+        };
         let found = fixture.list_tasks(&filter).await;
         found
             .iter()
-            .map(|task| made.iter().position(|id| *id == task.id).expect("made here"))
+            .map(|task| run_ids.iter().position(|id| *id == task.id).expect("a run of this test"))
             .collect::<Vec<_>>()
     };
     assert_eq!(find("shop", None, &[]).await, [3, 1, 0]);
@@ -292,7 +300,7 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
 }
 
 pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     fixture.request_new_run("shop/orders").await;
     let task = fixture.claim_one().await;
     let (emits, logs) =
@@ -309,11 +317,11 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     assert_eq!(emitted.id, finished.emitted[0].id);
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
     assert_eq!(fixture.read_log_messages(&task.id).await, ["one order"]);
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [emitted.id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [emitted.id]);
 }
 
 pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let id = fixture.request_new_run("shop/orders").await;
     let mut statuses = Vec::new();
     for _ in 0..3 {
@@ -328,21 +336,25 @@ pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
 
 /// A run has no event that could expire: only the task history's retention deletes it.
 pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut fixture = StoreFixture::new(harness, base_registration()).await;
     let old = fixture.request_new_run("shop/orders").await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let waiting = fixture.request_new_run("crm/people").await;
     fixture.advance_clock(200_000);
-    let (nothing, day) = (
+    let (keep_nothing, keep_one_day) = (
         Retention { max_count: 0, max_age: secs(1) },
         Retention { max_age: secs(86_400), ..KEEP_EVERYTHING },
     );
-    fixture.prune(nothing, KEEP_EVERYTHING).await;
+    fixture.prune(keep_nothing, KEEP_EVERYTHING).await;
     assert_eq!(fixture.retry_task(&old).await, Ok(()));
     fixture.fail_permanently(&fixture.claim_one_for_handler("shop").await).await;
     fixture.advance_clock(200_000);
-    fixture.prune(nothing, day).await;
+    fixture.prune(keep_nothing, keep_one_day).await;
     assert!(expect_ok(fixture.store.read_task(&old).await).is_none());
-    assert_eq!(fixture.task_status(&waiting).await, TaskStatus::New, "what has not ended is never pruned");
+    assert_eq!(
+        fixture.read_task_status(&waiting).await,
+        TaskStatus::New,
+        "an unfinished run is never pruned"
+    );
     fixture.request_new_run("shop/orders").await;
 }

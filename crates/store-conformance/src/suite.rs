@@ -25,7 +25,7 @@ macro_rules! suite {
                 retries_and_snoozes_are_reported_as_next_due
                 many_tasks_due_at_once_are_all_claimed
                 due_times_survive_a_restart
-                schedule_prefetches_at_most_the_requested_number
+                scheduling_prefetches_at_most_the_requested_total
                 no_task_is_scheduled_before_it_is_due
                 scheduled_tasks_are_claimed_first
                 scheduled_tasks_survive_a_restart
@@ -47,7 +47,7 @@ macro_rules! suite {
                 a_new_concurrency_limit_counts_already_running_tasks
                 a_handler_at_its_limit_does_not_delay_other_handlers
                 prefetch_skips_a_handler_at_its_limit
-                prefetch_does_not_starve_a_limited_handler
+                prefetching_other_handlers_does_not_starve_a_limited_one
                 concurrency_limit_survives_a_restart
                 lanes_and_concurrency_limits_both_apply
                 concurrency_limit_applies_to_sources_and_workers
@@ -127,18 +127,18 @@ macro_rules! suite {
                 prev_sent_is_tracked_per_handler
                 a_repeated_attempt_carries_the_same_event_id_and_prev
             }
-            late_tasks {
-                retrying_a_failed_task_marks_it_late
-                a_late_task_goes_to_the_end_of_its_lane
-                a_late_task_waits_for_the_lane_head
-                later_tasks_wait_for_a_late_task
-                late_tasks_run_one_at_a_time_in_the_order_they_were_retried
+            out_of_order_tasks {
+                retrying_a_failed_task_marks_it_out_of_order
+                an_out_of_order_task_goes_to_the_end_of_its_lane
+                an_out_of_order_task_waits_for_the_lane_head
+                later_tasks_wait_for_an_out_of_order_task
+                out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried
                 every_retry_in_a_batch_gets_its_own_result
-                cancelling_a_late_task_does_not_unblock_the_lane
-                a_late_task_that_fails_again_follows_the_lane_failure_policy
-                late_tasks_of_different_lanes_run_concurrently
-                the_late_flag_survives_a_restart
-                a_lane_with_late_tasks_continues_after_a_restart
+                cancelling_an_out_of_order_task_does_not_unblock_the_lane
+                an_out_of_order_task_that_fails_again_follows_the_lane_failure_policy
+                out_of_order_tasks_of_different_lanes_run_concurrently
+                the_out_of_order_flag_survives_a_restart
+                a_lane_with_out_of_order_tasks_continues_after_a_restart
             }
             fire_ledger {
                 an_empty_fire_ledger_lists_nothing
@@ -184,7 +184,7 @@ macro_rules! suite {
                 a_joined_node_is_listed
                 announced_node_capabilities_are_stored
                 a_nodes_clock_report_is_stored
-                the_clock_of_a_server_can_be_read
+                the_server_clock_can_be_read
                 a_heartbeat_updates_the_node
                 running_tasks_are_counted_per_node
                 nodes_that_left_or_expired_are_marked_gone
@@ -208,7 +208,7 @@ macro_rules! suite {
                 a_pruning_round_continues_after_a_restart
             }
             object_lanes {
-                lanes_show_their_head_and_the_number_waiting
+                lanes_show_their_head_and_the_number_of_tasks_behind_it
                 a_lane_head_equals_the_listed_task
                 a_halted_head_is_shown_until_retried_or_cancelled
                 empty_lanes_are_not_listed
@@ -373,7 +373,7 @@ macro_rules! suite {
                 a_paused_or_blocked_handler_starts_no_task
                 a_rule_returns_scheduled_tasks_to_new
                 running_tasks_of_a_paused_handler_can_finish
-                after_resume_all_tasks_run_in_order
+                tasks_run_in_order_after_a_pause_is_lifted
                 pause_and_block_rules_are_independent
                 a_tenant_rule_blocks_only_that_tenant
                 a_rule_can_be_set_before_the_first_task
@@ -451,8 +451,8 @@ macro_rules! suite {
                 undefining_a_synchronous_handler_opens_the_sync_gate
                 a_crashed_synchronous_task_opens_the_sync_gate
                 a_synchronous_task_opens_the_sync_gate_only_once
-                a_late_task_waits_at_the_sync_gate
-                a_late_synchronous_task_does_not_close_the_sync_gate_again
+                an_out_of_order_task_waits_at_the_sync_gate
+                an_out_of_order_synchronous_task_does_not_close_the_sync_gate_again
                 sync_gates_and_lanes_both_apply
                 a_sync_gate_does_not_block_other_events
                 sync_gate_state_survives_a_restart
@@ -477,13 +477,13 @@ macro_rules! suite {
                 tasks_are_listed_newest_first_in_pages
                 tasks_are_filtered_by_handler_tenant_key_status_and_time
                 tasks_are_filtered_by_event_type_and_event
-                tasks_are_filtered_by_end_reason
+                tasks_are_filtered_by_error_reason
                 time_filters_find_all_tasks_after_the_clock_stepped_back
                 a_listed_task_equals_the_single_view_without_attempts
                 a_cancelled_task_has_the_reason_cancelled
                 a_retried_task_gets_fresh_retry_budgets
                 task_ids_of_different_stores_differ
-                a_start_filter_finds_tasks_created_after_a_clock_jump
+                a_created_from_filter_finds_tasks_created_after_a_clock_jump
                 waiting_tasks_are_found_by_an_expired_event
             }
             weighted_round_robin {
@@ -516,7 +516,7 @@ macro_rules! suite {
                 running_and_finished_tasks_have_no_gates
                 a_delayed_task_reports_its_due_time
                 a_laned_task_reports_the_task_it_waits_for
-                a_late_task_reports_the_task_it_waits_for
+                an_out_of_order_task_reports_the_task_it_waits_for
                 a_queued_task_reports_the_synchronous_task_it_waits_for
                 every_rule_blocking_a_task_is_reported
                 a_task_reports_the_concurrency_limit_as_its_closed_gate
@@ -558,7 +558,7 @@ mod tests {
 
     /// A behaviour that is not listed is never run.
     #[test]
-    fn every_behaviour_is_listed() {
+    fn every_behaviour_is_listed_in_the_suite() {
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let listed: BTreeSet<_> = [include_str!("suite.rs"), include_str!("order_suite.rs")]
             .into_iter()

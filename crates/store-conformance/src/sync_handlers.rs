@@ -5,7 +5,7 @@ use pointsman_core::store::{AttemptResult, ClaimedTask, SequencedEvent};
 use crate::Harness;
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["check!", "enrich!", "index", "notify"])
 }
 
@@ -16,7 +16,7 @@ fn sorted_handler_names(tasks: &[ClaimedTask]) -> Vec<String> {
 }
 
 async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, SequencedEvent) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     (fixture, sequenced)
 }
@@ -34,7 +34,7 @@ pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &d
 
 /// However the first attempt ends, the next tasks run; a failed one is retried like any other.
 pub async fn any_end_of_the_first_attempt_opens_the_sync_gate(harness: &dyn Harness) {
-    for ended in [
+    for result in [
         success(),
         retryable_failure(),
         permanent_failure(),
@@ -49,12 +49,12 @@ pub async fn any_end_of_the_first_attempt_opens_the_sync_gate(harness: &dyn Harn
         let (fixture, sequenced) = fixture_with_one_event(harness).await;
         for name in ["check", "enrich"] {
             let claimed = fixture.claim(10).await;
-            assert_eq!(sorted_handler_names(&claimed), [name], "{ended:?}");
-            fixture.finish_with_result(&claimed[0], ended.clone()).await;
+            assert_eq!(sorted_handler_names(&claimed), [name], "{result:?}");
+            fixture.finish_with_result(&claimed[0], result.clone()).await;
         }
-        assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "{ended:?}");
+        assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "{result:?}");
         let first = fixture.read_task(&sequenced.tasks[0]).await;
-        assert_eq!(first.attempts.len(), 1, "{ended:?}");
+        assert_eq!(first.attempts.len(), 1, "{result:?}");
     }
 }
 
@@ -143,11 +143,11 @@ pub async fn a_synchronous_task_opens_the_sync_gate_only_once(harness: &dyn Harn
     }
 }
 
-/// A late task is outside the lane's order, but still follows the order of its event's tasks.
-pub async fn a_late_task_waits_at_the_sync_gate(harness: &dyn Harness) {
+/// A task that runs out of order does not follow its lane, but still follows the order of its event's tasks.
+pub async fn an_out_of_order_task_waits_at_the_sync_gate(harness: &dyn Harness) {
     let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.undefine_handler_and_rescue("index").await;
-    fixture.register(registration()).await;
+    fixture.register(base_registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
     fixture.cancel_task(&sequenced.tasks[3]).await.expect("it waits");
     fixture.retry_task(&sequenced.tasks[3]).await.expect("it was cancelled");
@@ -156,13 +156,13 @@ pub async fn a_late_task_waits_at_the_sync_gate(harness: &dyn Harness) {
         assert_eq!(sorted_handler_names(&claimed), [name]);
         fixture.succeed(&claimed[0]).await;
     }
-    let late = fixture.claim(10).await;
-    assert_eq!(sorted_handler_names(&late), ["index", "notify"]);
-    assert!(late.iter().all(|task| task.out_of_order));
+    let retried = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&retried), ["index", "notify"]);
+    assert!(retried.iter().all(|task| task.out_of_order));
 }
 
-/// Cancelled before it ran and then retried, the task is late, and no task waits for it again.
-pub async fn a_late_synchronous_task_does_not_close_the_sync_gate_again(harness: &dyn Harness) {
+/// A task that is cancelled before it has run and is then retried runs out of order, and no task waits for it.
+pub async fn an_out_of_order_synchronous_task_does_not_close_the_sync_gate_again(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
     fixture.retry_task(&sequenced.tasks[1]).await.expect("it was cancelled");
@@ -177,7 +177,7 @@ pub async fn sync_gates_and_lanes_both_apply(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
             .await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let first = fixture.claim(10).await;
     assert_eq!(
         (sorted_handler_names(&first), event_ids_of(&first)),
@@ -191,11 +191,11 @@ pub async fn sync_gates_and_lanes_both_apply(harness: &dyn Harness) {
     fixture.succeed(check).await;
     assert!(fixture.claim(10).await.is_empty(), "the second event's index waits for the first's");
     fixture.succeed(next.iter().find(|task| task.handler == handler_name("index")).expect("claimed")).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready_tasks().await), [events[1].id]);
 }
 
 pub async fn a_sync_gate_does_not_block_other_events(harness: &dyn Harness) {
-    let registration = registration().route("note", &["index"]);
+    let registration = base_registration().route("note", &["index"]);
     let fixture = StoreFixture::new(harness, registration).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let note = fixture.emit(new_event("note").with_key("b")).await;

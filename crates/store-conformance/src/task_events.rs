@@ -16,7 +16,7 @@ const TASK_SUCCEEDED_SUMMARY: &str = "TaskEnded returnCode:0";
 const TASK_FAILED_SUMMARY: &str = "TaskEnded returnCode:7";
 const TASK_CLOSED_SUMMARY: &str = "TaskClosed";
 
-fn registration(observe: ObservePolicy) -> RegistrationBuilder {
+fn observing_registration(observe: ObservePolicy) -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
         .collection("shop/orders", 100)
         .chain("/x/y", "a=step>done done")
@@ -25,13 +25,13 @@ fn registration(observe: ObservePolicy) -> RegistrationBuilder {
         .observe_attempts("step", observe)
 }
 
-fn failure_with_code_7(last: bool) -> AttemptResult {
-    AttemptResult::Failed { error: "it broke".into(), return_code: 7, retry_at: None, permanent: last }
+fn failure_with_code_7(permanent: bool) -> AttemptResult {
+    AttemptResult::Failed { error: "it broke".into(), return_code: 7, retry_at: None, permanent }
 }
 
 /// Returns the summaries of all published task events.
 async fn read_task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
-    let filter = EventFilter { kinds: vec![handling_key("TaskEvent")], ..EventFilter::default() };
+    let filter = EventFilter { event_types: vec![event_type("TaskEvent")], ..EventFilter::default() };
     let events = fixture.read_events_after(fixture.read_journal_range().await.expired_up_to, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
@@ -41,18 +41,18 @@ async fn assert_events_for_every_task_kind(
     harness: &dyn Harness,
     observe: ObservePolicy,
     want: &[&str],
-    story: impl AsyncFn(&mut StoreFixture<'_>, ClaimedTask),
+    scenario: impl AsyncFn(&mut StoreFixture<'_>, ClaimedTask),
 ) {
-    for what in ["event", "run", "step"] {
-        let mut fixture = StoreFixture::new(harness, registration(observe)).await;
-        match what {
+    for task_kind in ["event", "run", "step"] {
+        let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
+        match task_kind {
             "event" => drop(fixture.emit(new_event("record").with_key("k")).await),
             "run" => drop(fixture.request_new_run("shop/orders").await),
             _ => drop(fixture.add_order(new_order("/x/y,1")).await),
         }
         let task = fixture.claim_one().await;
-        story(&mut fixture, task).await;
-        assert_eq!(read_task_event_summaries(&fixture).await, want, "{what}, {observe:?}");
+        scenario(&mut fixture, task).await;
+        assert_eq!(read_task_event_summaries(&fixture).await, want, "{task_kind}, {observe:?}");
     }
 }
 
@@ -135,7 +135,7 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
 
 pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
     for observe in [ObservePolicy::All, ObservePolicy::Failures] {
-        let mut fixture = StoreFixture::new(harness, registration(observe)).await;
+        let mut fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         fixture.emit(new_event("record")).await;
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
@@ -147,7 +147,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
 }
 
 pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
@@ -161,21 +161,21 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
 
 /// A start must be published when it happens, not at the end.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     assert_eq!(read_task_event_summaries(&fixture).await, [TASK_STARTED_SUMMARY]);
-    let emission = emit_batch([new_event("record")]);
-    expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
+    let batch = emit_batch([new_event("record")]);
+    expect_ok(fixture.store.append(vec![batch], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(
         read_task_event_summaries(&fixture).await,
         [TASK_STARTED_SUMMARY; 2],
-        "also of one that is born running"
+        "also if the append that creates the task claims it"
     );
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
     let since = fixture.emit(new_event("record")).await.id;
     fixture.succeed(&fixture.claim_one().await).await;
     let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
@@ -190,10 +190,10 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 /// Steps are published as order events and as task events; these are independent.
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
     for observe in [ObservePolicy::All, ObservePolicy::Failures, ObservePolicy::None] {
-        let fixture = StoreFixture::new(harness, registration(observe)).await;
+        let fixture = StoreFixture::new(harness, observing_registration(observe)).await;
         fixture.add_order(new_order("/x/y,1")).await;
-        let since = fixture.journal_head().await;
-        fixture.run_all_ready().await;
+        let since = fixture.read_journal_head().await;
+        fixture.run_all_ready_tasks().await;
         let want = [
             "OrderStarted nodeId:a,taskId:step_a",
             "OrderStepStarted nodeId:a,taskId:step_a",
@@ -206,10 +206,10 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
 }
 
 pub async fn published_task_events_follow_the_registration(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration(ObservePolicy::None)).await;
-    fixture.emit_many(2, new_event("record")).await;
+    let mut fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::None)).await;
+    fixture.emit_copies(2, new_event("record")).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    fixture.register(registration(ObservePolicy::All)).await;
+    fixture.register(observing_registration(ObservePolicy::All)).await;
     let fixture = fixture.reopen().await;
     fixture.succeed(&fixture.claim_one().await).await;
     assert_eq!(
@@ -218,13 +218,13 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
     );
 }
 
-/// A stale ending is not an end of the attempt.
+/// A result with a stale fence does not end an attempt.
 pub async fn finishing_with_a_stale_fence_publishes_nothing(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
+    let fixture = StoreFixture::new(harness, observing_registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;
-    let since = fixture.journal_head().await;
+    let since = fixture.read_journal_head().await;
     assert!(fixture.finish_attempt(finished_attempt(&task, failure_with_code_7(false))).await.is_err());
-    assert_eq!(fixture.journal_head().await, since);
+    assert_eq!(fixture.read_journal_head().await, since);
 }

@@ -25,9 +25,10 @@ fn any_task_filter() -> TaskFilter {
 pub async fn a_task_is_read_by_its_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
-    let (task, extent) = expect_ok(fixture.store.read_task(&sequenced.tasks[0]).await).expect("it exists");
+    let (task, journal_range) =
+        expect_ok(fixture.store.read_task(&sequenced.tasks[0]).await).expect("it exists");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
-    assert_eq!(extent, fixture.read_journal_range().await);
+    assert_eq!(journal_range, fixture.read_journal_range().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
     for name in [
         String::from("nonsense"),
@@ -37,7 +38,7 @@ pub async fn a_task_is_read_by_its_id(harness: &dyn Harness) {
         String::new(),
     ] {
         let id = TaskId::from_text(&name);
-        assert!(expect_ok(fixture.store.read_task(&id).await).is_none(), "{name:?} is the name of no task");
+        assert!(expect_ok(fixture.store.read_task(&id).await).is_none(), "{name:?} is the id of no task");
         assert_eq!(fixture.retry_task(&id).await, Err(TaskCommandError::NoSuchTask), "{name:?}");
         assert_eq!(fixture.cancel_task(&id).await, Err(TaskCommandError::NoSuchTask), "{name:?}");
     }
@@ -47,7 +48,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    let events = fixture.emit_many(20, new_event("record")).await;
+    let events = fixture.emit_copies(20, new_event("record")).await;
     for task in fixture.claim(7).await {
         fixture.succeed(&task).await;
     }
@@ -65,7 +66,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
             }
         }
     }
-    assert_eq!(found, task_ids_newest_first(&events), "live and ended ones in one list, each once");
+    assert_eq!(found, task_ids_newest_first(&events), "active and ended tasks in one list, each once");
 }
 
 pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &dyn Harness) {
@@ -83,7 +84,7 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
     fixture.succeed(&done[0]).await;
     fixture.fail_permanently(&fixture.claim_one_for_handler("notify").await).await;
 
-    let with = |change: &dyn Fn(&mut TaskFilter)| {
+    let filter_with = |change: &dyn Fn(&mut TaskFilter)| {
         let mut filter = any_task_filter();
         change(&mut filter);
         filter
@@ -91,19 +92,19 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
     let at = |seconds| Some(START_TIME.plus(secs(seconds)));
     let cases: [(TaskFilter, &[&SequencedEvent]); 14] = [
         (any_task_filter(), &[&third, &second, &first]),
-        (with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
-        (with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
-        (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
-        (with(&|f| f.key = Some(object_key("b"))), &[&third, &second]),
-        (with(&|f| f.statuses = vec![TaskStatus::New]), &[&third]),
-        (with(&|f| f.statuses = vec![TaskStatus::Done]), &[&first]),
-        (with(&|f| f.statuses = vec![TaskStatus::Error]), &[&second]),
-        (with(&|f| f.statuses = vec![TaskStatus::Done, TaskStatus::New]), &[&third, &first]),
-        (with(&|f| f.statuses = vec![TaskStatus::Missing]), &[]),
-        (with(&|f| f.created_from = at(100)), &[&third, &second]),
-        (with(&|f| f.created_before = at(100)), &[&first]),
-        (with(&|f| (f.created_from, f.created_before) = (at(50), at(150))), &[&second]),
-        (with(&|f| (f.key, f.tenant) = (Some(object_key("b")), Some(tenant("default")))), &[&third]),
+        (filter_with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
+        (filter_with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
+        (filter_with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
+        (filter_with(&|f| f.key = Some(object_key("b"))), &[&third, &second]),
+        (filter_with(&|f| f.statuses = vec![TaskStatus::New]), &[&third]),
+        (filter_with(&|f| f.statuses = vec![TaskStatus::Done]), &[&first]),
+        (filter_with(&|f| f.statuses = vec![TaskStatus::Error]), &[&second]),
+        (filter_with(&|f| f.statuses = vec![TaskStatus::Done, TaskStatus::New]), &[&third, &first]),
+        (filter_with(&|f| f.statuses = vec![TaskStatus::Missing]), &[]),
+        (filter_with(&|f| f.created_from = at(100)), &[&third, &second]),
+        (filter_with(&|f| f.created_before = at(100)), &[&first]),
+        (filter_with(&|f| (f.created_from, f.created_before) = (at(50), at(150))), &[&second]),
+        (filter_with(&|f| (f.key, f.tenant) = (Some(object_key("b")), Some(tenant("default")))), &[&third]),
     ];
     for (filter, want) in cases {
         let want: Vec<_> = want.iter().map(|event| event.tasks[0].clone()).collect();
@@ -121,36 +122,46 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     for task in fixture.claim(3).await {
         fixture.succeed(&task).await;
     }
-    let of = async |filter: TaskFilter| task_ids(&fixture.list_tasks(&filter).await);
+    let list_ids = async |filter: TaskFilter| task_ids(&fixture.list_tasks(&filter).await);
     let reversed = |events: &[&SequencedEvent]| {
         task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
-    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task_filter() };
-    assert_eq!(of(typed("record")).await, reversed(&[&one, &other]), "the type itself, not its subtypes");
-    assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
-    assert_eq!(of(typed("rec")).await, []);
-    assert_eq!(of(TaskFilter { event: Some(child.id), ..any_task_filter() }).await, reversed(&[&child]));
+    let typed = |text: &str| TaskFilter { subject_name: Some(text.into()), ..any_task_filter() };
+    assert_eq!(
+        list_ids(typed("record")).await,
+        reversed(&[&one, &other]),
+        "the type itself, not its subtypes"
+    );
+    assert_eq!(list_ids(typed("record.published")).await, reversed(&[&child]));
+    assert_eq!(list_ids(typed("rec")).await, []);
+    assert_eq!(
+        list_ids(TaskFilter { event: Some(child.id), ..any_task_filter() }).await,
+        reversed(&[&child])
+    );
     let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any_task_filter() };
-    assert_eq!(of(both).await, [one.tasks[1].clone()]);
-    let neither =
-        TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any_task_filter() };
-    assert_eq!(of(neither).await, []);
+    assert_eq!(list_ids(both).await, [one.tasks[1].clone()]);
+    let neither = TaskFilter {
+        event: Some(one.id),
+        subject_name: Some("record.published".into()),
+        ..any_task_filter()
+    };
+    assert_eq!(list_ids(neither).await, []);
 }
 
 /// The reason filter applies only to tasks in `error`.
-pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
+pub async fn tasks_are_filtered_by_error_reason(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .route("record", &["index"])
         .route("note", &["halts"])
         .halt_on_error("halts");
     let mut fixture = StoreFixture::new(harness, registration).await;
-    fixture.emit_many(4, new_event("record")).await;
+    fixture.emit_copies(4, new_event("record")).await;
     let crashed = fixture.claim_one().await;
     for _ in 0..3 {
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
+        fixture.node = expect_ok(fixture.store.join_node("replacement", fixture.now).await);
         fixture.rescue_tasks().await;
-        if fixture.task_status(&crashed.id).await == TaskStatus::New {
+        if fixture.read_task_status(&crashed.id).await == TaskStatus::New {
             let again = fixture.claim(10).await;
             assert!(again.iter().any(|task| task.id == crashed.id));
             for task in again.iter().filter(|task| task.id != crashed.id) {
@@ -158,7 +169,7 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
             }
         }
     }
-    assert_eq!(fixture.task_status(&crashed.id).await, TaskStatus::Error);
+    assert_eq!(fixture.read_task_status(&crashed.id).await, TaskStatus::Error);
     let failed = fixture.claim_one().await;
     fixture.fail_permanently(&failed).await;
     let canceled = fixture.claim_one().await;
@@ -168,7 +179,7 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     fixture.emit(new_event("note").with_key("a")).await;
     let halted = fixture.claim_one().await;
     fixture.fail_permanently(&halted).await;
-    let of = async |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
+    let list_sorted_ids = async |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
         let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
         let mut found = task_ids(
             &fixture.list_tasks(&TaskFilter { statuses, error_reasons: reasons, ..any_task_filter() }).await,
@@ -182,16 +193,16 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
         ids
     };
     let error = [TaskStatus::Error];
-    assert_eq!(of(&error, &[]).await, sorted(&[&crashed, &failed, &canceled, &halted]));
-    assert_eq!(of(&error, &[ErrorReason::Failed]).await, sorted(&[&failed, &halted]));
-    assert_eq!(of(&error, &[ErrorReason::Crashed]).await, sorted(&[&crashed]));
-    assert_eq!(of(&error, &[ErrorReason::Canceled]).await, sorted(&[&canceled]));
+    assert_eq!(list_sorted_ids(&error, &[]).await, sorted(&[&crashed, &failed, &canceled, &halted]));
+    assert_eq!(list_sorted_ids(&error, &[ErrorReason::Failed]).await, sorted(&[&failed, &halted]));
+    assert_eq!(list_sorted_ids(&error, &[ErrorReason::Crashed]).await, sorted(&[&crashed]));
+    assert_eq!(list_sorted_ids(&error, &[ErrorReason::Canceled]).await, sorted(&[&canceled]));
     assert_eq!(
-        of(&error, &[ErrorReason::Failed, ErrorReason::Crashed]).await,
+        list_sorted_ids(&error, &[ErrorReason::Failed, ErrorReason::Crashed]).await,
         sorted(&[&crashed, &failed, &halted])
     );
     assert_eq!(
-        of(&[TaskStatus::Error, TaskStatus::Done], &[ErrorReason::Canceled]).await,
+        list_sorted_ids(&[TaskStatus::Error, TaskStatus::Done], &[ErrorReason::Canceled]).await,
         sorted(&[&canceled, &done]),
         "the reason filter does not apply to other statuses"
     );
@@ -211,7 +222,7 @@ pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &
 /// The list and the single view are equal except for the attempts.
 pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    fixture.emit_many(3, new_event("record").with_key("a").with_priority(3)).await;
+    fixture.emit_copies(3, new_event("record").with_key("a").with_priority(3)).await;
     fixture.fail(&fixture.claim_one().await).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.succeed(&fixture.claim_one().await).await;
@@ -230,8 +241,8 @@ pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
     assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
     assert_eq!((task.finished_at, task.attempts.len()), (Some(fixture.now), 0));
     assert!(fixture.claim(10).await.is_empty());
-    assert_eq!(fixture.retry_task(&task.id).await, Ok(()), "a person may change their mind");
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.retry_task(&task.id).await, Ok(()), "a cancelled task can be retried");
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
 }
 
 pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
@@ -241,7 +252,7 @@ pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
         fixture.fail(&fixture.claim_one().await).await;
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::Error);
+    assert_eq!(fixture.read_task_status(&sequenced.tasks[0]).await, TaskStatus::Error);
     assert_eq!(fixture.retry_task(&sequenced.tasks[0]).await, Ok(()));
     let task = fixture.read_task(&sequenced.tasks[0]).await;
     assert_eq!((task.lifecycle.attempt, task.lifecycle.retries, task.attempts.len()), (3, 0, 3));
@@ -264,12 +275,12 @@ pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
     assert_ne!(mine.tasks, theirs.tasks);
     assert!(
         expect_ok(one.store.read_task(&theirs.tasks[0]).await).is_none(),
-        "a foreign name names nothing here"
+        "another store's task id is unknown here"
     );
 }
 
 /// Event ids lag behind a clock that jumped ahead; tasks keep their creation time.
-pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
+pub async fn a_created_from_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
     fixture.advance_clock(8 * 3600);
@@ -283,12 +294,12 @@ pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn
 
 pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let forgotten = fixture.emit(new_event("record")).await;
+    let expired_event = fixture.emit(new_event("record")).await;
     fixture.set_pause_rule("index").await;
     fixture.advance_clock(3600);
     fixture.emit(new_event("other")).await;
-    let young = pointsman_core::journal::Retention { max_age: secs(60), ..KEEP_EVERYTHING };
-    fixture.prune(young, KEEP_EVERYTHING).await;
-    let filter = TaskFilter { event: Some(forgotten.id), ..TaskFilter::default() };
-    assert_eq!(task_ids(&fixture.list_tasks(&filter).await), forgotten.tasks);
+    let keep_one_minute = pointsman_core::journal::Retention { max_age: secs(60), ..KEEP_EVERYTHING };
+    fixture.prune(keep_one_minute, KEEP_EVERYTHING).await;
+    let filter = TaskFilter { event: Some(expired_event.id), ..TaskFilter::default() };
+    assert_eq!(task_ids(&fixture.list_tasks(&filter).await), expired_event.tasks);
 }

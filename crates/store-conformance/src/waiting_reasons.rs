@@ -37,33 +37,37 @@ async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> G
 
 pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(4, new_event("record")).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [GateKind::Turn]);
+    let events = fixture.emit_copies(4, new_event("record")).await;
+    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [GateKind::Selection]);
     let details = [
-        read_gate(&fixture, &events[0].tasks[0], GateKind::Turn).await.detail,
-        read_gate(&fixture, &events[3].tasks[0], GateKind::Turn).await.detail,
+        read_gate(&fixture, &events[0].tasks[0], GateKind::Selection).await.detail,
+        read_gate(&fixture, &events[3].tasks[0], GateKind::Selection).await.detail,
     ];
     assert!(details[0].contains("next of its queue"), "{details:?}");
     assert!(details[1].contains("3 tasks of its queue come before it"), "{details:?}");
     assert!(read_gate(&fixture, &events[0].tasks[0], GateKind::Worker).await.detail.contains("first"));
-    fixture.schedule_ahead(1).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&events[0].tasks[0]).await, [], "it has been chosen");
+    fixture.schedule_tasks(1).await;
+    assert_eq!(
+        fixture.list_closed_gate_kinds(&events[0].tasks[0]).await,
+        [],
+        "a scheduled task has been selected"
+    );
 }
 
 /// Tasks of higher priority come first, whenever they were created.
 pub async fn the_queue_position_counts_tasks_by_priority(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let low = fixture.emit(new_event("record").with_priority(1)).await;
-    fixture.emit_many(2, new_event("record").with_priority(9000)).await;
-    fixture.emit_many(5, new_event("record").for_tenant("elsewhere")).await;
-    let detail = read_gate(&fixture, &low.tasks[0], GateKind::Turn).await.detail;
+    fixture.emit_copies(2, new_event("record").with_priority(9000)).await;
+    fixture.emit_copies(5, new_event("record").for_tenant("elsewhere")).await;
+    let detail = read_gate(&fixture, &low.tasks[0], GateKind::Selection).await.detail;
     assert!(detail.contains("2 tasks of its queue come before it"), "{detail}");
 }
 
 pub async fn running_and_finished_tasks_have_no_gates(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let ids: Vec<_> = fixture
-        .emit_many(3, new_event("record"))
+        .emit_copies(3, new_event("record"))
         .await
         .into_iter()
         .map(|event| event.tasks[0].clone())
@@ -83,7 +87,7 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     let due = fixture.seconds_from_now(60);
     let id = fixture.emit(new_event("record").due_at(due)).await.tasks.remove(0);
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Due]);
-    assert_eq!(read_gate(&fixture, &id, GateKind::Due).await.until, Some(due));
+    assert_eq!(read_gate(&fixture, &id, GateKind::Due).await.opens_at, Some(due));
     fixture.advance_clock(60);
     assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
 }
@@ -93,37 +97,44 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().halt_on_error("index"))
             .await;
     let ids: Vec<_> = fixture
-        .emit_many(3, new_event("record").with_key("a"))
+        .emit_copies(3, new_event("record").with_key("a"))
         .await
         .into_iter()
         .map(|event| event.tasks[0].clone())
         .collect();
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[0]).await,
-        [GateKind::Turn],
+        [GateKind::Selection],
         "the head waits for no other task"
     );
-    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()]);
-    let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.tasks;
+    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.blocking_tasks, [ids[0].clone()]);
+    let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.blocking_tasks;
     assert!(holder.len() == 1 && ids[..2].contains(&holder[0]), "one of those before it");
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()], "it is halted");
+    assert_eq!(
+        read_gate(&fixture, &ids[1], GateKind::Lane).await.blocking_tasks,
+        [ids[0].clone()],
+        "it is halted"
+    );
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[0]).await.first(),
         Some(&GateKind::Handler),
-        "a person is needed"
+        "an operator has to retry or cancel it"
     );
     fixture.cancel_task(&ids[0]).await.expect("it is halted");
     assert!(read_gate(&fixture, &ids[1], GateKind::Lane).await.open);
 }
 
-/// A late task is in its lane as well.
-pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+/// A task that runs out of order is in its lane as well.
+pub async fn an_out_of_order_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
-    assert_eq!(read_gate(&fixture, &events[0].tasks[0], GateKind::Lane).await.tasks, events[1].tasks);
+    assert_eq!(
+        read_gate(&fixture, &events[0].tasks[0], GateKind::Lane).await.blocking_tasks,
+        events[1].tasks
+    );
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Lane).await.open);
 }
 
@@ -134,10 +145,10 @@ pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &d
     )
     .await;
     let tasks = fixture.emit(new_event("record")).await.tasks;
-    assert_eq!(read_gate(&fixture, &tasks[1], GateKind::Sync).await.tasks, [tasks[0].clone()]);
+    assert_eq!(read_gate(&fixture, &tasks[1], GateKind::Sync).await.blocking_tasks, [tasks[0].clone()]);
     assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Sync]);
     fixture.succeed(&fixture.claim_one().await).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&tasks[1]).await, [GateKind::Selection]);
 }
 
 pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
@@ -158,10 +169,11 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
     rules.remove(2);
     for (id, rules) in [(&id, &rules[..2]), (&run, &rules[2..])] {
         let gates = fixture.list_gates(id).await;
-        let held: Vec<_> = gates.iter().filter(|gate| gate.kind == GateKind::Rule && !gate.open).collect();
-        assert_eq!(held.len(), 2, "{gates:?}");
+        let closed_gates: Vec<_> =
+            gates.iter().filter(|gate| gate.kind == GateKind::Rule && !gate.open).collect();
+        assert_eq!(closed_gates.len(), 2, "{gates:?}");
         for rule in rules {
-            assert!(held.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
+            assert!(closed_gates.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
         }
         assert_eq!(fixture.list_closed_gate_kinds(id).await, [GateKind::Rule; 2]);
     }
@@ -173,13 +185,13 @@ pub async fn a_task_reports_the_concurrency_limit_as_its_closed_gate(harness: &d
         RegistrationBuilder::single_handler().concurrency_limit("index", 2),
     )
     .await;
-    let events = fixture.emit_many(3, new_event("record")).await;
+    let events = fixture.emit_copies(3, new_event("record")).await;
     let mut running: Vec<_> = fixture.claim(10).await.into_iter().map(|task| task.id).collect();
-    let held = read_gate(&fixture, &events[2].tasks[0], GateKind::Concurrency).await;
-    let mut holders = held.tasks;
+    let gate = read_gate(&fixture, &events[2].tasks[0], GateKind::Concurrency).await;
+    let mut holders = gate.blocking_tasks;
     holders.sort();
     running.sort();
-    assert_eq!((held.open, holders), (false, running));
+    assert_eq!((gate.open, holders), (false, running));
     assert_eq!(fixture.list_closed_gate_kinds(&events[2].tasks[0]).await, [GateKind::Concurrency]);
 }
 
@@ -190,12 +202,12 @@ pub async fn a_task_reports_the_per_key_limit_as_its_closed_gate(harness: &dyn H
         RegistrationBuilder::single_handler().unordered("index").limits("index", limits),
     )
     .await;
-    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let events = fixture.emit_copies(2, new_event("record").with_key("a")).await;
     let other = fixture.emit(new_event("record").with_key("b")).await;
     let running = fixture.claim_one().await;
     let waiting = events.iter().find(|event| event.tasks[0] != running.id).expect("the other one");
-    let held = read_gate(&fixture, &waiting.tasks[0], GateKind::ConcurrencyPerKey).await;
-    assert_eq!((held.open, held.tasks), (false, vec![running.id]));
+    let gate = read_gate(&fixture, &waiting.tasks[0], GateKind::ConcurrencyPerKey).await;
+    assert_eq!((gate.open, gate.blocking_tasks), (false, vec![running.id]));
     assert!(read_gate(&fixture, &other.tasks[0], GateKind::ConcurrencyPerKey).await.open);
 }
 
@@ -203,10 +215,10 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
     let mut fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().rate_limit("index", "1/m"))
             .await;
-    let events = fixture.emit_many(2, new_event("record")).await;
+    let events = fixture.emit_copies(2, new_event("record")).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    let held = read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await;
-    assert_eq!((held.open, held.until), (false, Some(fixture.seconds_from_now(60))));
+    let gate = read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await;
+    assert_eq!((gate.open, gate.opens_at), (false, Some(fixture.seconds_from_now(60))));
     fixture.advance_clock(60);
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await.open);
 }
@@ -217,14 +229,14 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
         RegistrationBuilder::single_handler().default_retry_policy("index"),
     )
     .await;
-    let last = fixture.emit_many(20, new_event("record")).await.remove(19).tasks.remove(0);
+    let last = fixture.emit_copies(20, new_event("record")).await.remove(19).tasks.remove(0);
     let until = fixture.seconds_from_now(60);
     let task = fixture.claim_one().await;
     fixture
         .finish_with_target_health(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
         .await;
-    let held = read_gate(&fixture, &last, GateKind::Target).await;
-    assert_eq!((held.open, held.until), (false, Some(until)));
+    let gate = read_gate(&fixture, &last, GateKind::Target).await;
+    assert_eq!((gate.open, gate.opens_at), (false, Some(until)));
     fixture.advance_clock(60);
     for _ in 0..BREAKER_FAILURE_THRESHOLD {
         let task = fixture.claim_one().await;
@@ -236,12 +248,12 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
             )
             .await;
     }
-    let held = read_gate(&fixture, &last, GateKind::Target).await;
-    assert!(!held.open && held.detail.contains("failed 5 times"), "{held:?}");
-    fixture.now = held.until.expect("a retry time is set");
+    let gate = read_gate(&fixture, &last, GateKind::Target).await;
+    assert!(!gate.open && gate.detail.contains("failed 5 times"), "{gate:?}");
+    fixture.now = gate.opens_at.expect("a retry time is set");
     let trial = fixture.claim_one().await;
-    let held = read_gate(&fixture, &last, GateKind::Concurrency).await;
-    assert_eq!((held.open, held.tasks), (false, vec![trial.id]), "tried by one at a time");
+    let gate = read_gate(&fixture, &last, GateKind::Concurrency).await;
+    assert_eq!((gate.open, gate.blocking_tasks), (false, vec![trial.id]), "tried by one at a time");
 }
 
 pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) {
@@ -260,24 +272,24 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
     expect_ok(fixture.store.announce_capabilities(fixture.node, other).await);
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker]);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
     expect_ok(fixture.store.remove_node(fixture.node, fixture.now).await);
     assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has left");
     fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     announce_all_handlers(&fixture).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Turn]);
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Selection]);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it was given up");
+    assert_eq!(fixture.list_closed_gate_kinds(&id).await, [GateKind::Worker], "it has expired");
 }
 
 pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
     let mut fixture =
         fixture_with_capable_node(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
             .await;
-    fixture.fetch_as_worker(&["unheard-of"], 1).await;
+    fixture.claim_as_worker(&["unheard-of"], 1).await;
     let ids: Vec<_> = fixture
-        .emit_many(2, new_event("record"))
+        .emit_copies(2, new_event("record"))
         .await
         .into_iter()
         .map(|event| event.tasks[0].clone())
@@ -287,8 +299,8 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         [GateKind::Worker],
         "a node cannot run a pulled task"
     );
-    fixture.fetch_as_worker(&["index"], 1).await;
-    assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Turn]);
+    fixture.claim_as_worker(&["index"], 1).await;
+    assert_eq!(fixture.list_closed_gate_kinds(&ids[1]).await, [GateKind::Selection]);
     fixture.advance_clock(3600);
     assert_eq!(
         fixture.list_closed_gate_kinds(&ids[1]).await,
@@ -305,8 +317,8 @@ pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness)
     fixture.undefine_handler_and_rescue("index").await;
     assert_eq!(fixture.list_closed_gate_kinds(&id).await.first(), Some(&GateKind::Handler));
     fixture.register(RegistrationBuilder::single_handler()).await;
-    let held = read_gate(&fixture, &id, GateKind::Handler).await;
-    assert!(!held.open && held.detail.contains("adopt"), "{held:?}");
+    let gate = read_gate(&fixture, &id, GateKind::Handler).await;
+    assert!(!gate.open && gate.detail.contains("adopt"), "{gate:?}");
     fixture.adopt_missing_tasks("index").await;
     assert!(read_gate(&fixture, &id, GateKind::Handler).await.open);
 }
@@ -319,11 +331,11 @@ pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, registration).await;
     let (orders, items) =
         (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/items").await);
-    assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::Turn]);
-    let detail = read_gate(&fixture, &orders, GateKind::Turn).await.detail;
+    assert_eq!(fixture.list_closed_gate_kinds(&orders).await, [GateKind::Selection]);
+    let detail = read_gate(&fixture, &orders, GateKind::Selection).await.detail;
     assert!(detail.contains("one task of its queue comes before it"), "{detail}");
     assert_eq!(fixture.claim_one().await.id, items);
-    assert_eq!(read_gate(&fixture, &orders, GateKind::Concurrency).await.tasks, [items]);
+    assert_eq!(read_gate(&fixture, &orders, GateKind::Concurrency).await.blocking_tasks, [items]);
 }
 
 /// Several gates may be closed at once; they are listed in the order in which they are passed.

@@ -8,7 +8,7 @@ use pointsman_core::{Limits, Tenant};
 use crate::Harness;
 use crate::fixture::*;
 
-/// The core counts ages from 2024 on, and fixtures start before that.
+/// Seconds from the start time of fixtures to a time in 2024, from which on the core counts ages.
 const AGEING_START_SECS: u64 = 10_000_000;
 
 /// Claims `count` tasks one by one and succeeds each.
@@ -54,7 +54,7 @@ fn two_handler_registration() -> RegistrationBuilder {
 pub async fn claims_follow_handler_weights(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, two_handler_registration().handler_weight("big", 3)).await;
     for kind in ["big", "small"] {
-        fixture.emit_many(400, new_event(kind)).await;
+        fixture.emit_copies(400, new_event(kind)).await;
     }
     let served = count_by_handler(&claim_and_succeed(&fixture, 400).await);
     assert_within_five_percent(served["big"], 300, 400);
@@ -68,8 +68,8 @@ pub async fn claims_follow_handler_weights(harness: &dyn Harness) {
 pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().tenant_weight("rich", 4)).await;
-    for of in ["rich", "poor"] {
-        fixture.emit_many(500, new_event("record").for_tenant(of)).await;
+    for tenant_name in ["rich", "poor"] {
+        fixture.emit_copies(500, new_event("record").for_tenant(tenant_name)).await;
     }
     let served = count_by_tenant(&claim_and_succeed(&fixture, 500).await);
     assert_within_five_percent(served[&tenant("rich")], 400, 500);
@@ -78,7 +78,7 @@ pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
 pub async fn weights_change_with_the_registration_and_survive_a_restart(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, two_handler_registration()).await;
     for kind in ["big", "small"] {
-        fixture.emit_many(500, new_event(kind)).await;
+        fixture.emit_copies(500, new_event(kind)).await;
     }
     assert_within_five_percent(count_by_handler(&claim_and_succeed(&fixture, 100).await)["big"], 50, 100);
     fixture.register(two_handler_registration().handler_weight("big", 4)).await;
@@ -96,8 +96,8 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
         RegistrationBuilder::default().route("many", &names).route("one", &names[..1]),
     )
     .await;
-    fixture.emit_many(50, new_event("many").for_tenant("wide")).await;
-    fixture.emit_many(200, new_event("one").for_tenant("narrow")).await;
+    fixture.emit_copies(50, new_event("many").for_tenant("wide")).await;
+    fixture.emit_copies(200, new_event("one").for_tenant("narrow")).await;
     let served = claim_and_succeed(&fixture, 200).await;
     assert_within_five_percent(count_by_tenant(&served)[&tenant("wide")], 100, 200);
     let wide: Vec<_> = served.into_iter().filter(|task| task.event().tenant == tenant("wide")).collect();
@@ -109,8 +109,8 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
 /// A tenant's share does not depend on its handlers' weights; the weights only divide that share.
 pub async fn handler_weights_apply_within_one_tenant_only(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, two_handler_registration().handler_weight("big", 1000)).await;
-    fixture.emit_many(200, new_event("big").for_tenant("heavy")).await;
-    fixture.emit_many(200, new_event("small").for_tenant("light")).await;
+    fixture.emit_copies(200, new_event("big").for_tenant("heavy")).await;
+    fixture.emit_copies(200, new_event("small").for_tenant("light")).await;
     assert_within_five_percent(
         count_by_tenant(&claim_and_succeed(&fixture, 200).await)[&tenant("heavy")],
         100,
@@ -121,9 +121,9 @@ pub async fn handler_weights_apply_within_one_tenant_only(harness: &dyn Harness)
 pub async fn an_idle_tenant_earns_no_credit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record").for_tenant("sleepy")).await;
-    fixture.emit_many(400, new_event("record").for_tenant("busy")).await;
+    fixture.emit_copies(400, new_event("record").for_tenant("busy")).await;
     claim_and_succeed(&fixture, 200).await;
-    fixture.emit_many(100, new_event("record").for_tenant("sleepy")).await;
+    fixture.emit_copies(100, new_event("record").for_tenant("sleepy")).await;
     assert_within_five_percent(
         count_by_tenant(&claim_and_succeed(&fixture, 60).await)[&tenant("sleepy")],
         30,
@@ -136,7 +136,7 @@ pub async fn a_busy_tenant_delays_others_by_at_most_one_round(harness: &dyn Harn
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    fixture.emit_many(1000, new_event("record").for_tenant("flood")).await;
+    fixture.emit_copies(1000, new_event("record").for_tenant("flood")).await;
     claim_and_succeed(&fixture, 50).await;
     for n in 0..20 {
         fixture.emit(new_event("record").for_tenant(&format!("quiet-{n}"))).await;
@@ -146,9 +146,9 @@ pub async fn a_busy_tenant_delays_others_by_at_most_one_round(harness: &dyn Harn
     assert!(served[&tenant("flood")] <= 6, "{served:?}");
 }
 
-async fn check_busy_key_delay(harness: &dyn Harness, registration: RegistrationBuilder) {
+async fn assert_busy_key_delays_other_keys_little(harness: &dyn Harness, registration: RegistrationBuilder) {
     let fixture = StoreFixture::new(harness, registration).await;
-    fixture.emit_many(1000, new_event("record").with_key("crowded")).await;
+    fixture.emit_copies(1000, new_event("record").with_key("crowded")).await;
     claim_and_succeed(&fixture, 5).await;
     fixture.emit(new_event("record").with_key("quiet")).await;
     let served = count_by_key(&claim_and_succeed(&fixture, 3).await);
@@ -156,19 +156,23 @@ async fn check_busy_key_delay(harness: &dyn Harness, registration: RegistrationB
 }
 
 pub async fn a_long_lane_delays_another_lane_by_about_one_task(harness: &dyn Harness) {
-    check_busy_key_delay(harness, RegistrationBuilder::single_handler()).await;
+    assert_busy_key_delays_other_keys_little(harness, RegistrationBuilder::single_handler()).await;
 }
 
 pub async fn a_busy_unordered_key_delays_another_key_by_about_one_task(harness: &dyn Harness) {
-    check_busy_key_delay(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    assert_busy_key_delays_other_keys_little(
+        harness,
+        RegistrationBuilder::single_handler().unordered("index"),
+    )
+    .await;
 }
 
-async fn check_keys_share_evenly(harness: &dyn Harness, registration: RegistrationBuilder) {
+async fn assert_keys_share_evenly(harness: &dyn Harness, registration: RegistrationBuilder) {
     let fixture = StoreFixture::new(harness, registration).await;
     for n in 0..10 {
         // All events of the first key come before those of the second, and so on: by age alone they would run in this
         // order.
-        fixture.emit_many(30, new_event("record").with_key(&format!("key-{n}"))).await;
+        fixture.emit_copies(30, new_event("record").with_key(&format!("key-{n}"))).await;
     }
     let served = count_by_key(&claim_and_succeed(&fixture, 100).await);
     assert_eq!(served.len(), 10, "{served:?}");
@@ -178,11 +182,11 @@ async fn check_keys_share_evenly(harness: &dyn Harness, registration: Registrati
 }
 
 pub async fn lanes_share_a_queue_evenly(harness: &dyn Harness) {
-    check_keys_share_evenly(harness, RegistrationBuilder::single_handler()).await;
+    assert_keys_share_evenly(harness, RegistrationBuilder::single_handler()).await;
 }
 
 pub async fn unordered_keys_share_a_queue_evenly(harness: &dyn Harness) {
-    check_keys_share_evenly(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    assert_keys_share_evenly(harness, RegistrationBuilder::single_handler().unordered("index")).await;
 }
 
 /// Priority orders the tasks of a queue; keys of the same priority take turns.
@@ -191,15 +195,15 @@ pub async fn priority_comes_before_round_robin_between_keys(harness: &dyn Harnes
         [RegistrationBuilder::single_handler(), RegistrationBuilder::single_handler().unordered("index")]
     {
         let fixture = StoreFixture::new(harness, registration).await;
-        fixture.emit_many(5, new_event("record").with_key("low").with_priority(10)).await;
-        fixture.emit_many(5, new_event("record").with_key("high").with_priority(1000)).await;
+        fixture.emit_copies(5, new_event("record").with_key("low").with_priority(10)).await;
+        fixture.emit_copies(5, new_event("record").with_key("high").with_priority(1000)).await;
         let served = claim_and_succeed(&fixture, 5).await;
         assert_eq!(count_by_key(&served), BTreeMap::from([("high".into(), 5)]));
     }
 }
 
 pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) {
-    let ageing = Limits { ageing: Some(secs(60)), ..Limits::default() };
+    let ageing = Limits { ageing_interval: Some(secs(60)), ..Limits::default() };
     for (minutes, old_first) in [(9, false), (11, true)] {
         let mut fixture =
             StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", ageing.clone()))
@@ -221,7 +225,7 @@ pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) 
 
 /// Low-priority tasks do not starve under a stream of urgent ones.
 pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
-    let ageing = Limits { ageing: Some(secs(1)), ..Limits::default() };
+    let ageing = Limits { ageing_interval: Some(secs(1)), ..Limits::default() };
     for (limits, starves) in [(Limits::default(), true), (ageing, false)] {
         let mut fixture =
             StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", limits)).await;
@@ -230,18 +234,18 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
         let mut served = Vec::new();
         for _ in 0..100 {
             fixture.advance_clock(1);
-            fixture.emit_many(2, new_event("record").with_priority(100)).await;
+            fixture.emit_copies(2, new_event("record").with_priority(100)).await;
             served.extend(event_ids_of(&claim_and_succeed(&fixture, 1).await));
         }
         assert_eq!(served.contains(&low), !starves);
     }
 }
 
-/// Whatever the store keeps of the round robin, tasks of a key do not fall behind later tasks of that key.
+/// Tasks of a key do not fall behind later tasks of that key, even if the store loses its round robin state.
 pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     let mut events =
-        sequenced_event_ids(&fixture.emit_many(30, new_event("record").with_key("crowded")).await);
+        sequenced_event_ids(&fixture.emit_copies(30, new_event("record").with_key("crowded")).await);
     claim_and_succeed(&fixture, 5).await;
     let fixture = fixture.reopen().await;
     events.push(fixture.emit(new_event("record").with_key("crowded")).await.id);
@@ -254,10 +258,10 @@ pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harn
     assert_eq!(order, events[5..]);
 }
 
-/// Tasks from before and after a change of ageing are ranked by the same measure.
+/// Tasks from before and after a change of ageing are ordered by the same score.
 pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harness) {
     let aged = RegistrationBuilder::single_handler()
-        .limits("index", Limits { ageing: Some(secs(60)), ..Limits::default() });
+        .limits("index", Limits { ageing_interval: Some(secs(60)), ..Limits::default() });
     for (before, after) in
         [(aged.clone(), RegistrationBuilder::single_handler()), (RegistrationBuilder::single_handler(), aged)]
     {
@@ -275,8 +279,8 @@ pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harnes
 /// Urgent tasks have a separate round: they do not affect the round robin of other priorities.
 pub async fn round_robin_between_keys_is_separate_for_each_priority(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
-    fixture.emit_many(50, new_event("record").with_key("patient")).await;
-    fixture.emit_many(50, new_event("record").with_key("urgent").with_priority(200)).await;
+    fixture.emit_copies(50, new_event("record").with_key("patient")).await;
+    fixture.emit_copies(50, new_event("record").with_key("urgent").with_priority(200)).await;
     for task in fixture.claim(50).await {
         fixture.succeed(&task).await;
     }

@@ -29,11 +29,12 @@ pub(crate) type DriverConnection = Connection<Socket, <MakeRustlsConnect as Make
 #[derive(Clone)]
 pub struct Endpoint {
     config: Config,
-    tls: MakeRustlsConnect,
-    is_pooled: bool,
+    tls_connector: MakeRustlsConnect,
+    /// Each transaction may get another connection of the server: the URL declares `pooler=transaction`.
+    is_behind_pooler: bool,
     /// The URL names the user.
     has_url_user: bool,
-    /// The URL contains a password.
+    /// The URL itself contains a password, as opposed to `PGPASSWORD`.
     has_url_password: bool,
     /// A direct connection to the same database, for what a pooler cannot do.
     direct_endpoint: Option<Box<Endpoint>>,
@@ -43,13 +44,13 @@ impl Endpoint {
     /// Parses a URL as libpq does, with two additional parameters: `pooler=transaction`, if the server is PgBouncer in
     /// transaction mode, and `listen=URL`, a direct connection around it.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
-        let (url, parameters) = UrlParameters::split_url(url)?;
+        let (url, parameters) = UrlParameters::split_from_url(url)?;
         let tls_mode = TlsMode::from_parameters(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
         if let Some(file) = parameters.get("sslrootcert") {
             // An unreadable file is an error even if the mode would not use it.
             tls::read_root_certificates(Path::new(file))?;
         }
-        let pooled = match parameters.get("pooler") {
+        let is_behind_pooler = match parameters.get("pooler") {
             None => false,
             Some("transaction") => true,
             Some(other) => {
@@ -82,9 +83,16 @@ impl Endpoint {
         } else {
             tls_mode.driver_ssl_mode()
         });
-        apply_defaults(&mut config, &parameters, pooled);
-        let (tls, direct) = (tls::build_connector(&tls_mode)?, direct.map(Box::new));
-        Ok(Self { config, tls, is_pooled: pooled, has_url_user, has_url_password, direct_endpoint: direct })
+        apply_defaults(&mut config, &parameters, is_behind_pooler);
+        let (tls_connector, direct) = (tls::build_connector(&tls_mode)?, direct.map(Box::new));
+        Ok(Self {
+            config,
+            tls_connector,
+            is_behind_pooler,
+            has_url_user,
+            has_url_password,
+            direct_endpoint: direct,
+        })
     }
 
     /// Opens a connection whose I/O the current runtime drives.
@@ -98,11 +106,11 @@ impl Endpoint {
                 );
             }
         });
-        Ok(Session::new(client, io_handle, self.is_pooled))
+        Ok(Session::new(client, io_handle, self.is_behind_pooler))
     }
 
-    /// The same with a timeout. The driver's own timeout ends when the socket is open, and a server may be silent after
-    /// that.
+    /// Opens a connection as [`Self::connect`] does, with a timeout for the whole. The driver's own timeout ends when
+    /// the socket is open, and a server may be silent after that.
     pub(crate) async fn connect_with_timeout(&self) -> Result<Session, ConnectError> {
         self.apply_connect_timeout(self.connect()).await
     }
@@ -119,38 +127,39 @@ impl Endpoint {
         connecting: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, ConnectError> {
         let Some(timeout_per_host) = self.config.get_connect_timeout() else { return Ok(connecting.await?) };
-        let limit = *timeout_per_host * self.config.get_hosts().len().max(1) as u32;
-        match tokio::time::timeout(limit, connecting).await {
+        let total_timeout = *timeout_per_host * self.config.get_hosts().len().max(1) as u32;
+        match tokio::time::timeout(total_timeout, connecting).await {
             Ok(connected) => Ok(connected?),
-            Err(_) => Err(ConnectError::TimedOut(limit)),
+            Err(_) => Err(ConnectError::TimedOut(total_timeout)),
         }
     }
 
     async fn open_connection(&self) -> Result<(Client, DriverConnection), Error> {
-        self.config.connect(self.tls.clone()).await
+        self.config.connect(self.tls_connector.clone()).await
     }
 
-    /// The same endpoint with unprepared statements only, because the server may turn out to be a pooler.
-    pub(crate) fn assume_pooled(&self) -> Self {
-        Self { is_pooled: true, ..self.clone() }
+    /// Returns this endpoint with unprepared statements only, because the server may turn out to be a pooler.
+    pub(crate) fn assume_pooler(&self) -> Self {
+        Self { is_behind_pooler: true, ..self.clone() }
     }
 
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.is_pooled
+    pub(crate) fn is_behind_pooler(&self) -> bool {
+        self.is_behind_pooler
     }
 
     /// The endpoint to listen for notifications on: none behind a pooler, unless a direct one is given.
     pub(crate) fn listen_endpoint(&self) -> Option<&Self> {
         match &self.direct_endpoint {
             Some(direct) => Some(direct),
-            None => Some(self).filter(|_| !self.is_pooled),
+            None => Some(self).filter(|_| !self.is_behind_pooler),
         }
     }
 
-    /// True if its URL contains a password, or that of the direct connection does.
+    /// True if the URL, or the URL of the direct connection in it, contains a password.
     pub fn has_password_in_url(&self) -> bool {
-        let direct = self.direct_endpoint.as_ref().is_some_and(|direct| direct.has_password_in_url());
-        self.has_url_password || direct
+        let direct_has_password =
+            self.direct_endpoint.as_ref().is_some_and(|direct| direct.has_password_in_url());
+        self.has_url_password || direct_has_password
     }
 
     /// The role that connects; if the URL names none it is the operating system's user, as for libpq.
@@ -216,8 +225,8 @@ impl fmt::Debug for Endpoint {
 }
 
 /// Sets the defaults of every connection, unless the URL overrides them.
-fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool) {
-    let is_given = |name: &str| parameters.all_names.iter().any(|known| known == name);
+fn apply_defaults(config: &mut Config, parameters: &UrlParameters, is_behind_pooler: bool) {
+    let is_given = |name: &str| parameters.all_names.iter().any(|given| given == name);
     if !is_given("application_name") {
         config.application_name("pointsman");
     }
@@ -237,7 +246,7 @@ fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool)
         config.keepalives_retries(3);
     }
     // A pooler rejects settings that it does not know.
-    if !pooled {
+    if !is_behind_pooler {
         let driver_options = config.get_options().unwrap_or_default();
         let options = format!("{driver_options} -c jit=off -c TimeZone=UTC");
         config.options(options.trim_start());
@@ -250,13 +259,14 @@ fn uses_unix_socket(config: &Config) -> bool {
     !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
 }
 
-/// Parameters that the driver does not support, and the names of all given parameters.
+/// The parameters of a URL: names and values of those that the driver does not support, and the names of all.
 #[derive(Debug, Default)]
 struct UrlParameters {
     non_driver: Vec<(String, String)>,
     all_names: Vec<String>,
 }
 
+/// Parameters that the driver does not support.
 const NON_DRIVER_PARAMETERS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
 /// The driver's parameters, for the message about an unknown one.
 const DRIVER_PARAMETERS: [&str; 18] = [
@@ -281,22 +291,22 @@ const DRIVER_PARAMETERS: [&str; 18] = [
 ];
 
 impl UrlParameters {
-    /// Splits the additional parameters off a URL.
-    fn split_url(url: &str) -> Result<(String, Self), OpenError> {
+    /// Splits the parameters that the driver does not support off a URL, and returns the rest of the URL with them.
+    fn split_from_url(url: &str) -> Result<(String, Self), OpenError> {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let Some(rest) = rest else {
             return Err(OpenError::BadUrl("it does not begin with postgres:// or postgresql://".into()));
         };
-        // The rest after the first one would be taken for the host, and displayed.
+        // A part of the password, after its first `@`, would be taken for the host and shown in messages.
         let host = rest.split_once('@').and_then(|(_, after)| after.split(['/', '?']).next());
         if host.is_some_and(|host| host.contains('@')) {
             return Err(OpenError::BadUrl(
                 "it has more than one `@`; write one in a user name or a password as %40".into(),
             ));
         }
-        // A password may contain characters that otherwise start the parameters.
-        let login = rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')).unwrap_or(0);
-        let (login, location) = rest.split_at(login);
+        // A password may contain a `?`, which otherwise starts the parameters.
+        let login_end = rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')).unwrap_or(0);
+        let (login, location) = rest.split_at(login_end);
         let Some((location, query)) = location.split_once('?') else {
             return Ok((url.into(), Self::default()));
         };
@@ -313,13 +323,13 @@ impl UrlParameters {
                 driver_options.push(pair);
             }
         }
-        let question = if driver_options.is_empty() { "" } else { "?" };
-        Ok((format!("postgres://{login}{location}{question}{}", driver_options.join("&")), parameters))
+        let question_mark = if driver_options.is_empty() { "" } else { "?" };
+        Ok((format!("postgres://{login}{location}{question_mark}{}", driver_options.join("&")), parameters))
     }
 
-    /// The last one of several counts, as for libpq.
+    /// Returns the value of a parameter that the driver does not support; of several values the last, as libpq does.
     fn get(&self, name: &str) -> Option<&str> {
-        self.non_driver.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.non_driver.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -351,8 +361,8 @@ fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     }
 }
 
-/// Finds the value of a parameter, unless it may be a part of a password: a password may contain an `@`, and without
-/// any it may be where the port is.
+/// Finds the value of a parameter in a URL. None if the value could be a part of a password: the URL has more than one
+/// `@`, or it has none and the value is where the port belongs.
 fn find_parameter_value<'a>(url: &'a str, name: &str) -> Option<&'a str> {
     let rest = match url.split_once('@') {
         Some((_, rest)) => Some(rest).filter(|rest| !rest.contains('@'))?,

@@ -21,13 +21,13 @@ use crate::error::{ConnectError, OpenError, format_driver_error};
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::session::{Query, QueryParams, Session};
 
-/// Short timeouts: a query takes long only if something is wrong.
+/// The timeouts are short: a query of the doctor takes long only if something is wrong.
 const BEGIN_READ_ONLY: &str =
     "BEGIN READ ONLY; SET LOCAL statement_timeout = '20s'; SET LOCAL lock_timeout = '5s'";
 /// Timeout of a check, for a dead connection or a pooler without free connections.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs the checks on a connection.
+/// Runs the checks of a database on a connection.
 struct Doctor {
     endpoint: Endpoint,
     session: Session,
@@ -54,7 +54,7 @@ pub async fn examine_with_migrations(
         Ok(endpoint) => endpoint,
         Err(error) => return vec![open_error_finding("connection", &error)],
     };
-    match endpoint.assume_pooled().connect_with_timeout().await {
+    match endpoint.assume_pooler().connect_with_timeout().await {
         Ok(session) => {
             Doctor { endpoint, session, migrations, long_transaction_threshold: long_transaction }
                 .examine()
@@ -67,17 +67,17 @@ pub async fn examine_with_migrations(
 impl Doctor {
     async fn examine(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let server = run_check("connection", &mut findings, self.check_server()).await;
+        let is_server_supported = run_check("connection", &mut findings, self.check_server()).await;
         run_check("clock", &mut findings, self.check_clock()).await;
         run_check("pooler", &mut findings, self.check_pooler()).await;
         run_check("settings", &mut findings, self.check_settings()).await;
-        // A server that is too old lacks catalog columns that the following checks read.
-        if server != Some(true) {
+        // A server that is too old lacks columns of the system catalog that the following checks read.
+        if is_server_supported != Some(true) {
             return findings;
         }
-        let ours = run_check("schema", &mut findings, self.check_schema()).await == Some(true);
+        let is_schema_complete = run_check("schema", &mut findings, self.check_schema()).await == Some(true);
         let mut nodes = None;
-        if ours {
+        if is_schema_complete {
             nodes = run_check("nodes", &mut findings, self.check_nodes()).await;
             run_check("outbox", &mut findings, self.check_outbox(nodes)).await;
             run_check("tables", &mut findings, self.check_dead_rows()).await;
@@ -99,15 +99,16 @@ impl Doctor {
     }
 }
 
+/// Runs a query in a read-only transaction on a connection.
 async fn query_read_only(
     session: &Session,
     query: &'static Query,
     params: QueryParams<'_>,
 ) -> Result<Vec<Row>, Error> {
     session.execute_batch(BEGIN_READ_ONLY).await?;
-    let answer = session.query(query, params).await;
+    let result = session.query(query, params).await;
     session.execute_batch("ROLLBACK").await?;
-    answer
+    result
 }
 
 /// The findings of a check, and its result for other checks.
@@ -120,9 +121,9 @@ async fn run_check<T>(
     check: impl Future<Output = CheckResult<T>>,
 ) -> Option<T> {
     match tokio::time::timeout(CHECK_TIMEOUT, check).await {
-        Ok(Ok((found, answer))) => {
+        Ok(Ok((found, result))) => {
             findings.extend(found);
-            Some(answer)
+            Some(result)
         }
         Ok(Err(error)) => {
             findings.push(Finding::warning(name, format!("check failed: {}", format_driver_error(&error))));
@@ -139,7 +140,7 @@ async fn run_check<T>(
     }
 }
 
-/// Converts an error of opening. Problem and advice are separated by `; `.
+/// Converts an error of opening to a finding. The error's text is the problem and the advice, separated by `; `.
 fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     let text = error.to_string();
     match text.rsplit_once("; ") {
@@ -148,13 +149,14 @@ fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     }
 }
 
-/// Capitalizes a clause.
+/// Capitalizes the first letter of a clause.
 fn capitalize(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
 }
 
+/// Converts a connection error to a finding.
 fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
     match OpenError::from_connect_error(endpoint, error) {
         error @ OpenError::UndeclaredPooler { .. } => open_error_finding("pooler", &error),
@@ -162,7 +164,7 @@ fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
     }
 }
 
-/// Limit of listed items.
+/// Limit of items that a finding lists.
 const MAX_LISTED_ITEMS: usize = 5;
 
 /// Formats a list: the first items, and the number of the others.

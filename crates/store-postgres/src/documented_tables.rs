@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::rows::{read_column, read_time};
 
-/// The namespace of the tenants' uuids.
+/// The namespace of the version 5 uuids of tenants.
 const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
 
-/// The uuid of a tenant; nil for all of them.
+/// Returns the `canvas_id` of a tenant: a uuid made of its name; nil stands for all tenants.
 pub(crate) fn canvas_id_of_tenant(tenant: Option<&Tenant>) -> Uuid {
     match tenant {
         Some(tenant) => Uuid::new_v5(&TENANT_UUID_NAMESPACE, tenant.as_str().as_bytes()),
@@ -18,7 +18,7 @@ pub(crate) fn canvas_id_of_tenant(tenant: Option<&Tenant>) -> Uuid {
     }
 }
 
-/// The `event_space` of a rule's target.
+/// Returns the `event_space` of a rule with this scope.
 pub(crate) fn event_space_of_rule(scope: &RuleScope) -> &'static str {
     match scope {
         RuleScope::Handler(_) => "WORKER",
@@ -28,15 +28,15 @@ pub(crate) fn event_space_of_rule(scope: &RuleScope) -> &'static str {
     }
 }
 
-fn decode_rule_scope(space: &str, name: &str) -> Option<RuleScope> {
-    let space = match space {
+fn decode_rule_scope(event_space: &str, name: &str) -> Option<RuleScope> {
+    let scope_kind = match event_space {
         "WORKER" => "handler",
         "SYNC" => "collection",
         "CRON" => "schedule",
         "ORDER" => "chain",
         _ => return None,
     };
-    RuleScope::parse(space, name)
+    RuleScope::parse(scope_kind, name)
 }
 
 /// True if a row of `write/rules` is for a tenant that the store does not know yet.
@@ -44,8 +44,8 @@ pub(crate) fn is_rule_of_unknown_tenant(row: &Row) -> Result<bool> {
     Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
 }
 
-/// Reads rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with
-/// an invalid name applies to nothing and is skipped.
+/// Decodes rules from the columns rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. Rows
+/// with an invalid name or an unknown tenant apply to nothing and are skipped.
 pub(crate) fn decode_rules(rows: &[Row]) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {
@@ -66,8 +66,8 @@ pub(crate) fn decode_rules(rows: &[Row]) -> Result<Vec<Rule>> {
             since: read_time(row, 6)?,
         });
     }
-    let order =
+    let sort_key =
         |rule: &Rule| (rule.scope.kind_name(), rule.scope.name(), rule.tenant.clone(), rule.kind.as_str());
-    rules.sort_by_key(order);
+    rules.sort_by_key(sort_key);
     Ok(rules)
 }

@@ -144,33 +144,33 @@ impl OpenError {
     }
 
     fn access_denied(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
-        let tried = match endpoint.has_url_user() {
+        let user_hint = match endpoint.has_url_user() {
             true => "",
             false => " (the URL names no user, so the operating system's user was tried)",
         };
         let (address, role) = (endpoint.address(), endpoint.role().into());
-        Self::AccessDenied { address, role, reason: format!("{reason}{tried}"), advice }
+        Self::AccessDenied { address, role, reason: format!("{reason}{user_hint}"), advice }
     }
 }
 
-/// Advises which credentials to check.
+/// Advises which credentials to check after access was denied.
 fn credentials_advice(endpoint: &Endpoint) -> String {
-    let check = match endpoint.password_source() {
+    let credentials = match endpoint.password_source() {
         _ if !endpoint.has_url_user() => return "name one in the URL, as in postgres://user@host".into(),
         None => "check the user in the URL",
         Some(PasswordSource::Url) => "check user and password in the URL",
         Some(PasswordSource::Environment) => "check the user in the URL, the password in PGPASSWORD",
     };
-    format!("{check}, and pg_hba.conf on the server")
+    format!("{credentials}, and pg_hba.conf on the server")
 }
 
-/// True if the response was neither a message of PostgreSQL nor of TLS.
+/// True if connecting failed because the server's response was a message neither of PostgreSQL nor of TLS.
 fn is_protocol_mismatch(error: &tokio_postgres::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| {
-        let tls = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        match tls {
-            Some(db_error) => matches!(db_error, rustls::Error::InvalidMessage(_)),
+        let tls_error = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match tls_error {
+            Some(tls_error) => matches!(tls_error, rustls::Error::InvalidMessage(_)),
             // The driver's errors have these kinds; errors of the operating system have others.
             None => {
                 let kinds = [ErrorKind::InvalidData, ErrorKind::InvalidInput, ErrorKind::Other];
@@ -204,7 +204,7 @@ impl ConnectError {
     }
 }
 
-/// The message of a driver error with its causes, in a line: the driver's own text omits them.
+/// Formats a driver error with its causes, in a line: the driver's own text omits the causes.
 pub(crate) fn format_driver_error(error: &tokio_postgres::Error) -> String {
     if let Some(db_error) = error.as_db_error() {
         return db_error.message().to_string();
@@ -224,28 +224,29 @@ pub(crate) fn is_corruption(error: &BoxError) -> bool {
     code.is_some_and(|code| *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED)
 }
 
-/// True if the connection was lost, so that a retry on another may succeed: it is closed, or the server ended it
-/// because of a shutdown, an administrator or an idle timeout.
+/// True if the connection was lost, so that a retry on another connection may succeed: the connection is closed, or
+/// the server ended it because of a shutdown, an administrator or an idle timeout.
 pub(crate) fn is_connection_lost(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
     match error.as_db_error() {
         Some(db_error) => {
-            let ended = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
-            ended.contains(db_error.code())
+            let ending_codes =
+                [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
+            ending_codes.contains(db_error.code())
         }
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }
 }
 
-/// True if the database is available, but rejects a value: it is invalid or too large.
+/// True if the database is available, but rejects a value as invalid or too large.
 pub(crate) fn is_value_rejected(fault: &Fault) -> bool {
-    let check = |error: &DbError| {
-        // A missing partition is a check violation without a constraint name.
+    let violates_check = |error: &DbError| {
+        // An insert for which no partition exists is also a check violation, but without a constraint name.
         *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_some()
     };
     db_error(fault).is_some_and(|error| {
-        check(error) || ["22", "54"].iter().any(|class| error.code().code().starts_with(class))
+        violates_check(error) || ["22", "54"].iter().any(|class| error.code().code().starts_with(class))
     })
 }
 
@@ -263,10 +264,10 @@ fn sql_state(fault: &Fault) -> Option<&SqlState> {
     db_error(fault).map(DbError::code)
 }
 
-/// The message of a fault, in a line.
+/// Formats a fault in a line.
 pub(crate) fn format_fault(fault: &Fault) -> String {
     match fault {
-        Fault::Damaged(what) => what.clone(),
+        Fault::Damaged(problem) => problem.clone(),
         Fault::Database(error) => format_any_error(error),
     }
 }
@@ -274,13 +275,13 @@ pub(crate) fn format_fault(fault: &Fault) -> String {
 /// Converts a fault for the callers of the store.
 pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
     match fault {
-        Fault::Damaged(what) => StoreError::Damaged(what.clone()),
+        Fault::Damaged(problem) => StoreError::Damaged(problem.clone()),
         Fault::Database(error) if is_corruption(error) => StoreError::Damaged(format_any_error(error)),
         Fault::Database(error) => StoreError::Unavailable(format_any_error(error)),
     }
 }
 
-/// The message of any error, in a line.
+/// Formats any error in a line; a driver error with its causes.
 pub(crate) fn format_any_error(error: &BoxError) -> String {
     error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), format_driver_error)
 }

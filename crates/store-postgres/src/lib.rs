@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on
-//! the one row of `pointsman.write_lock` is the write lock, so that ids become visible in order and no decision is based on
-//! data that another node is about to change. A writer that finds that peers have written reads what they changed,
-//! which each commit records in a row of `pointsman.commit_version` (`tables/commit_version.rs`).
+//! the one row of `pointsman.write_lock` is the write lock, so that ids become visible in order and no decision is
+//! based on data that another node is about to change. Each commit records what it changed in a row of
+//! `pointsman.commit_version` (`tables/commit_version.rs`); a writer that finds commits of peers reads only that.
 //!
 //! - `tables/` is a transaction of the writer: its read set is fetched at the beginning, its writes are buffered and
 //!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.
@@ -17,8 +17,8 @@
 //! - `notifications.rs` notifies the other nodes and listens to them, `outbox/` and `outbox_drainer.rs` journal the
 //!   events emitted in SQL, `partitions.rs` drops expired partitions.
 //! - `unit_of_work/` lets a program commit its own writes and its events in one transaction.
-//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` migrates the schema, `privileges.rs` checks
-//!   the role's privileges on it, `schema_objects.rs` its completeness.
+//! - `connect.rs`, `tls.rs` and `session.rs` open and use connections; `migrate.rs` migrates the schema,
+//!   `privileges.rs` checks the role's privileges on it, `schema_objects.rs` its completeness.
 //! - `doctor.rs` examines a database for problems without changing it.
 //! - `store_copy/` is the database as the source or the target of a store copy.
 //! - Every statement is a file in `sql/` with a comment on its purpose.
@@ -65,7 +65,7 @@ pub use error::OpenError;
 pub use migrate::{MIGRATIONS, Migration};
 pub use store_copy::PgStoreCopy;
 
-/// The name of the first token's hash in `pointsman.meta`.
+/// The name under which `pointsman.meta` stores the hash of the first token.
 const FIRST_TOKEN_HASH_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
@@ -81,7 +81,7 @@ pub struct Postgres {
     notifier: Arc<PeerNotifier>,
     background_jobs: Arc<BackgroundJobs>,
     endpoint: Arc<Endpoint>,
-    refused_rows: Arc<RefusedRowTracker>,
+    refused_row_tracker: Arc<RefusedRowTracker>,
 }
 
 impl Postgres {
@@ -98,7 +98,7 @@ impl Postgres {
         now: Timestamp,
     ) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let (pool, units_of_work) =
+        let (pool, unit_of_work_pool) =
             (SessionPool::new(endpoint.clone(), MAX_CONCURRENT_READS), UnitOfWorkPool::new(endpoint.clone()));
         let session =
             pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
@@ -112,13 +112,13 @@ impl Postgres {
         let background_jobs = Arc::new(BackgroundJobs::default());
         let postgres = Self {
             session_pool: pool,
-            unit_of_work_pool: units_of_work,
+            unit_of_work_pool,
             writer: writer.clone(),
             caller_time,
             notifier,
             background_jobs,
             endpoint,
-            refused_rows: Arc::default(),
+            refused_row_tracker: Arc::default(),
         };
         postgres.start_background_jobs();
         Ok(BackendStore::new(writer, postgres))
@@ -149,7 +149,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is
+    /// Returns the hash of the token that all nodes on this database accept: the stored hash, or `sha256`, which is
     /// stored if there is none.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
         self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_NAME, sha256).await
@@ -157,8 +157,8 @@ impl Postgres {
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
     pub fn write_counts(&self) -> (u64, u64, u64) {
-        let work = self.writer.status();
-        (work.commit_count(), work.rows_written(), self.notifier.messages_sent())
+        let writer_status = self.writer.status();
+        (writer_status.commit_count(), writer_status.rows_written(), self.notifier.messages_sent())
     }
 
     /// Drops expired partitions now, without waiting for the next run; returns their number.
@@ -166,6 +166,7 @@ impl Postgres {
         partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
     }
 
+    /// Spawns the jobs that notify and listen, drain the outbox, and drop partitions.
     fn start_background_jobs(&self) {
         let Self { session_pool: pool, writer, caller_time, notifier, endpoint, .. } = self;
         let mut jobs = vec![
@@ -177,13 +178,13 @@ impl Postgres {
                 pool.clone(),
                 writer.clone(),
                 caller_time.clone(),
-                self.refused_rows.clone(),
+                self.refused_row_tracker.clone(),
             )),
         ];
-        if let Some(direct) = endpoint.listen_endpoint() {
+        if let Some(listen_endpoint) = endpoint.listen_endpoint() {
             jobs.push(tokio::spawn(notifications::listen_for_notifications(
                 notifier.clone(),
-                direct.clone(),
+                listen_endpoint.clone(),
                 writer.clone(),
             )));
         }
@@ -191,7 +192,7 @@ impl Postgres {
     }
 }
 
-/// Starts the writer on a thread of its own, because it blocks on its connection.
+/// Connects the writer and starts it on its own thread, because it blocks on its connection.
 async fn start_writer(
     pool: SessionPool,
     address: String,
@@ -206,7 +207,7 @@ async fn start_writer(
     });
     let started = started.await.map_err(|error| to_open_error(error.to_string()))?;
     started.map_err(|fault| match fault {
-        Fault::Damaged(what) => OpenError::Damaged(what),
+        Fault::Damaged(problem) => OpenError::Damaged(problem),
         Fault::Database(error) => to_open_error(error::format_any_error(&error)),
     })
 }

@@ -26,6 +26,7 @@ pub const MIGRATIONS: &[Migration] = &[(
     ),
 )];
 
+/// The oldest supported major version of PostgreSQL.
 pub(crate) const MIN_SERVER_VERSION: i32 = 15;
 
 /// The key of the advisory lock: "pointsma", as a number.
@@ -39,10 +40,10 @@ const CREATE_MIGRATION_TABLE_SQL: &str = "CREATE TABLE pointsman.migration (
     at       timestamptz NOT NULL
 )";
 
-/// The state of the schema.
+/// How far the schema has been migrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchemaState {
-    /// There is no such schema.
+    /// There is no schema `pointsman`.
     Absent,
     /// The schema exists and is empty: prepared for a role that may not create schemas itself.
     Empty,
@@ -61,7 +62,8 @@ pub(crate) async fn read_schema_state(
     migrator.verify_schema_state().await
 }
 
-/// Lists the missing objects of the newest layout, by kind and name.
+/// Lists the missing objects of the newest layout, by kind and name; if all exist, the single-row tables without their
+/// row.
 pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
     let missing =
         ExistingSchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?
@@ -69,21 +71,21 @@ pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String
     if !missing.is_empty() {
         return Ok(missing);
     }
-    let mut rows = Vec::new();
+    let mut missing_rows = Vec::new();
     for table in list_never_empty_tables() {
-        let any = format!("SELECT FROM pointsman.{} LIMIT 1", quote_identifier(&table));
-        if session.query_unprepared(&any, &[]).await?.is_empty() {
-            rows.push(format!("the row of {table}"));
+        let any_row_sql = format!("SELECT FROM pointsman.{} LIMIT 1", quote_identifier(&table));
+        if session.query_unprepared(&any_row_sql, &[]).await?.is_empty() {
+            missing_rows.push(format!("the row of {table}"));
         }
     }
-    Ok(rows)
+    Ok(missing_rows)
 }
 
 /// Rejects a schema of the newest layout with missing objects: a store would start on it, and fail later.
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
     let migrator = Migrator::new(session, endpoint, MIGRATIONS);
     let mut missing = list_missing_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
-    // Indexes are optional, and one that was recreated under another name is as good.
+    // The store also works without an index, and an index that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
         true => Ok(()),
@@ -111,14 +113,16 @@ pub(crate) async fn migrate(
     }
 }
 
-/// Read committed, so that a waiting node sees what the first one did; and a short lock timeout, because all later
-/// sessions would queue up behind a producer that does not end.
+/// Read committed, so that a node that waited for the migration lock sees the finished migration. The lock timeout is
+/// short: while a migration waits for a producer's open transaction, all other sessions queue up behind the migration.
 const BEGIN_MIGRATION: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 
+/// Checks and migrates the schema on a connection.
 struct Migrator<'a> {
     session: &'a Session,
     endpoint: &'a Endpoint,
     migrations: &'a [Migration],
+    /// None until [`Migrator::check_server`] has read them.
     privileges: Option<RolePrivileges>,
 }
 
@@ -127,6 +131,7 @@ impl<'a> Migrator<'a> {
         Self { session, endpoint, migrations, privileges: None }
     }
 
+    /// Checks version and encoding of the server, and reads the privileges of the role.
     async fn check_server(&mut self) -> Result<(), OpenError> {
         let rows = self
             .session
@@ -153,7 +158,8 @@ impl<'a> Migrator<'a> {
         Ok(())
     }
 
-    /// A role that does not own the tables would fail at the next partition.
+    /// Rejects a role without the required privileges: one that does not own the tables would fail later, when it adds
+    /// the next partition.
     fn check_privileges(&self) -> Result<(), OpenError> {
         let missing = self
             .privileges
@@ -170,8 +176,8 @@ impl<'a> Migrator<'a> {
     /// Returns an error that names the sessions that lock the schema.
     async fn schema_locked_error(&self) -> Result<OpenError, OpenError> {
         let (high, low) = (MIGRATION_LOCK_KEY >> 32, MIGRATION_LOCK_KEY & 0xffff_ffff);
-        let found_rows = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
-        let rows = found_rows.map_err(|error| self.to_open_error(&error))?;
+        let found = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
+        let rows = found.map_err(|error| self.to_open_error(&error))?;
         let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
             format!("{program} of {role}, pid {pid}, for {}", format_age(row.get(3)))
@@ -186,6 +192,7 @@ impl<'a> Migrator<'a> {
         })
     }
 
+    /// Applies the missing migrations under the migration lock; returns whether anything was changed.
     async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
         let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
         self.session
@@ -193,17 +200,17 @@ impl<'a> Migrator<'a> {
             .await
             .map_err(to_error)?;
         self.check_privileges()?;
-        let applied = self.create_schema_or_count_migrations().await?;
-        for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied) {
+        let applied_count = self.create_schema_or_count_migrations().await?;
+        for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied_count) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
             self.execute_batch(sql).await?;
-            let record = query!("open/record_migration", INT4, TEXT, TEXT);
-            let recorded = self.session.execute(record, &[&version, name, &checksum]).await;
+            let query = query!("open/record_migration", INT4, TEXT, TEXT);
+            let recorded = self.session.execute(query, &[&version, name, &checksum]).await;
             recorded.map_err(|error| self.to_open_error(&error))?;
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_random_store_numbers().await?;
-        Ok(applied < self.migrations.len() || inserted)
+        Ok(applied_count < self.migrations.len() || inserted)
     }
 
     /// Returns the number of applied migrations; creates the schema and the table of migrations if they do not exist.
@@ -211,7 +218,7 @@ impl<'a> Migrator<'a> {
         match self.verify_schema_state().await? {
             SchemaState::Absent => self.execute_batch("CREATE SCHEMA pointsman").await?,
             SchemaState::Empty => {}
-            SchemaState::Applied(layouts) => return Ok(layouts),
+            SchemaState::Applied(count) => return Ok(count),
         }
         self.execute_batch(CREATE_MIGRATION_TABLE_SQL).await?;
         Ok(0)
@@ -246,11 +253,12 @@ impl<'a> Migrator<'a> {
         Ok(SchemaState::Applied(rows.len()))
     }
 
-    /// Inserts the random numbers of a store: the namespace of its task ids, and its salt.
+    /// Inserts the random numbers of a new store: the namespace of its task ids, and its salt. Returns whether they
+    /// were missing.
     async fn insert_random_store_numbers(&self) -> Result<bool, OpenError> {
-        let random = || uuid::Uuid::new_v4().as_u64_pair();
-        let (task_id_namespace, _) = random();
-        let (_, salt) = random();
+        let random_u64_pair = || uuid::Uuid::new_v4().as_u64_pair();
+        let (task_id_namespace, _) = random_u64_pair();
+        let (_, salt) = random_u64_pair();
         let (task_id_namespace, salt) =
             ((task_id_namespace & ((1 << 60) - 1)).to_string(), (salt as i64).to_string());
         let inserted = self
@@ -281,6 +289,7 @@ impl<'a> Migrator<'a> {
     }
 }
 
+/// Returns the SHA-256 of a migration, in hex.
 fn checksum(sql: &str) -> String {
     Sha256::digest(sql).iter().map(|byte| format!("{byte:02x}")).collect()
 }

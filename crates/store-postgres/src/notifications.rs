@@ -1,6 +1,6 @@
-//! Nodes notify each other of commits with new events or work by NOTIFY: the first commit at once, under load many
-//! commits together. One connection listens. While it is disconnected, polling every half second finds the same
-//! changes.
+//! Nodes notify each other by NOTIFY of commits with new events or work: of a first commit at once, under load of many
+//! commits together. Each node listens on one connection. While that is disconnected, polling every half second finds
+//! the same changes.
 
 use std::sync::{Arc, Weak};
 
@@ -28,7 +28,7 @@ pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Sessi
             )
         });
         match sent.await {
-            Ok(_) => notifier_handle.count_sent_message(),
+            Ok(_) => notifier_handle.record_sent_message(),
             Err(error) => {
                 tracing::debug!(
                     %error,
@@ -40,7 +40,7 @@ pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Sessi
     }
 }
 
-/// Listens for notifications, and reconnects when the connection is lost.
+/// Listens for notifications, as long as the store is open, and reconnects when the connection is lost.
 pub(crate) async fn listen_for_notifications(
     notifier: Arc<PeerNotifier>,
     endpoint: Endpoint,
@@ -80,7 +80,7 @@ async fn listen_until_disconnected(
     }
 }
 
-/// The state that polling compares.
+/// The state that polling compares with that of the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PolledState {
     last_event: EventId,
@@ -89,8 +89,8 @@ struct PolledState {
     rules_digest: String,
 }
 
-/// Polls for changes, so that nothing waits longer than the interval if the listener is disconnected; also finds rules
-/// that were written in SQL.
+/// Polls for changes, as long as the store is open: nothing waits longer than the interval if the listener is
+/// disconnected, and rules that were written in SQL take effect.
 pub(crate) async fn poll_for_changes(
     notifier: Arc<PeerNotifier>,
     pool: SessionPool,
@@ -99,20 +99,20 @@ pub(crate) async fn poll_for_changes(
     let mut previous = PolledState::default();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        let Ok(found) = read_polled_state(&pool).await else { continue };
-        notifier.set_has_peers(found.live_nodes > 1);
-        if found.last_event > previous.last_event {
-            writer.notify_listeners(StoreSignal::JournalGrew(found.last_event));
+        let Ok(current) = read_polled_state(&pool).await else { continue };
+        notifier.set_has_peers(current.live_nodes > 1);
+        if current.last_event > previous.last_event {
+            writer.notify_listeners(StoreSignal::JournalGrew(current.last_event));
         }
-        if found.commit_version != previous.commit_version && found.live_nodes > 1 {
+        if current.commit_version != previous.commit_version && current.live_nodes > 1 {
             writer.notify_listeners(StoreSignal::TasksReady);
         }
-        let reloaded = match found.rules_digest == previous.rules_digest {
+        let rules_reloaded = match current.rules_digest == previous.rules_digest {
             true => Ok(()),
             false => writer.run(|txn| txn.reload_rules(txn.state.last_observed_time())).await,
         };
-        if reloaded.is_ok() {
-            previous = found;
+        if rules_reloaded.is_ok() {
+            previous = current;
         }
     }
 }

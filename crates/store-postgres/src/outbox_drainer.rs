@@ -1,8 +1,9 @@
 //! The background job that drains the outbox.
 //!
-//! It sleeps until an emit notifies it, and polls as well: a transaction that emitted before the drainer fell asleep
-//! and commits afterwards does not notify. The interval starts short and grows, so that such an event waits about as
-//! long again as its transaction took, and an idle node hardly polls. A poll that finds nothing is one plain read.
+//! The drainer sleeps until an emit notifies it, and polls as well: a transaction that emitted before the drainer fell
+//! asleep and commits afterwards does not notify. The poll interval starts short and grows, so that such an event waits
+//! about as long again as its transaction took, and an idle node hardly polls. A poll that finds nothing is one plain
+//! read.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use pointsman_core::outage::OutageTracker;
 use pointsman_core::store::{EmitBatch, IdempotencyKey, StoreError};
-use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant};
+use pointsman_core::{EventType, NewEvent, ObjectKey, Tenant};
 use pointsman_store::caller_time::CallerTime;
 use pointsman_store::error::Result;
 use pointsman_store::notifier::PeerNotifier;
@@ -24,39 +25,40 @@ use crate::rows::read_column;
 use crate::session::{Query, query};
 use crate::tables::PgTables;
 
-/// The shortest poll interval, after rows were found, and the longest.
+/// The shortest poll interval, which follows a poll that found rows, and the longest.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The interval of deleting expired rows.
+/// Interval between two deletions of expired rows.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
-/// Rows deleted in one statement.
+/// Limit of rows that one statement deletes.
 const CLEANUP_BATCH: i64 = 5000;
 /// Retention in seconds of receipts and idempotency keys, and of refused rows.
 const RECEIPT_RETENTION_SECONDS: i64 = 24 * 3600;
 const REFUSED_RETENTION_SECONDS: i64 = 30 * RECEIPT_RETENTION_SECONDS;
 
+/// Moves rows from the outbox to the journal.
 struct OutboxDrainer {
     pool: SessionPool,
     writer: Writer<PgTables>,
-    /// No request starts a drain, so that no caller passes the time.
+    /// The source of the time: no request starts a drain, so that no caller passes the time.
     caller_time: Arc<CallerTime>,
-    refused_rows: Arc<RefusedRowTracker>,
+    refused_row_tracker: Arc<RefusedRowTracker>,
 }
 
-/// The state of the outbox.
+/// The state of the outbox, as the drainer polls it.
 struct OutboxState {
     progress: OutboxProgress,
-    /// The next emit notifies.
+    /// The drainers sleep, so that the next emit notifies them.
     is_drainer_asleep: bool,
     /// The number of the last waiting row.
     last_waiting_row: Option<i64>,
-    /// The parts of them that determine the read set.
-    prefetch_emits: Vec<EmitBatch>,
+    /// The waiting rows, with only what determines the read set: object and idempotency key.
+    emits_to_prefetch: Vec<EmitBatch>,
 }
 
 /// Why rows were not drained.
 enum DrainError {
-    /// The database rejects a value of this row, or of one after it, with this message.
+    /// The database rejects a value of the row with this number, or of a later one, with this message.
     RejectedRow(i64, String),
     Store(StoreError),
 }
@@ -67,11 +69,11 @@ pub(crate) async fn run_drainer(
     pool: SessionPool,
     writer: Writer<PgTables>,
     caller_time: Arc<CallerTime>,
-    refused_rows: Arc<RefusedRowTracker>,
+    refused_row_tracker: Arc<RefusedRowTracker>,
 ) {
-    let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows };
+    let drainer = OutboxDrainer { pool, writer, caller_time, refused_row_tracker };
     let mut poll_interval = MIN_POLL_INTERVAL;
-    // A failure is retried with the first cleanup.
+    // The first cleanup retries what fails here.
     let _ = drainer.drain_orphaned_rows().await;
     let _ = drainer.count_refused_rows().await;
     let mut last_cleanup = Instant::now();
@@ -97,13 +99,13 @@ pub(crate) async fn run_drainer(
             Ok(_) => MIN_POLL_INTERVAL,
             Err(_) => MAX_POLL_INTERVAL,
         };
-        drainer.refused_rows.log_if_due();
+        drainer.refused_row_tracker.log_if_due();
         if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
             last_cleanup = Instant::now();
             if let Err(error) = drainer.delete_expired().await {
                 tracing::debug!(
                     %error,
-                    "could not delete expired receipts, keys and refused rows; retrying in a minute"
+                    "could not delete expired receipts, idempotency keys and refused rows; retrying in a minute"
                 );
             }
         }
@@ -119,24 +121,21 @@ impl OutboxDrainer {
     async fn drain(&self) -> std::result::Result<usize, StoreError> {
         let mut drained = 0;
         loop {
-            let OutboxState {
-                progress,
-                is_drainer_asleep,
-                last_waiting_row: last_waiting,
-                prefetch_emits: expected_emissions,
-            } = self.read_state().await?;
+            let OutboxState { progress, is_drainer_asleep, last_waiting_row, emits_to_prefetch } =
+                self.read_state().await?;
             self.advance_progress(&progress).await?;
-            match last_waiting {
+            match last_waiting_row {
                 Some(last) => {
-                    drained += self.drain_rows(progress.scan_after() + 1..=last, expected_emissions).await?
+                    drained += self.drain_rows(progress.scan_after() + 1..=last, emits_to_prefetch).await?
                 }
                 None if is_drainer_asleep => return Ok(drained),
-                // An emit that checked the flag before this is found by the next poll after its commit.
+                // An emit that read the flag before this does not notify; a poll after its commit finds it.
                 None => self.execute(query!("outbox/set_asleep"), []).await.map(drop)?,
             }
         }
     }
 
+    /// Reads the state of the outbox and the next waiting rows.
     async fn read_state(&self) -> std::result::Result<OutboxState, StoreError> {
         self.pool
             .run_statement((), |session, ()| {
@@ -150,55 +149,57 @@ impl OutboxDrainer {
             .await
     }
 
-    /// Drains the rows at these numbers. If the database rejects one, they are drained row by row, so that only
-    /// rejected ones are set aside.
+    /// Drains the rows at these numbers. If the database rejects one of them, drains them row by row, so that
+    /// only rejected rows are set aside.
     async fn drain_rows(
         &self,
         numbers: RangeInclusive<i64>,
-        expected_emissions: Vec<EmitBatch>,
+        emits_to_prefetch: Vec<EmitBatch>,
     ) -> std::result::Result<usize, StoreError> {
-        match self.drain_batch(numbers.clone(), outbox::MAX_ROWS_PER_DRAIN, expected_emissions).await {
+        match self.drain_batch(numbers.clone(), outbox::MAX_ROWS_PER_DRAIN, emits_to_prefetch).await {
             Err(DrainError::RejectedRow(..)) => {}
             Err(DrainError::Store(error)) => return Err(error),
-            Ok(taken) => return Ok(taken),
+            Ok(drained_count) => return Ok(drained_count),
         }
-        let mut taken = 0;
+        let mut drained_count = 0;
         loop {
-            taken += match self.drain_batch(numbers.clone(), 1, vec![]).await {
-                Ok(0) => return Ok(taken),
-                Ok(one) => one,
-                Err(DrainError::RejectedRow(n, reason)) => self.refuse_row(n, reason).await?,
+            drained_count += match self.drain_batch(numbers.clone(), 1, vec![]).await {
+                Ok(0) => return Ok(drained_count),
+                Ok(drained) => drained,
+                Err(DrainError::RejectedRow(number, reason)) => self.refuse_row(number, reason).await?,
                 Err(DrainError::Store(error)) => return Err(error),
             };
         }
     }
 
+    /// Drains at most `max_rows` of these rows in one transaction.
     async fn drain_batch(
         &self,
         numbers: RangeInclusive<i64>,
         max_rows: i64,
-        expected_emissions: Vec<EmitBatch>,
+        emits_to_prefetch: Vec<EmitBatch>,
     ) -> std::result::Result<usize, DrainError> {
         let (now, rejected) = (self.caller_time.now(), Arc::new(RejectedRowCell::new()));
         let request = JobRequest {
             position: JobPosition::First,
-            input: (expected_emissions, None),
+            input: (emits_to_prefetch, None),
             add_to_read_set: add_emit_batches_to_read_set,
         };
         let rejected_in_drain = rejected.clone();
         let drain = move |txn: &mut Txn<'_, PgTables>, _| {
-            outbox::drain(txn, numbers, max_rows, now, &rejected_in_drain)
+            outbox::drain_rows(txn, numbers, max_rows, now, &rejected_in_drain)
         };
         match (self.writer.run_job(request, drain).await, rejected.get()) {
             (Ok(drained), _) => Ok(self.record_drain_result(&drained)),
-            (Err(_), Some((n, reason))) => Err(DrainError::RejectedRow(*n, reason.clone())),
+            (Err(_), Some((number, reason))) => Err(DrainError::RejectedRow(*number, reason.clone())),
             (Err(error), None) => Err(DrainError::Store(error)),
         }
     }
 
-    async fn refuse_row(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
+    /// Sets a row aside; returns the number of drained rows.
+    async fn refuse_row(&self, number: i64, reason: String) -> std::result::Result<usize, StoreError> {
         let now = self.caller_time.now();
-        let drained = self.writer.run(move |txn| outbox::refuse_row(txn, n, &reason, now)).await?;
+        let drained = self.writer.run(move |txn| outbox::refuse_row(txn, number, &reason, now)).await?;
         Ok(self.record_drain_result(&drained))
     }
 
@@ -216,20 +217,21 @@ impl OutboxDrainer {
         Ok(())
     }
 
+    /// Writes the progress of the outbox, if it can advance.
     async fn advance_progress(&self, progress: &OutboxProgress) -> std::result::Result<(), StoreError> {
         match progress.next_step() {
             ProgressStep::Nothing => Ok(()),
-            ProgressStep::SetEmptyUpTo(n) => {
-                self.execute(query!("outbox/set_empty_up_to", INT8), [n]).await.map(drop)
+            ProgressStep::SetEmptyUpTo(number) => {
+                self.execute(query!("outbox/set_empty_up_to", INT8), [number]).await.map(drop)
             }
             ProgressStep::RecordCandidate => {
-                let mark = query!("outbox/set_candidate", INT8, INT8);
-                self.execute(mark, [progress.empty_up_to, progress.last_number]).await.map(drop)
+                let set_candidate = query!("outbox/set_candidate", INT8, INT8);
+                self.execute(set_candidate, [progress.empty_up_to, progress.last_number]).await.map(drop)
             }
         }
     }
 
-    /// Deletes expired rows in batches.
+    /// Deletes expired receipts, idempotency keys and refused rows, in batches.
     async fn delete_expired(&self) -> std::result::Result<(), StoreError> {
         self.drain_orphaned_rows().await?;
         for (query, max_age) in [
@@ -242,21 +244,22 @@ impl OutboxDrainer {
         self.count_refused_rows().await
     }
 
+    /// Updates the number of refused rows, which `/healthz` reports.
     async fn count_refused_rows(&self) -> std::result::Result<(), StoreError> {
-        let counted = self.pool.run_statement((), |session, ()| {
+        let count = self.pool.run_statement((), |session, ()| {
             Box::pin(async {
                 let rows = session.query(query!("outbox/count_refused"), &[]).await?;
                 rows.first().map_or(Ok(0), |row| read_column::<i64>(row, 0))
             })
         });
-        self.refused_rows.set_count(counted.await?.unsigned_abs());
+        self.refused_row_tracker.set_count(count.await?.unsigned_abs());
         Ok(())
     }
 
     /// Records the rows that were set aside; returns the number of drained rows.
     fn record_drain_result(&self, drained: &DrainResult) -> usize {
-        self.refused_rows.add(drained);
-        drained.drained_rows
+        self.refused_row_tracker.add(drained);
+        drained.drained_row_count
     }
 
     /// Executes a single statement in a transaction of its own.
@@ -282,7 +285,7 @@ impl OutboxState {
             progress: OutboxProgress::default(),
             is_drainer_asleep: true,
             last_waiting_row: None,
-            prefetch_emits: vec![],
+            emits_to_prefetch: vec![],
         };
         for row in rows {
             let number: Option<i64> = read_column(row, 7)?;
@@ -292,7 +295,7 @@ impl OutboxState {
             }
             if let Some(number) = number {
                 state.last_waiting_row = Some(number);
-                state.prefetch_emits.extend(read_prefetch_emit(row)?);
+                state.emits_to_prefetch.extend(decode_emit_to_prefetch(row)?);
             }
         }
         Ok(state)
@@ -311,11 +314,13 @@ fn decode_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgre
     })
 }
 
-/// The object and the idempotency key of a row, for the read set. None if the row is not an event.
-fn read_prefetch_emit(row: &Row) -> Result<Option<EmitBatch>> {
-    let (kind, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
+/// Decodes the object and the idempotency key of a row, for the read set. None if the row is not an event.
+fn decode_emit_to_prefetch(row: &Row) -> Result<Option<EmitBatch>> {
+    let (event_type, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
     let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);
-    let (Ok(kind), Ok(tenant)) = (HandlingKey::new(kind), Tenant::new(tenant)) else { return Ok(None) };
+    let (Ok(event_type), Ok(tenant)) = (EventType::new(event_type), Tenant::new(tenant)) else {
+        return Ok(None);
+    };
     let Ok(key) = key.map(ObjectKey::new).transpose() else { return Ok(None) };
     let idempotency_key = idempotency_key.filter(|key| outbox::is_valid_idempotency_key(key));
     let idempotency = idempotency_key.map(|key| IdempotencyKey {
@@ -323,7 +328,7 @@ fn read_prefetch_emit(row: &Row) -> Result<Option<EmitBatch>> {
         key: key.into(),
         request_digest: Default::default(),
     });
-    let event = NewEvent { key, tenant, ..NewEvent::new(kind) };
+    let event = NewEvent { key, tenant, ..NewEvent::new(event_type) };
     Ok(Some(EmitBatch { events: vec![event], idempotency }))
 }
 
@@ -336,14 +341,14 @@ mod tests {
     use crate::Postgres;
 
     #[tokio::test]
-    async fn old_receipts_keys_and_refused_rows_are_deleted() {
+    async fn expired_receipts_keys_and_refused_rows_are_deleted() {
         let url = shared_postgres().unwrap().create_database().unwrap();
         let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
         let (pool, writer, caller_time) =
             (store.session_pool.clone(), store.writer.clone(), store.caller_time.clone());
-        let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows: Arc::default() };
+        let drainer = OutboxDrainer { pool, writer, caller_time, refused_row_tracker: Arc::default() };
         let (server, database) = (shared_postgres().unwrap(), url.rsplit('/').next().unwrap());
-        let insert_old_and_new = "
+        let insert_rows_sql = "
             CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS
                 $$ SELECT extract(epoch FROM now() - (i - 0.5) * interval '1 minute')::bigint * 1000000 $$;
             INSERT INTO pointsman.receipt SELECT i, gen_random_uuid(), ago(12001 - i) FROM generate_series(1, 12000) i;
@@ -351,13 +356,13 @@ mod tests {
                 FROM generate_series(1, 12000) i;
             INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
                 SELECT i, '', '', '', 0, 0, '', ago(i * 60 * 24) FROM generate_series(1, 60) i";
-        server.query(database, insert_old_and_new).unwrap();
+        server.query(database, insert_rows_sql).unwrap();
         drainer.delete_expired().await.unwrap();
-        for (table, left) in
+        for (table, expected_count) in
             [("receipt", 24 * 60), ("outbox_idempotency_key", 24 * 60), ("outbox_refused", 30)]
         {
             let count = server.query(database, &format!("SELECT count(*) FROM pointsman.{table}")).unwrap();
-            assert_eq!(count, [[Some(left.to_string())]], "{table}");
+            assert_eq!(count, [[Some(expected_count.to_string())]], "{table}");
         }
     }
 }

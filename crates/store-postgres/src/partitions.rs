@@ -13,15 +13,17 @@ use crate::connect::Endpoint;
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
-/// Interval between two runs.
+/// Interval between two runs that drop expired partitions.
 const DROP_INTERVAL: Duration = Duration::from_secs(10);
-/// Short lock timeout: nodes that drop partitions at the same time would block each other.
+/// The lock timeout is short, because nodes that drop partitions at the same time would block each other.
 const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL statement_timeout = '60s'";
 
-/// A partitioned table, and the statements that keep needed rows of its dropped partitions.
+/// A partitioned table, and the statements for rows that outlive their partition.
 struct PartitionedTable {
     name: &'static str,
+    /// Moves rows that are still needed out of an expired partition; none if no row is.
     retain_rows_query: Option<&'static Query>,
+    /// Deletes moved rows that are no longer needed.
     delete_retained_rows_query: Option<&'static Query>,
 }
 
@@ -32,6 +34,7 @@ struct ExpiryPositions {
     archive_number: i64,
 }
 
+/// Returns the partitioned tables with their statements.
 fn partitioned_tables() -> [PartitionedTable; 4] {
     [
         PartitionedTable {
@@ -65,7 +68,8 @@ pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "could not drop expired partitions; retrying in 10 s, disk usage grows meanwhile"
+                    "could not drop expired partitions; retrying in 10 s, disk usage grows meanwhile; run `pointsman \
+                     doctor` if it persists"
                 )
             }
         }
@@ -84,25 +88,25 @@ async fn drop_expired_in_session(session: &Session) -> Result<u64> {
     let expired =
         ExpiryPositions { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
     let partitions = session.query(query!("partitions/list"), &[]).await?;
-    let mut dropped = 0;
+    let mut dropped_count = 0;
     for table in partitioned_tables() {
         let limit = if table.name == "journal" { expired.event_number } else { expired.archive_number };
         for row in &partitions {
             let (parent, partition, end): (&str, &str, i64) =
                 (read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?);
             if parent == table.name && end <= limit {
-                // A reader of one partition reads the others too, and every attempt to drop one makes other sessions
-                // wait.
+                // If one partition is locked, so are the next ones: a reader reads all of them. And each try makes
+                // other sessions wait.
                 if !drop_partition(session, &table, partition, end, expired).await? {
                     break;
                 }
-                dropped += 1;
+                dropped_count += 1;
             }
         }
         delete_expired_retained_rows(session, &table, expired).await?;
     }
     vacuum_bloated_tables(session).await?;
-    Ok(dropped)
+    Ok(dropped_count)
 }
 
 /// Vacuums tables with many dead rows, so that their space is reused.
@@ -115,7 +119,7 @@ async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Drops a partition after moving its needed rows out; false if it is locked or already gone.
+/// Drops a partition after moving its needed rows out; returns false if it is locked or another node dropped it.
 async fn drop_partition(
     session: &Session,
     table: &PartitionedTable,
@@ -124,16 +128,16 @@ async fn drop_partition(
     expired: ExpiryPositions,
 ) -> Result<bool> {
     session.execute_batch(BEGIN_DROP).await?;
-    let dropped = async {
+    let retain_rows_and_drop = async {
         match (table.retain_rows_query, table.name) {
-            (Some(keep), "journal") => drop(session.execute(keep, &[&end]).await?),
-            (Some(keep), _) => drop(session.execute(keep, &[&end, &expired.archive_number]).await?),
+            (Some(retain), "journal") => drop(session.execute(retain, &[&end]).await?),
+            (Some(retain), _) => drop(session.execute(retain, &[&end, &expired.archive_number]).await?),
             (None, _) => {}
         }
-        // The store itself has chosen this name; it is quoted anyway.
+        // The store chose this name, which needs no quotes; they are a precaution.
         session.execute_batch(&format!("DROP TABLE pointsman.\"{}\"", partition.replace('"', "\"\""))).await
     };
-    match dropped.await {
+    match retain_rows_and_drop.await {
         Ok(()) => {
             session.execute_batch("COMMIT").await?;
             Ok(true)
@@ -142,7 +146,7 @@ async fn drop_partition(
             session.execute_batch("ROLLBACK").await?;
             Ok(false)
         }
-        // Another node has dropped it.
+        // Another node has dropped the partition.
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
             session.execute_batch("ROLLBACK").await?;
             Ok(false)
@@ -151,6 +155,7 @@ async fn drop_partition(
     }
 }
 
+/// Deletes rows that were moved out of dropped partitions and are no longer needed.
 async fn delete_expired_retained_rows(
     session: &Session,
     table: &PartitionedTable,

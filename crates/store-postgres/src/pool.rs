@@ -18,22 +18,23 @@ use crate::session::Session;
 pub(crate) const MAX_CONCURRENT_READS: usize = 8;
 /// Timeout of a read, and of waiting for a permit to read.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long connecting is retried while the server has too many connections.
+/// For this long connecting is retried while the server has too many connections.
 const CONNECT_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// The same through a pooler, where session settings belong to other clients: see [`SESSION_SETTINGS`].
-const BEGIN_READ_POOLED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
+/// The same through a pooler, where session settings belong to other clients: see [`READ_SESSION_SETTINGS`].
+const BEGIN_READ_BEHIND_POOLER: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
      SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
      SET LOCAL enable_mergejoin = off; SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0";
 /// Tables grow faster than statistics follow, and a cached plan does not know how short a page is. So the planner must
 /// use indexes in their order. On a journal of 600,000 events a page of 100 takes 0.2 ms this way, and 450 ms with the
 /// planner's own choice.
-const SESSION_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
+const READ_SESSION_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
      SET enable_mergejoin = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; \
      SET plan_cache_mode = force_generic_plan";
 
+/// A pool of connections that read, and of permits that limit concurrent reads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPool {
     endpoint: Arc<Endpoint>,
@@ -60,8 +61,8 @@ impl<A, T, F> ReadFn<A, T> for F where
 }
 
 impl SessionPool {
-    pub(crate) fn new(endpoint: Arc<Endpoint>, readers: usize) -> Self {
-        let read_permits = Arc::new(Semaphore::new(readers.max(1)));
+    pub(crate) fn new(endpoint: Arc<Endpoint>, max_concurrent_reads: usize) -> Self {
+        let read_permits = Arc::new(Semaphore::new(max_concurrent_reads.max(1)));
         Self { endpoint, idle_sessions: Arc::default(), read_permits, read_outage_log: Arc::default() }
     }
 
@@ -72,25 +73,25 @@ impl SessionPool {
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        let answer = self.run_read(ReadScope::Transaction, input, read).await;
-        self.read_outage_log.record_read_result(&answer);
-        answer
+        let result = self.run_read(ReadScope::Transaction, input, read).await;
+        self.read_outage_log.record_read_result(&result);
+        result
     }
 
-    /// Runs a `read` of a single statement, which needs no transaction.
+    /// Runs a `read` of a single statement, which needs no transaction. Retries if the connection is lost.
     pub(crate) async fn run_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        let answer = self.run_read(ReadScope::SingleStatement, input, read).await;
-        self.read_outage_log.record_read_result(&answer);
-        answer
+        let result = self.run_read(ReadScope::SingleStatement, input, read).await;
+        self.read_outage_log.record_read_result(&result);
+        result
     }
 
-    /// The caller may be canceled at any time; the spawned future finishes, so that no connection stays in a
-    /// transaction.
+    /// Runs a read in a spawned future, which finishes even if the caller is canceled, so that no connection stays in
+    /// a transaction. Retries once, on a new connection, if the connection is lost.
     async fn run_read<A, T>(&self, scope: ReadScope, input: A, read: impl ReadFn<A, T>) -> store::Result<T>
     where
         A: Send + Sync + 'static,
@@ -100,54 +101,54 @@ impl SessionPool {
             return Err(StoreError::Unavailable(ConnectError::TimedOut(READ_TIMEOUT).to_string()));
         };
         let permit = permit.map_err(|_| StoreError::Closed)?;
-        let (answer, answered) = oneshot::channel();
+        let (result_sender, result_receiver) = oneshot::channel();
         let pool = self.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let mut outcome = pool.attempt_read_with_timeout(scope, true, &input, &read).await;
+            let mut outcome = pool.try_read_with_timeout(scope, true, &input, &read).await;
             if outcome.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_connection_lost)) {
-                outcome = pool.attempt_read_with_timeout(scope, false, &input, &read).await;
+                outcome = pool.try_read_with_timeout(scope, false, &input, &read).await;
             }
             // The caller need not wait for the end of a read-only transaction.
             match outcome {
                 Err(connect_error) => {
-                    drop(answer.send(Err(StoreError::Unavailable(connect_error.to_string()))))
+                    drop(result_sender.send(Err(StoreError::Unavailable(connect_error.to_string()))))
                 }
                 Ok((session, result)) => {
-                    drop(answer.send(result.map_err(|fault: Fault| to_store_error(&fault))));
+                    drop(result_sender.send(result.map_err(|fault: Fault| to_store_error(&fault))));
                     pool.return_session(session, scope).await;
                 }
             }
         });
-        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
+        result_receiver.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
     }
 
-    /// A connection that does not respond in time is dropped.
-    async fn attempt_read_with_timeout<A, T>(
+    /// Reads once; drops a connection that does not respond in time.
+    async fn try_read_with_timeout<A, T>(
         &self,
         scope: ReadScope,
-        may_reuse: bool,
+        may_reuse_idle: bool,
         input: &A,
         read: &impl ReadFn<A, T>,
     ) -> std::result::Result<(Session, Result<T>), ConnectError> {
-        let answered = timeout(READ_TIMEOUT, self.attempt_read(scope, may_reuse, input, read)).await;
-        answered.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
+        let result = timeout(READ_TIMEOUT, self.try_read(scope, may_reuse_idle, input, read)).await;
+        result.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
     }
 
     /// Reads on an idle connection, if it may be reused, or on a new one.
-    async fn attempt_read<A, T>(
+    async fn try_read<A, T>(
         &self,
         scope: ReadScope,
-        may_reuse: bool,
+        may_reuse_idle: bool,
         input: &A,
         read: &impl ReadFn<A, T>,
     ) -> std::result::Result<(Session, Result<T>), ConnectError> {
-        let session = self.take_session(may_reuse).await?;
+        let session = self.take_session(may_reuse_idle).await?;
         let result = match scope {
             ReadScope::SingleStatement => read(&session, input).await,
             // Polled in this order, so that the first statement is sent right after the begin.
             ReadScope::Transaction => {
-                let begin = if session.is_pooled() { BEGIN_READ_POOLED } else { BEGIN_READ };
+                let begin = if session.is_behind_pooler() { BEGIN_READ_BEHIND_POOLER } else { BEGIN_READ };
                 match join(session.execute_batch(begin), read(&session, input)).await {
                     (Ok(()), result) => result,
                     (Err(error), _) => Err(error.into()),
@@ -159,17 +160,17 @@ impl SessionPool {
 
     /// Takes an idle connection, if one may be reused, or opens a new one. If the server has too many connections, an
     /// idle one is used after all.
-    async fn take_session(&self, mut may_reuse: bool) -> std::result::Result<Session, ConnectError> {
+    async fn take_session(&self, mut may_reuse_idle: bool) -> std::result::Result<Session, ConnectError> {
         let started = Instant::now();
         loop {
-            if may_reuse && let Some(session) = self.take_idle_session() {
+            if may_reuse_idle && let Some(session) = self.take_idle_session() {
                 return Ok(session);
             }
             match self.connect().await {
                 Err(error)
                     if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_TIMEOUT =>
                 {
-                    may_reuse = true;
+                    may_reuse_idle = true;
                     tokio::time::sleep(CONNECT_RETRY_DELAY).await;
                 }
                 connected => return connected,
@@ -186,26 +187,27 @@ impl SessionPool {
 
     pub(crate) async fn connect(&self) -> std::result::Result<Session, ConnectError> {
         let session = self.endpoint.connect_with_timeout().await?;
-        if !session.is_pooled() {
-            session.execute_batch(SESSION_SETTINGS).await?;
+        if !session.is_behind_pooler() {
+            session.execute_batch(READ_SESSION_SETTINGS).await?;
         }
         Ok(session)
     }
 
-    /// Ends the transaction. A connection that fails to do so is not reused, nor one of a closed store.
+    /// Ends the transaction, if there is one, and keeps the connection as an idle one. Drops it if it is closed or
+    /// cannot end the transaction.
     async fn return_session(&self, session: Session, scope: ReadScope) {
-        let ended = match scope {
+        let is_reusable = match scope {
             ReadScope::SingleStatement => !session.is_closed(),
             ReadScope::Transaction => {
                 timeout(READ_TIMEOUT, session.execute_batch("COMMIT")).await.is_ok_and(|done| done.is_ok())
             }
         };
-        if ended {
+        if is_reusable {
             self.add_idle_session(session);
         }
     }
 
-    /// Adds a connection to the idle ones.
+    /// Adds a connection to the idle ones; drops it if the pool is closed.
     pub(crate) fn add_idle_session(&self, session: Session) {
         let mut idle = self.lock_idle_sessions();
         if !self.read_permits.is_closed() {
@@ -213,8 +215,8 @@ impl SessionPool {
         }
     }
 
-    /// Opens a connection for the writer. It takes precedence: if the server has too many connections, an idle reader
-    /// is closed.
+    /// Opens a connection for the writer. The writer takes precedence: while the server has too many connections, idle
+    /// read connections are closed one by one.
     pub(crate) async fn connect_writer(&self) -> std::result::Result<Session, ConnectError> {
         let started = Instant::now();
         loop {

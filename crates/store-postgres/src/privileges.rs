@@ -4,7 +4,7 @@ use tokio_postgres::{Error, Row};
 
 use crate::error::quote_identifier;
 
-/// The result of `open/privileges.sql`.
+/// The privileges of a role, as `open/privileges.sql` returns them.
 #[derive(Debug)]
 pub(crate) struct RolePrivileges {
     pub(crate) role: String,
@@ -16,7 +16,7 @@ pub(crate) struct RolePrivileges {
     can_use_schema: bool,
     /// Number of tables and functions that the role does not own.
     unowned_object_count: i64,
-    /// Membership in the owner role grants all that is missing, and nothing else.
+    /// Membership in the owner role would grant all missing privileges, and no superuser's.
     owner_role_suffices: bool,
 }
 
@@ -32,23 +32,24 @@ impl RolePrivileges {
         })
     }
 
-    /// Describes the missing privileges, if any. Without them a node may seem to work, because partitions are added and
-    /// dropped later.
+    /// Describes the missing privileges, if any. A node that lacks some may seem to work until it adds or drops a
+    /// partition.
     pub(crate) fn describe_missing(&self) -> Option<String> {
-        let Self { role, unowned_object_count: foreign_objects, .. } = self;
+        let Self { role, unowned_object_count, .. } = self;
         match (&self.schema_owner, self.can_use_schema) {
             (None, _) if self.can_create_schema => None,
             (None, _) => Some(format!("{role} may not create the schema pointsman")),
             (Some(_), false) => {
                 Some(format!("{role} may not use the schema pointsman, or not create tables in it"))
             }
-            (Some(_), true) if *foreign_objects == 0 => None,
+            (Some(_), true) if *unowned_object_count == 0 => None,
             (Some(_), true) => Some(format!(
-                "{foreign_objects} tables and functions of the schema pointsman are not owned by {role}"
+                "{unowned_object_count} tables and functions of the schema pointsman are not owned by {role}"
             )),
         }
     }
 
+    /// Describes the privileges of a role that lacks none.
     pub(crate) fn describe_sufficient(&self) -> String {
         match self.schema_owner {
             None => format!("{} may create the schema pointsman", self.role),

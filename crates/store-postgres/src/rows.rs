@@ -16,7 +16,7 @@ use pointsman_store::views::EventColumns;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-/// Reads a column. A value of another type is a damaged database.
+/// Reads a column; a value of an unexpected type means that the database is damaged.
 pub(crate) fn read_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T> {
     row.try_get(index).map_err(Fault::damaged)
 }
@@ -37,7 +37,7 @@ pub(crate) fn read_optional_task_seq(row: &Row, index: usize) -> Result<Option<T
     Ok(read_column::<Option<i64>>(row, index)?.map(TaskSeq))
 }
 
-/// Reads a counter, which is stored as bigint.
+/// Reads a number that PostgreSQL stores as bigint, because it has no unsigned type.
 pub(crate) fn read_u32(row: &Row, index: usize) -> Result<u32> {
     u32::try_from(read_column::<i64>(row, index)?).map_err(Fault::damaged)
 }
@@ -59,8 +59,9 @@ pub(crate) fn read_key_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
     read_column::<Option<i32>>(row, index)?.map(u16::try_from).transpose().map_err(Fault::damaged)
 }
 
-/// An unfinished task: seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync,
-/// stage, priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent, planned, created, reason, error.
+/// Decodes an unfinished task from the columns seq, queue, event, order_number, phase, lane, lane_position,
+/// concurrency_group, key_bucket, sync, stage, priority, score, rank, due, attempt, retries, crashes, late, node,
+/// fence, leased_until, started, prev_sent, planned, created, reason, error.
 pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, index + 4)?;
     let (lane, lane_position): (Option<i64>, Option<i64>) =
@@ -75,12 +76,12 @@ pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRo
         })
     };
     let reason: Option<i16> = read_column(row, index + 26)?;
-    let life = TaskLifecycle {
+    let lifecycle = TaskLifecycle {
         state: ActiveTaskRow::decode_state(phase, read_time(row, index + 14)?, lease, reason.map(i64::from))?,
         attempt: read_u32(row, index + 15)?,
         retries: read_u32(row, index + 16)?,
         crashes: read_u32(row, index + 17)?,
-        late: read_column(row, index + 18)?,
+        out_of_order: read_column(row, index + 18)?,
         has_lane: lane.is_some(),
         in_lane: lane_position.is_some(),
     };
@@ -95,7 +96,7 @@ pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRo
         concurrency_group: read_column(row, index + 7)?,
         key_bucket: read_key_bucket(row, index + 8)?,
         is_sync: read_column(row, index + 9)?,
-        stage: read_column(row, index + 10)?,
+        sync_stage: read_column(row, index + 10)?,
         priority: read_column(row, index + 11)?,
         score: read_column(row, index + 12)?,
         rank: read_column(row, index + 13)?,
@@ -104,23 +105,23 @@ pub(crate) fn decode_active_task(row: &Row, index: usize) -> Result<ActiveTaskRo
         created_at: read_time(row, index + 25)?,
         started_at: started,
         error: read_column(row, index + 27)?,
-        lifecycle: life,
+        lifecycle,
     })
 }
 
-/// Number of columns of an active task.
+/// Number of columns that [`decode_active_task`] reads.
 pub(crate) const ACTIVE_TASK_COLUMN_COUNT: usize = 28;
 
-/// An ended task: seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late,
-/// has_lane, prev_sent, planned, created, started, finished, error, result.
+/// Decodes an ended task from the columns seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
+/// retries, crashes, late, has_lane, prev_sent, planned, created, started, finished, error, result.
 pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
     let (status, reason): (i16, Option<i16>) = (read_column(row, index + 5)?, read_column(row, index + 6)?);
-    let life = TaskLifecycle {
+    let lifecycle = TaskLifecycle {
         state: ArchivedTaskRow::decode_state(status.into(), reason.map(i64::from))?,
         attempt: read_u32(row, index + 10)?,
         retries: read_u32(row, index + 11)?,
         crashes: read_u32(row, index + 12)?,
-        late: read_column(row, index + 13)?,
+        out_of_order: read_column(row, index + 13)?,
         has_lane: read_column(row, index + 14)?,
         in_lane: false,
     };
@@ -131,9 +132,9 @@ pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTa
         subject_name: read_column(row, index + 3)?,
         key: read_column(row, index + 4)?,
         is_sync: read_column(row, index + 7)?,
-        stage: read_column(row, index + 8)?,
+        sync_stage: read_column(row, index + 8)?,
         priority: read_column(row, index + 9)?,
-        lifecycle: life,
+        lifecycle,
         prev_sent_event: read_optional_event_id(row, index + 15)?,
         planned_at: read_optional_time(row, index + 16)?,
         created_at: read_time(row, index + 17)?,
@@ -144,15 +145,15 @@ pub(crate) fn decode_archived_task(row: &Row, index: usize) -> Result<ArchivedTa
     })
 }
 
-/// Number of columns of an archived task.
+/// Number of columns that [`decode_archived_task`] reads.
 pub(crate) const ARCHIVED_TASK_COLUMN_COUNT: usize = 22;
 
-/// An event: id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth.
+/// Decodes an event from the columns id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth.
 pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
     let columns = EventColumns {
         id: read_column(row, index)?,
         prev: read_column(row, index + 1)?,
-        kind: read_column(row, index + 2)?,
+        event_type: read_column(row, index + 2)?,
         key: read_column(row, index + 3)?,
         sub: read_column(row, index + 4)?,
         tenant: read_column(row, index + 5)?,
@@ -165,8 +166,8 @@ pub(crate) fn decode_event(row: &Row, index: usize) -> Result<Event> {
     columns.into_event()
 }
 
-/// An order: n, key, node, tenant, value, priority, planned, created, started, suspended, task, running (whether its
-/// task is locked), origin, depth, step_succeeded, suspended_by_task, took_on_error.
+/// Decodes an order from the columns n, key, node, tenant, value, priority, planned, created, started, suspended, task,
+/// running (whether its task is locked), origin, depth, step_succeeded, suspended_by_task, took_on_error.
 pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
@@ -195,10 +196,10 @@ pub(crate) fn decode_order(row: &Row, index: usize) -> Result<OrderRow> {
     Ok(OrderRow { number: read_column(row, index)?, order })
 }
 
-/// Number of columns of an order.
+/// Number of columns that [`decode_order`] reads.
 pub(crate) const ORDER_COLUMN_COUNT: usize = 17;
 
-/// An attempt: number, started, ended, outcome, error.
+/// Decodes an attempt from the columns number, started, ended, outcome, error.
 pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<Attempt> {
     Ok(Attempt {
         number: read_u32(row, index)?,
@@ -209,7 +210,7 @@ pub(crate) fn decode_attempt(row: &Row, index: usize) -> Result<Attempt> {
     })
 }
 
-/// A row of the fire ledger: planned, at, outcome, event, task.
+/// Decodes a row of the fire ledger from the columns planned, at, outcome, event, task.
 pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
     Ok(Fire {
         planned_at: read_time(row, 0)?,
@@ -220,7 +221,7 @@ pub(crate) fn decode_fire(row: &Row) -> Result<Fire> {
     })
 }
 
-/// A chain: def, defined, state.
+/// Decodes a chain from the columns def, defined, state.
 pub(crate) fn decode_chain(row: &Row) -> Result<ChainRow> {
     Ok(ChainRow {
         chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
-/// The newest layout; a test keeps it up to date.
+/// The schema of the newest layout; a test compares it with that of a new database.
 const SCHEMA_SQL: &str = include_str!("../schema.sql");
 
 /// The objects that exist in the database, as `open/schema_objects.sql` returns them.
@@ -22,7 +22,7 @@ impl ExistingSchemaObjects {
             let has_table = object.table.as_ref().is_none_or(|table| has(&format!("table {table}")));
             has_table && !has(&object.kind_and_name)
         };
-        parse_schema(SCHEMA_SQL)
+        parse_schema_objects(SCHEMA_SQL)
             .iter()
             .filter(is_missing)
             .map(|object| object.kind_and_name.clone())
@@ -30,13 +30,13 @@ impl ExistingSchemaObjects {
     }
 }
 
-/// Lists tables and views that always have a row: single-row tables, and the sequencer.
+/// Lists the tables that always have a row, single-row tables, and the view `sequencer`, which does too.
 pub(crate) fn list_never_empty_tables() -> Vec<String> {
     let single_row_table = |object: &SchemaObject| {
         let table = object.table.clone()?;
         (object.kind_and_name == format!("column {table}.singleton")).then_some(table)
     };
-    let single_row_tables = parse_schema(SCHEMA_SQL)
+    let single_row_tables = parse_schema_objects(SCHEMA_SQL)
         .iter()
         .filter_map(single_row_table)
         .filter(|table| table != "sequencer")
@@ -44,24 +44,25 @@ pub(crate) fn list_never_empty_tables() -> Vec<String> {
     single_row_tables.into_iter().chain(["sequencer".into()]).collect()
 }
 
-/// The names of the schema's tables, views, sequences, functions and types.
+/// Lists the names of the schema's tables, views, sequences, functions and types.
 pub(crate) fn list_schema_object_names() -> Vec<String> {
-    let top_level = parse_schema(SCHEMA_SQL).into_iter().filter(|object| object.table.is_none());
+    let top_level = parse_schema_objects(SCHEMA_SQL).into_iter().filter(|object| object.table.is_none());
     top_level.filter_map(|object| Some(object.kind_and_name.split_once(' ')?.1.to_owned())).collect()
 }
 
+/// An object of the schema.
 #[derive(Debug, PartialEq, Eq)]
 struct SchemaObject {
-    /// Kind and name.
+    /// For instance `table fire`, `column fire.at` or `index fire_at`.
     kind_and_name: String,
-    /// The table that it belongs to.
+    /// The table that a column or an index belongs to; none for other kinds.
     table: Option<String>,
 }
 
-/// Parses the objects of a schema, as pg_dump writes it.
-fn parse_schema(schema: &str) -> Vec<SchemaObject> {
+/// Parses the objects of a schema from the output of pg_dump.
+fn parse_schema_objects(schema: &str) -> Vec<SchemaObject> {
     let mut objects = Vec::new();
-    // The table that the following lines belong to.
+    // The table that the following indented lines belong to.
     let mut table: Option<String> = None;
     for line in schema.lines() {
         if let Some(column) = line.strip_prefix("    ") {
@@ -96,7 +97,7 @@ fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
     (object.or_else(|| parse_index(line)), None)
 }
 
-/// `CREATE INDEX fire_at ON pointsman.fire USING …`
+/// Parses a line such as `CREATE INDEX fire_at ON pointsman.fire USING …`; none if it creates no index.
 fn parse_index(line: &str) -> Option<SchemaObject> {
     let rest = line.strip_prefix("CREATE INDEX ").or_else(|| line.strip_prefix("CREATE UNIQUE INDEX "))?;
     let (index, rest) = rest.split_once(" ON ")?;
@@ -104,7 +105,7 @@ fn parse_index(line: &str) -> Option<SchemaObject> {
     Some(SchemaObject { kind_and_name: format!("index {index}"), table: Some(leading_name(table)) })
 }
 
-/// Parses a column of a table, or a key of it, which is an index of its name.
+/// Parses an indented line of a table: a column; or a primary or unique key, which is an index with the key's name.
 fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     let table_name = Some(table.to_owned());
     match line.strip_prefix("ADD CONSTRAINT ") {
@@ -120,7 +121,7 @@ fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     }
 }
 
-/// The name at the start of a text.
+/// Returns the name at the start of a text, without quotes.
 fn leading_name(text: &str) -> String {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| !word.is_empty()).unwrap_or("").into()
 }
@@ -160,7 +161,8 @@ ALTER TABLE ONLY pointsman.chain
 
 CREATE UNIQUE INDEX chain_by ON ONLY pointsman.chain USING btree (by);
 ";
-        let found: Vec<_> = parse_schema(schema).into_iter().map(|object| object.kind_and_name).collect();
+        let found: Vec<_> =
+            parse_schema_objects(schema).into_iter().map(|object| object.kind_and_name).collect();
         assert_eq!(
             found,
             [

@@ -1,7 +1,7 @@
 //! A connection with its prepared statements.
 //!
-//! Statements are prepared once per connection. Behind a pooler that changes the connection with each transaction
-//! (`pooled`) a prepared statement may be missing the next time, so statements are sent unprepared.
+//! Statements are prepared once per connection. Behind a pooler in transaction mode each transaction may get another
+//! connection, which lacks the prepared statements, so statements are sent unprepared there.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ pub(crate) struct Query {
     pub(crate) param_types: &'static [Type],
 }
 
-/// The query in `sql/NAME.sql`; after the name the types of its parameters, in their order.
+/// Makes a [`Query`] of the file `sql/NAME.sql`; the types of its parameters follow the name, in their order.
 macro_rules! query {
-    ($name:literal $(, $kind:ident)* $(,)?) => {{
+    ($name:literal $(, $param_type:ident)* $(,)?) => {{
         static QUERY: $crate::session::Query = $crate::session::Query {
             name: $name,
             sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql")),
-            param_types: &[$(tokio_postgres::types::Type::$kind),*],
+            param_types: &[$(tokio_postgres::types::Type::$param_type),*],
         };
         &QUERY
     }};
@@ -38,28 +38,31 @@ pub(crate) type QueryParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// Query parameters with their types.
 pub(crate) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// Timeout of closing a connection gracefully.
+/// Timeout of closing a connection gracefully; then its I/O is aborted.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// A connection. Statements on it are prepared when they are first used.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
-    /// Drives the connection's I/O, and ends when the client is dropped.
+    /// The spawned future that drives the connection's I/O; it ends when the client is dropped.
     io_handle: JoinHandle<()>,
     prepared_statements: Mutex<HashMap<&'static str, Statement>>,
-    is_pooled: bool,
+    /// Statements must be sent unprepared.
+    is_behind_pooler: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, is_pooled: bool) -> Self {
-        Self { client, io_handle, prepared_statements: Mutex::default(), is_pooled }
+    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, is_behind_pooler: bool) -> Self {
+        Self { client, io_handle, prepared_statements: Mutex::default(), is_behind_pooler }
     }
 
-    /// Closes the connection and aborts its transaction, where its runtime may not continue to run.
+    /// Closes the connection, which aborts its transaction, before it returns: the runtime that drives the connection
+    /// may not run afterwards.
     pub(crate) async fn close(self) {
         let Self { client, mut io_handle, .. } = self;
         drop(client);
-        // A pending response would be awaited without limit.
+        // Without a timeout this would wait for a pending response, however long that takes.
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut io_handle).await.is_err() {
             io_handle.abort();
             let _ = io_handle.await;
@@ -71,8 +74,8 @@ impl Session {
     }
 
     /// True if statements must be sent unprepared, because the next transaction may get another connection.
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.is_pooled
+    pub(crate) fn is_behind_pooler(&self) -> bool {
+        self.is_behind_pooler
     }
 
     pub(crate) async fn query(
@@ -80,7 +83,7 @@ impl Session {
         query: &'static Query,
         params: QueryParams<'_>,
     ) -> Result<Vec<Row>, Error> {
-        if self.is_pooled {
+        if self.is_behind_pooler {
             return self.client.query_typed(query.sql, &with_param_types(query, params)).await;
         }
         let statement = self.get_or_prepare_statement(query).await?;
@@ -88,14 +91,14 @@ impl Session {
     }
 
     pub(crate) async fn execute(&self, query: &'static Query, params: QueryParams<'_>) -> Result<u64, Error> {
-        if self.is_pooled {
+        if self.is_behind_pooler {
             return self.client.execute_typed(query.sql, &with_param_types(query, params)).await;
         }
         let statement = self.get_or_prepare_statement(query).await?;
         self.client.execute(&statement, params).await
     }
 
-    /// Runs a statement of a program, unprepared.
+    /// Runs a statement that is composed at run time, unprepared.
     pub(crate) async fn query_unprepared(
         &self,
         sql: &str,
@@ -108,9 +111,9 @@ impl Session {
         self.client.execute_typed(sql, params).await
     }
 
-    /// Prepares a statement, so that it can be sent at once.
+    /// Prepares a statement ahead of its use; does nothing behind a pooler.
     pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
-        if !self.is_pooled {
+        if !self.is_behind_pooler {
             self.get_or_prepare_statement(query).await?;
         }
         Ok(())
@@ -136,6 +139,7 @@ impl Session {
     }
 }
 
+/// Pairs each parameter with its type.
 fn with_param_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params.iter().copied().zip(query.param_types.iter().cloned()).collect()
 }

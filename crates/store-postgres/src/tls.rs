@@ -20,39 +20,42 @@ use crate::error::OpenError;
 pub(crate) enum TlsMode {
     /// Nothing is encrypted.
     Disable,
-    /// Encrypted if the server can.
+    /// Encrypted if the server supports it, without verification.
     Prefer,
     /// Encrypted, without verification.
     Require,
-    /// Encrypted, and the certificate is issued by one of these authorities.
+    /// Encrypted, and the certificate is issued by one of the authorities in this file.
     VerifyCa(PathBuf),
-    /// And it is issued for the host name.
+    /// Encrypted, and one of the authorities in this file issued the certificate for the host name.
     VerifyFull(PathBuf),
 }
 
 impl TlsMode {
-    pub(crate) fn from_parameters(mode: Option<&str>, roots: Option<&str>) -> Result<Self, OpenError> {
-        let file = |mode: &str| {
-            let missing = || {
-                let what = format!(
+    pub(crate) fn from_parameters(
+        mode: Option<&str>,
+        root_certificates: Option<&str>,
+    ) -> Result<Self, OpenError> {
+        let required_file = |mode: &str| {
+            let missing_error = || {
+                let problem = format!(
                     "is required for sslmode={mode}: a file with the trusted root certificates, for instance \
                      /etc/ssl/certs/ca-certificates.crt"
                 );
-                bad_parameter_error("sslrootcert", what)
+                bad_parameter_error("sslrootcert", problem)
             };
-            roots.map(PathBuf::from).ok_or_else(missing)
+            root_certificates.map(PathBuf::from).ok_or_else(missing_error)
         };
-        match (mode.unwrap_or("prefer"), roots) {
+        match (mode.unwrap_or("prefer"), root_certificates) {
             ("disable", _) => Ok(Self::Disable),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
             // Given root certificates are used to verify the server, as in libpq.
-            ("require", Some(_)) => file("require").map(Self::VerifyCa),
-            ("verify-ca", _) => file("verify-ca").map(Self::VerifyCa),
-            ("verify-full", _) => file("verify-full").map(Self::VerifyFull),
+            ("require", Some(_)) => required_file("require").map(Self::VerifyCa),
+            ("verify-ca", _) => required_file("verify-ca").map(Self::VerifyCa),
+            ("verify-full", _) => required_file("verify-full").map(Self::VerifyFull),
             (other, _) => {
-                let known = "disable, prefer, require, verify-ca or verify-full";
-                Err(bad_parameter_error("sslmode", format!("is `{other}`; valid values are {known}")))
+                let valid_values = "disable, prefer, require, verify-ca or verify-full";
+                Err(bad_parameter_error("sslmode", format!("is `{other}`; valid values are {valid_values}")))
             }
         }
     }
@@ -73,6 +76,7 @@ impl TlsMode {
     }
 }
 
+/// Builds the TLS connector of a mode.
 pub(crate) fn build_connector(tls_mode: &TlsMode) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let root_verifier =
@@ -98,16 +102,18 @@ pub(crate) fn build_connector(tls_mode: &TlsMode) -> Result<MakeRustlsConnect, O
     Ok(MakeRustlsConnect::new(config))
 }
 
+/// Reads a PEM file of trusted root certificates.
 pub(crate) fn read_root_certificates(file: &Path) -> Result<RootCertStore, OpenError> {
-    let unread =
-        |what: String| bad_parameter_error("sslrootcert", format!("names {}, which {what}", file.display()));
-    let pem = std::fs::read(file).map_err(|error| unread(format!("cannot be read: {error}")))?;
+    let file_error = |problem: String| {
+        bad_parameter_error("sslrootcert", format!("names {}, which {problem}", file.display()))
+    };
+    let pem = std::fs::read(file).map_err(|error| file_error(format!("cannot be read: {error}")))?;
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| unread(format!("is not a PEM file: {error}")))?;
+    let found = found.map_err(|error| file_error(format!("is not a PEM file: {error}")))?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found);
     if added == 0 {
-        return Err(unread("contains no certificate".into()));
+        return Err(file_error("contains no certificate".into()));
     }
     Ok(roots)
 }

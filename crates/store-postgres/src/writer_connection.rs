@@ -16,9 +16,11 @@ use crate::session::{Query, Session};
 /// An owned statement parameter.
 pub(crate) type BoxedParam = Box<dyn ToSql + Sync + Send>;
 
-/// A command of the writer: a batch without parameters, or a prepared query.
+/// A command of the writer.
 pub(crate) enum SqlCommand {
+    /// Statements without parameters and results, separated by semicolons.
     Batch(&'static str),
+    /// A prepared query with its parameters.
     Query(&'static Query, Vec<BoxedParam>),
 }
 
@@ -28,10 +30,11 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Response timeout, after which the connection is dropped. Longer than the wait for the write lock, and shorter than a
+/// Response timeout, after which statements fail. Longer than the wait for the write lock, and shorter than a
 /// node's lease.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The connection of the writer, opened when it is needed. Its methods block until the server has responded.
 pub(crate) struct WriterConnection {
     runtime: Runtime,
     pool: SessionPool,
@@ -54,13 +57,13 @@ impl WriterConnection {
         Ok(!is_open)
     }
 
-    /// True if the connection may change with each transaction.
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.session.borrow().as_ref().is_some_and(Session::is_pooled)
+    /// True if each transaction may get another connection.
+    pub(crate) fn is_behind_pooler(&self) -> bool {
+        self.session.borrow().as_ref().is_some_and(Session::is_behind_pooler)
     }
 
-    /// Closes the connection and aborts its transaction. Nothing drives its I/O until the next statement, so the server
-    /// is informed now: it may hold locks that others wait for.
+    /// Closes the connection, if there is one, which aborts its transaction. Waits until the server is informed:
+    /// nothing drives the I/O until the next statement, and other nodes may wait for the transaction's locks.
     pub(crate) fn disconnect(&self) {
         if let Some(session) = self.session.take() {
             self.runtime.block_on(session.close());
@@ -77,7 +80,7 @@ impl WriterConnection {
                     session.prepare(query).await?;
                 }
             }
-            // Each is sent when it is first polled, and they are polled in their order.
+            // A command is sent when its future is first polled, and the futures are polled in their order.
             try_join_all(commands.iter().map(|command| execute_command(session, command))).await
         })
     }

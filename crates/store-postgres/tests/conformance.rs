@@ -11,7 +11,7 @@ use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_postgres::Postgres;
 
-/// Open stores, each on its own database. The last one is reopened.
+/// Open stores, each on its own database. Only the last one can be reopened.
 #[derive(Default)]
 struct TestStores(Mutex<Vec<StoreOnDatabase>>);
 
@@ -29,13 +29,13 @@ impl Drop for StoreOnDatabase {
 
 async fn open_store(url: &str, now: Timestamp) -> Arc<dyn Store> {
     let store = Postgres::open(url, now).await;
-    Arc::new(store.unwrap_or_else(|fault| panic!("the database opens: {fault}")))
+    Arc::new(store.unwrap_or_else(|fault| panic!("cannot open the store: {fault}")))
 }
 
 #[async_trait]
 impl Harness for TestStores {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
-        // Stores that only this list still references are finished.
+        // Close the stores that only this list still references: their tests have ended.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let database = TestDatabase::acquire().await;
         let store = open_store(database.url(), now).await;
@@ -52,7 +52,7 @@ impl Harness for TestStores {
             .expect("nobody has panicked")
             .last()
             .map(|opened| opened.database.url().to_string())
-            .expect("one was opened");
+            .expect("a store was opened before");
         let store = open_store(&url, now).await;
         if let Some(opened) = self.0.lock().expect("nobody has panicked").last_mut() {
             opened.store = store.clone();

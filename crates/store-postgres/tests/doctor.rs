@@ -23,7 +23,7 @@ async fn examine(url: &str) -> Vec<Finding> {
     doctor::examine(url, LONG_TRANSACTION_THRESHOLD).await
 }
 
-/// The one finding of this name.
+/// Returns the finding of this name, of which there must be one.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     let found: Vec<_> = findings.iter().filter(|finding| finding.name == name).collect();
     assert_eq!(found.len(), 1, "{name}: {findings:#?}");
@@ -34,7 +34,7 @@ async fn severity_of_finding(url: &str, name: &str) -> FindingSeverity {
     finding_named(&examine(url).await, name).severity
 }
 
-/// The names of all findings that are not ok.
+/// Returns the names of all findings that are not ok.
 fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
     findings
         .iter()
@@ -73,11 +73,11 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
     let fresh = examine(&url).await;
     assert_eq!(problem_names(&fresh), [""; 0], "{fresh:#?}");
     assert!(finding_named(&fresh, "layout").observation.contains("no tables yet"));
-    let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
+    let count_schemas_sql = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
     assert_eq!(
-        server.query(database_name(&url), tables).unwrap()[0][0].as_deref(),
+        server.query(database_name(&url), count_schemas_sql).unwrap()[0][0].as_deref(),
         Some("0"),
-        "nothing was made"
+        "the doctor creates nothing"
     );
 
     let store_node = TestStore::open(&url).await;
@@ -166,13 +166,13 @@ async fn the_advice_for_settings_fixes_them() {
         ("ALTER ROLE ann SET idle_session_timeout = '1h'", "idle_session_timeout", FindingSeverity::Warning),
         ("ALTER ROLE ann SET lock_timeout = '10ms'", "lock_timeout", FindingSeverity::Warning),
     ];
-    for (sql, setting, verdict) in cases {
+    for (sql, setting, severity) in cases {
         let sql = sql.replace("{database}", database);
         run_statements(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
         let findings =
             wait_until_findings(&url, |findings| findings.iter().any(|finding| finding.name == setting))
                 .await;
-        assert_eq!(finding_named(&findings, setting).severity, verdict, "{sql}");
+        assert_eq!(finding_named(&findings, setting).severity, severity, "{sql}");
         run_statements(&server, database, advice_text(finding_named(&findings, setting)));
         wait_until_findings(&url, |findings| problem_names(findings).is_empty()).await;
     }
@@ -201,22 +201,25 @@ async fn wait_until_findings(url: &str, condition: impl Fn(&[Finding]) -> bool) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_with_asynchronous_commits_are_named() {
+async fn roles_with_asynchronous_commits_are_reported() {
     let server = start_durable_server();
     let url = server.create_database().unwrap();
     server
-        .query(database_name(&url), "CREATE ROLE hasty; ALTER ROLE hasty SET synchronous_commit = off")
+        .query(
+            database_name(&url),
+            "CREATE ROLE async_role; ALTER ROLE async_role SET synchronous_commit = off",
+        )
         .unwrap();
     let findings = examine(&url).await;
     let roles = finding_named(&findings, "roles");
     assert!(
-        roles.severity == FindingSeverity::Warning && roles.observation.contains("\"hasty\""),
+        roles.severity == FindingSeverity::Warning && roles.observation.contains("\"async_role\""),
         "{roles:?}"
     );
 }
 
 #[tokio::test]
-async fn a_long_open_transaction_is_named() {
+async fn a_long_open_transaction_is_reported_with_its_pid() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     let other = connect(&url).await;
     other.batch_execute("BEGIN; SELECT 1").await.unwrap();
@@ -232,10 +235,10 @@ async fn a_long_open_transaction_is_named() {
 }
 
 #[tokio::test]
-async fn a_role_that_cannot_see_other_transactions_is_told_the_grant() {
+async fn the_advice_contains_the_grant_to_see_transactions_of_other_roles() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
-    let role = format!("blind_{}", database_name(&url));
+    let role = format!("unprivileged_{}", database_name(&url));
     server.query(database_name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
     let findings = examine(&with_role(&url, &role)).await;
     let finding = finding_named(&findings, "transactions");
@@ -303,11 +306,11 @@ async fn missing_privileges_are_reported_with_the_grant() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
-    let [maker, guest] = ["maker", "guest"].map(|role| format!("{role}_{database}"));
-    for role in [&maker, &guest] {
+    let [creator, guest] = ["creator", "guest"].map(|role| format!("{role}_{database}"));
+    for role in [&creator, &guest] {
         server.query(database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
     }
-    for role in [&maker, &guest] {
+    for role in [&creator, &guest] {
         let url = with_role(&url, role);
         let findings = examine(&url).await;
         let rights = finding_named(&findings, "rights");
@@ -342,8 +345,8 @@ async fn an_undeclared_pooler_is_a_fault() {
     let findings = examine(&format!("{url}?pooler=transaction&listen={}", percent_encode(&direct))).await;
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
 
-    let elsewhere = percent_encode(&server.create_database().unwrap());
-    let findings = examine(&format!("{url}?pooler=transaction&listen={elsewhere}")).await;
+    let other_database = percent_encode(&server.create_database().unwrap());
+    let findings = examine(&format!("{url}?pooler=transaction&listen={other_database}")).await;
     assert_eq!(finding_named(&findings, "listening").severity, FindingSeverity::Fault, "{findings:#?}");
 
     let findings = examine(&format!("{direct}?pooler=transaction")).await;
@@ -351,7 +354,7 @@ async fn an_undeclared_pooler_is_a_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leftovers_of_other_programs_are_named() {
+async fn prepared_transactions_replication_slots_and_dead_rows_are_reported() {
     let extra = [("max_prepared_transactions", "5"), ("autovacuum", "off")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).to_vec();
     let server =
@@ -365,8 +368,9 @@ async fn leftovers_of_other_programs_are_named() {
     let database = database_name(&url);
     server.query(database, "BEGIN; CREATE TABLE theirs (); PREPARE TRANSACTION 'left over'").unwrap();
     server.query(database, "SELECT pg_create_physical_replication_slot('forgotten', true)").unwrap();
-    let rows = "INSERT INTO pointsman.object SELECT 'default', i, i, i, '' FROM generate_series(1, 30000) i";
-    server.query(database, rows).unwrap();
+    let insert_objects_sql =
+        "INSERT INTO pointsman.object SELECT 'default', i, i, i, '' FROM generate_series(1, 30000) i";
+    server.query(database, insert_objects_sql).unwrap();
     server.query(database, "DELETE FROM pointsman.object").unwrap();
     let findings = doctor::examine(&url, Duration::ZERO).await;
     for (name, text) in
@@ -399,8 +403,8 @@ async fn the_outbox_and_the_nodes_are_checked() {
     let store = Database::open(&url, now()).await.unwrap();
     store.join_node("lost", now()).await.unwrap();
     close_store(store).await;
-    let hour = "UPDATE pointsman.node SET last_heartbeat = last_heartbeat - 3600000000";
-    server.query(database, hour).unwrap();
+    let age_heartbeats_sql = "UPDATE pointsman.node SET last_heartbeat = last_heartbeat - 3600000000";
+    server.query(database, age_heartbeats_sql).unwrap();
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
     assert_eq!(severity_of_finding(&url, "outbox").await, FindingSeverity::Ok);
     server.query(database, "UPDATE pointsman.outbox SET at = at - 3600000000").unwrap();
@@ -423,11 +427,11 @@ async fn the_outbox_and_the_nodes_are_checked() {
     assert_eq!(advice_text(finding_named(&findings, "outbox")), "Start a node: it drains them.");
     server.query(database, "UPDATE pointsman.node SET last_heartbeat = 0").unwrap();
     let findings = examine(&url).await;
-    let moved = finding_named(&findings, "nodes");
-    assert_eq!(moved.severity, FindingSeverity::Ok, "{moved:?}");
+    let nodes = finding_named(&findings, "nodes");
+    assert_eq!(nodes.severity, FindingSeverity::Ok, "{nodes:?}");
     assert!(
-        moved.observation.contains("still running when their store was copied here: lost ("),
-        "{moved:?}"
+        nodes.observation.contains("still running when their store was copied here: lost ("),
+        "{nodes:?}"
     );
 }
 
@@ -443,7 +447,7 @@ const OBJECT_REMOVALS: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn removed_schema_objects_are_named() {
+async fn removed_schema_objects_are_reported_by_name() {
     let server = shared_postgres().unwrap();
     for (removed, named) in OBJECT_REMOVALS {
         let url = server.create_database().unwrap();
@@ -479,22 +483,22 @@ async fn the_advice_never_grants_a_superuser_role() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
-    let weak = format!("weak_{database}");
-    server.query(database, &format!("CREATE ROLE {weak} LOGIN")).unwrap();
+    let non_owner = format!("non_owner_{database}");
+    server.query(database, &format!("CREATE ROLE {non_owner} LOGIN")).unwrap();
     close_store(Database::open(&url, now()).await.unwrap()).await;
-    for before in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO weak"] {
-        server.query(database, &before.replace("weak", &weak)).unwrap();
-        let findings = examine(&with_role(&url, &weak)).await;
+    for sql in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO non_owner"] {
+        server.query(database, &sql.replace("non_owner", &non_owner)).unwrap();
+        let findings = examine(&with_role(&url, &non_owner)).await;
         let rights = finding_named(&findings, "rights");
         assert!(
             rights.severity == FindingSeverity::Fault && !advice_text(rights).contains("GRANT"),
             "{rights:?}"
         );
     }
-    let findings = examine(&with_role(&url, &weak)).await;
+    let findings = examine(&with_role(&url, &non_owner)).await;
     let remedy = advice_text(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
-    let url = with_role(&url, &weak);
+    let url = with_role(&url, &non_owner);
     assert_eq!(severity_of_finding(&url, "rights").await, FindingSeverity::Ok);
     close_store(Database::open(&url, now()).await.unwrap()).await;
 }

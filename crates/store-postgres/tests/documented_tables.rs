@@ -15,12 +15,12 @@ use uuid::Uuid;
 /// A generous timeout; only a test that hangs reaches it.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Rows of the view. `since` of a time is in seconds since the start of the test.
+/// Queries columns of the view `events`. In SQL, `since` converts a time to seconds since the start of the test.
 fn query_events_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
-    let begun = START_TIME.micros() / 1_000_000;
+    let start_seconds = START_TIME.micros() / 1_000_000;
     database.query(&format!(
         "CREATE OR REPLACE FUNCTION since(t timestamptz) RETURNS bigint LANGUAGE sql AS
-             $$ SELECT extract(epoch FROM t)::bigint - {begun} $$;
+             $$ SELECT extract(epoch FROM t)::bigint - {start_seconds} $$;
          SELECT {columns} FROM pointsman.events ORDER BY id"
     ))
 }
@@ -28,7 +28,7 @@ fn query_events_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String
 fn test_registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["index"])
-        .route("lost", &["leaver"])
+        .route("orphaned", &["removed_handler"])
         .collection("shop/orders", 100)
         .chain("/x/y", "a=first>b b=second>done done")
 }
@@ -36,7 +36,7 @@ fn test_registration() -> RegistrationBuilder {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_follows_a_task_from_new_to_done() {
     let database = SingleDatabase::new();
-    let mut world = StoreFixture::new(&database, test_registration()).await;
+    let mut fixture = StoreFixture::new(&database, test_registration()).await;
     let row = |database: &SingleDatabase| {
         let columns = "id, status, dequeued_by, space, name, value, retries, since(delay_until), modifier,
                        since(enqueued_at), since(last_processed_at)";
@@ -46,20 +46,20 @@ async fn the_view_follows_a_task_from_new_to_done() {
         let columns = ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed];
         columns.map(String::from).to_vec()
     };
-    let node = world.node.to_string();
-    world.emit(new_event("record").with_key("a").with_value("[1]")).await;
+    let node = fixture.node.to_string();
+    fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
     assert_eq!(row(&database), expected("new", "-", "0", "0", "-"));
-    world.schedule_ahead(1).await;
+    fixture.schedule_tasks(1).await;
     assert_eq!(row(&database), expected("scheduled", "-", "0", "0", "-"));
-    world.advance_clock(5);
-    let task = world.claim_one().await;
+    fixture.advance_clock(5);
+    let task = fixture.claim_one().await;
     assert_eq!(row(&database), expected("locked", &node, "0", "0", "5"));
-    world.advance_clock(1);
-    world.fail(&task).await;
+    fixture.advance_clock(1);
+    fixture.fail(&task).await;
     let due = (6 + RETRY_DELAY_SECS).to_string();
-    assert_eq!(row(&database), expected("new", "-", "1", &due, "5"), "it waits to be tried again");
-    world.advance_clock(RETRY_DELAY_SECS);
-    world.succeed(&world.claim_one().await).await;
+    assert_eq!(row(&database), expected("new", "-", "1", &due, "5"), "the failed task waits for its retry");
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.succeed(&fixture.claim_one().await).await;
     let rows_found = row(&database);
     assert_eq!((rows_found[1].as_str(), rows_found[6].as_str(), &rows_found[10]), ("done", "1", &due));
 }
@@ -67,21 +67,21 @@ async fn the_view_follows_a_task_from_new_to_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_shows_every_kind_of_task() {
     let database = SingleDatabase::new();
-    let mut world = StoreFixture::new(&database, test_registration()).await;
-    let delayed = world.seconds_from_now(3600);
-    world.emit(new_event("record").with_key("later").due_at(delayed)).await;
-    world.register_schedules(&[schedule_definition("nightly", "0 3 * * *")]).await;
-    world.advance_clock(100);
-    world
-        .resolve_firing(
+    let mut fixture = StoreFixture::new(&database, test_registration()).await;
+    let delayed = fixture.seconds_from_now(3600);
+    fixture.emit(new_event("record").with_key("later").due_at(delayed)).await;
+    fixture.register_schedules(&[schedule_definition("nightly", "0 3 * * *")]).await;
+    fixture.advance_clock(100);
+    fixture
+        .record_fire(
             FireRequestBuilder::emitting_event(new_event("record").with_key("cron"))
-                .build("nightly", world.now),
+                .build("nightly", fixture.now),
         )
         .await;
-    world.request_run("shop/orders").await;
-    world.add_order(new_order("/x/y,7").with_value("{\"n\":7}")).await;
-    world.emit(new_event("lost").with_key("gone")).await;
-    assert_eq!(world.undefine_handler_and_rescue("leaver").await, 1);
+    fixture.request_run("shop/orders").await;
+    fixture.add_order(new_order("/x/y,7").with_value("{\"n\":7}")).await;
+    fixture.emit(new_event("orphaned").with_key("gone")).await;
+    assert_eq!(fixture.undefine_handler_and_rescue("removed_handler").await, 1);
     let rows_found = query_events_view(&database, "status, space, name, value, modifier, since(delay_until)");
     let rows: Vec<Vec<&str>> =
         rows_found.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
@@ -92,7 +92,7 @@ async fn the_view_shows_every_kind_of_task() {
             ["new", "CRON", "index", "null", "0 3 * * *", "100"],
             ["new", "SYNC", "shop", "null", "_", "100"],
             ["new", "ORDER", "first", "{\"n\":7}", "_", "100"],
-            ["missing", "WORKER", "leaver", "null", "_", "100"],
+            ["missing", "WORKER", "removed_handler", "null", "_", "100"],
         ]
     );
 }
@@ -100,30 +100,30 @@ async fn the_view_shows_every_kind_of_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_tasks_are_in_the_view_until_they_expire() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration().halt_on_error("index")).await;
-    let ended = |database: &SingleDatabase| -> Vec<String> {
+    let fixture = StoreFixture::new(&database, test_registration().halt_on_error("index")).await;
+    let list_statuses = |database: &SingleDatabase| -> Vec<String> {
         let rows = query_events_view(database, "status");
         rows.into_iter().map(|mut row| row.remove(0)).collect()
     };
-    world.emit(new_event("record").with_key("good")).await;
-    world.succeed(&world.claim_one().await).await;
-    world.emit(new_event("record").with_key("halts")).await;
-    world.fail_permanently(&world.claim_one().await).await;
-    let cancelled = world.emit(new_event("record").with_key("cancelled")).await;
-    world.cancel_task(&cancelled.tasks[0]).await.unwrap();
-    assert_eq!(ended(&database), ["done", "error", "error"]);
+    fixture.emit(new_event("record").with_key("good")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.emit(new_event("record").with_key("halts")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let cancelled = fixture.emit(new_event("record").with_key("cancelled")).await;
+    fixture.cancel_task(&cancelled.tasks[0]).await.unwrap();
+    assert_eq!(list_statuses(&database), ["done", "error", "error"]);
     let nothing = pointsman_core::journal::Retention { max_count: 0, max_age: Duration::ZERO };
-    world.prune(KEEP_EVERYTHING, nothing).await;
-    assert_eq!(ended(&database), ["error"], "what holds its lane is not history");
+    fixture.prune(KEEP_EVERYTHING, nothing).await;
+    assert_eq!(list_statuses(&database), ["error"], "a halted task is unfinished, and does not expire");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_have_distinct_uuids() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration()).await;
-    world.emit(new_event("record")).await;
-    world.emit(new_event("record").for_tenant("shop")).await;
-    world.emit(new_event("record").for_tenant("shop")).await;
+    let fixture = StoreFixture::new(&database, test_registration()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.emit(new_event("record").for_tenant("shop")).await;
+    fixture.emit(new_event("record").for_tenant("shop")).await;
     let rows_found = query_events_view(&database, "canvas_id, account_id");
     assert!(rows_found.iter().all(|row| row[0] == row[1]));
     assert!(rows_found[0][0] != rows_found[1][0] && rows_found[1][0] == rows_found[2][0]);
@@ -146,13 +146,13 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
     tokio::time::timeout(TEST_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out: {description}"));
 }
 
-/// True if a task of this handler can be claimed; it is released at once.
-async fn is_claimable(world: &StoreFixture<'_>, name: &str, of_tenant: Option<&str>) -> bool {
-    let tasks = world.claim_for_handlers(&[name], 10).await;
+/// True if a task of this handler, and of this tenant if one is given, can be claimed. Releases all claimed tasks.
+async fn is_claimable(fixture: &StoreFixture<'_>, name: &str, of_tenant: Option<&str>) -> bool {
+    let tasks = fixture.claim_for_handlers(&[name], 10).await;
     let mut found = false;
     for task in &tasks {
         found |= of_tenant.is_none_or(|name| task.event().tenant == tenant(name));
-        world.release_task(task).await;
+        fixture.release_task(task).await;
     }
     found
 }
@@ -160,52 +160,60 @@ async fn is_claimable(world: &StoreFixture<'_>, name: &str, of_tenant: Option<&s
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_written_in_sql_take_effect_and_can_be_removed() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration()).await;
-    world.emit(new_event("record").with_key("a")).await;
-    let shops = world.emit(new_event("record").with_key("b").for_tenant("shop")).await;
-    world.request_run("shop/orders").await;
-    world.add_order(new_order("/x/y,7")).await;
+    let fixture = StoreFixture::new(&database, test_registration()).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    let shop_event = fixture.emit(new_event("record").with_key("b").for_tenant("shop")).await;
+    fixture.request_run("shop/orders").await;
+    fixture.add_order(new_order("/x/y,7")).await;
     let shop =
         database.query("SELECT canvas_id FROM pointsman.tenant WHERE name = 'shop'").remove(0).remove(0);
     let nil = Uuid::nil().to_string();
-    for (kind, canvas, name, space, handler, of) in [
+    for (rule_type, canvas_id, name, event_space, handler, of_tenant) in [
         ("pause", &nil, "index", "WORKER", "index", None),
         ("block", &nil, "index", "WORKER", "index", None),
         ("pause", &shop, "index", "WORKER", "index", Some("shop")),
         ("pause", &nil, "shop/orders", "SYNC", "shop", None),
         ("block", &nil, "/x/y", "ORDER", "first", None),
     ] {
-        assert!(is_claimable(&world, handler, of).await, "{name}: nothing holds it yet");
-        let values = format!("('{kind}', '{canvas}', '{name}', '{space}')");
+        assert!(is_claimable(&fixture, handler, of_tenant).await, "{name}: no rule applies yet");
+        let values = format!("('{rule_type}', '{canvas_id}', '{name}', '{event_space}')");
         database.query(&format!("{INSERT_RULE_SQL} {values}"));
-        wait_until(&format!("{values} holds"), async || !is_claimable(&world, handler, of).await).await;
-        if of.is_some() {
-            assert!(is_claimable(&world, handler, None).await, "the other tenants go on");
-            assert!(world.list_closed_gate_kinds(&shops.tasks[0]).await.contains(&GateKind::Rule));
+        wait_until(&format!("the rule {values} applies"), async || {
+            !is_claimable(&fixture, handler, of_tenant).await
+        })
+        .await;
+        if of_tenant.is_some() {
+            assert!(is_claimable(&fixture, handler, None).await, "tasks of other tenants can be claimed");
+            assert!(fixture.list_closed_gate_kinds(&shop_event.tasks[0]).await.contains(&GateKind::Rule));
         }
         database.query("DELETE FROM pointsman.scheduling_rules");
-        wait_until(&format!("{values} is lifted"), async || is_claimable(&world, handler, of).await).await;
+        wait_until(&format!("the rule {values} no longer applies"), async || {
+            is_claimable(&fixture, handler, of_tenant).await
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_can_be_paused_in_sql() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration()).await;
-    assert!(!world.register_daily_schedule("nightly").await.paused);
+    let fixture = StoreFixture::new(&database, test_registration()).await;
+    assert!(!fixture.register_daily_schedule("nightly").await.paused);
     let nil = Uuid::nil();
     database.query(&format!("{INSERT_RULE_SQL} ('pause', '{nil}', 'nightly', 'CRON')"));
-    wait_until("the schedule is held", async || world.register_daily_schedule("nightly").await.paused).await;
+    wait_until("the schedule is paused", async || fixture.register_daily_schedule("nightly").await.paused)
+        .await;
     database.query("DELETE FROM pointsman.scheduling_rules");
-    wait_until("it is let go", async || !world.register_daily_schedule("nightly").await.paused).await;
+    wait_until("the schedule continues", async || !fixture.register_daily_schedule("nightly").await.paused)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_set_through_the_store_are_rows_of_scheduling_rules() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration()).await;
+    let fixture = StoreFixture::new(&database, test_registration()).await;
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
-        world.set_pause_rule(name).await;
+        fixture.set_pause_rule(name).await;
     }
     let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
                FROM pointsman.scheduling_rules r JOIN pointsman.rule_author n ON n.rule = r.id ORDER BY r.id";
@@ -217,20 +225,20 @@ async fn rules_set_through_the_store_are_rows_of_scheduling_rules() {
         [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
     assert_eq!(database.query(sql), wanted);
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
-        assert!(world.lift_pause_rule(name).await);
+        assert!(fixture.lift_pause_rule(name).await);
     }
     assert!(database.query("SELECT FROM pointsman.scheduling_rules").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_with_odd_times_and_numbers_are_accepted() {
+async fn rules_with_unusual_names_times_and_numbers_do_not_break_the_store() {
     let database = SingleDatabase::new();
-    let world = StoreFixture::new(&database, test_registration()).await;
+    let fixture = StoreFixture::new(&database, test_registration()).await;
     // Invalid names, and an invalid tenant.
-    let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
-    database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
+    let (nil, invalid_tenant) = (Uuid::nil(), Uuid::from_u128(7));
+    database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{invalid_tenant}')"));
     database.query(&format!(
-        "{INSERT_RULE_SQL} ('pause', '{odd}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
+        "{INSERT_RULE_SQL} ('pause', '{invalid_tenant}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
          ('block', '{nil}', repeat('x', 5000), 'ORDER')"
     ));
     let rows = [
@@ -252,17 +260,17 @@ async fn rules_with_odd_times_and_numbers_are_accepted() {
              VALUES {values}"
         ));
     }
-    let world = world.reopen().await;
-    world.emit(new_event("record").with_key("a")).await;
+    let fixture = fixture.reopen().await;
+    fixture.emit(new_event("record").with_key("a")).await;
     let mut since: Vec<_> =
-        expect_ok(world.store.list_rules().await).into_iter().map(|rule| rule.since).collect();
+        expect_ok(fixture.store.list_rules().await).into_iter().map(|rule| rule.since).collect();
     let mut wanted = rows.map(|(_, _, since)| since).to_vec();
     since.sort();
     wanted.sort();
     assert_eq!(since, wanted);
-    // The next numbers of the sequence are taken.
+    // Rows that were inserted above have the next numbers of the sequence.
     for name in ["index", "shop/orders", "/x/y"] {
-        world.set_pause_rule(name).await;
+        fixture.set_pause_rule(name).await;
     }
-    assert_eq!(expect_ok(world.store.list_rules().await).len(), rows.len() + 3);
+    assert_eq!(expect_ok(fixture.store.list_rules().await).len(), rows.len() + 3);
 }

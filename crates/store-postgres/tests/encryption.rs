@@ -11,7 +11,8 @@ use pointsman_testing::{PostgresServer, PostgresSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// A server with a certificate for `localhost`, the certificate of its issuer, and that of another issuer.
+/// A server with a certificate for `localhost`; the certificates of its issuer and of another one, which did not issue
+/// it.
 struct EncryptedServer {
     server: PostgresServer,
     issuer_certificate: PathBuf,
@@ -31,17 +32,17 @@ impl EncryptedServer {
         let server = PostgresServer::start(PostgresSettings::default()).unwrap();
         let folder = TempDir::new().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (trusted, stranger) = (new_issuer("trusted"), new_issuer("stranger"));
+        let (trusted_issuer, untrusted_issuer) = (new_issuer("trusted"), new_issuer("untrusted"));
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".into()]).unwrap();
-        let certificate = params.signed_by(&key, &trusted).unwrap();
-        let file = |name: &str, text: String| {
+        let certificate = params.signed_by(&key, &trusted_issuer).unwrap();
+        let write_file = |name: &str, text: String| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
             path
         };
-        let certificate = file("server.crt", certificate.pem());
-        let key = file("server.key", key.serialize_pem());
+        let certificate = write_file("server.crt", certificate.pem());
+        let key = write_file("server.key", key.serialize_pem());
         restrict_key_file(&key, server.pid().unwrap());
         for (name, path) in [("ssl_cert_file", &certificate), ("ssl_key_file", &key)] {
             server.query("postgres", &format!("ALTER SYSTEM SET {name} = '{}'", path.display())).unwrap();
@@ -49,8 +50,10 @@ impl EncryptedServer {
         server.query("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
         server.stop().unwrap();
         server.start_again().unwrap();
-        let (issuer_certificate, untrusted_certificate) =
-            (file("issuer.crt", trusted.pem()), file("stranger.crt", stranger.pem()));
+        let (issuer_certificate, untrusted_certificate) = (
+            write_file("issuer.crt", trusted_issuer.pem()),
+            write_file("untrusted.crt", untrusted_issuer.pem()),
+        );
         Self { server, issuer_certificate, untrusted_certificate, _folder: folder }
     }
 
@@ -76,17 +79,17 @@ impl EncryptedServer {
     }
 }
 
-/// PostgreSQL accepts only a key file that it owns.
-fn restrict_key_file(key: &Path, server: u32) {
+/// Makes the server the owner of its key file, as PostgreSQL requires.
+fn restrict_key_file(key: &Path, server_pid: u32) {
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let owner = std::fs::metadata(format!("/proc/{server}")).unwrap();
+    let owner = std::fs::metadata(format!("/proc/{server_pid}")).unwrap();
     chown(key, Some(owner.uid()), Some(owner.gid())).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_sslmode_encrypts_and_verifies_as_documented() {
     let server = EncryptedServer::start();
-    let (issuer, stranger) = (server.issuer_certificate.display(), server.untrusted_certificate.display());
+    let (issuer, untrusted) = (server.issuer_certificate.display(), server.untrusted_certificate.display());
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=disable").await, Ok(false));
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=prefer").await, Ok(true));
     assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=require").await, Ok(true));
@@ -104,12 +107,12 @@ async fn each_sslmode_encrypts_and_verifies_as_documented() {
     );
     for (host, parameters) in [
         ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={issuer}")),
-        ("localhost", format!("sslmode=verify-full&sslrootcert={stranger}")),
-        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
-        ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={untrusted}")),
+        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={untrusted}")),
+        ("127.0.0.1", format!("sslmode=require&sslrootcert={untrusted}")),
     ] {
-        let refused = server.open_and_check_encryption(host, &parameters).await.unwrap_err();
-        assert!(refused.contains("invalid peer certificate"), "{refused}");
+        let error = server.open_and_check_encryption(host, &parameters).await.unwrap_err();
+        assert!(error.contains("invalid peer certificate"), "{error}");
     }
 }
 
@@ -119,6 +122,6 @@ async fn an_unencrypted_server_is_accepted_only_with_sslmode_prefer() {
     let url = server.create_database().unwrap();
     let opened = Database::open(&format!("{url}?sslmode=prefer"), Timestamp::from_micros(1)).await;
     opened.unwrap().close();
-    let refused = Database::open(&format!("{url}?sslmode=require"), Timestamp::from_micros(1)).await;
-    assert!(matches!(refused, Err(OpenError::TlsFailed { .. })));
+    let opened = Database::open(&format!("{url}?sslmode=require"), Timestamp::from_micros(1)).await;
+    assert!(matches!(opened, Err(OpenError::TlsFailed { .. })));
 }

@@ -56,9 +56,9 @@ impl TestNode {
         Self::open_with_registration(url, RegistrationBuilder::single_handler()).await
     }
 
-    async fn open_with_registration(url: &str, plan: RegistrationBuilder) -> Self {
+    async fn open_with_registration(url: &str, registration: RegistrationBuilder) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
-        store.register(plan.build(), now()).await.unwrap();
+        store.register(registration.build(), now()).await.unwrap();
         let id = store.join_node("node", now()).await.unwrap();
         let (sender, signals) = watch::channel(ObservedSignals::default());
         store.add_listener(Arc::new(SignalRecorder(sender)));
@@ -78,11 +78,15 @@ impl TestNode {
         self.store.claim_tasks(claim, now()).await.unwrap().tasks
     }
 
-    /// Waits until it is notified of this event and of more work.
-    async fn wait_for_signals(&mut self, id: EventId, work: usize) {
-        let received =
-            self.signals.wait_for(|signals| signals.last_event >= Some(id) && signals.work_signals > work);
-        assert!(timeout(TEST_TIMEOUT, received).await.is_ok(), "it is told of {id} and of work after {work}");
+    /// Waits until the node has received a signal of this event, and more signals of work than `work_signals`.
+    async fn wait_for_signals(&mut self, id: EventId, work_signals: usize) {
+        let received = self
+            .signals
+            .wait_for(|signals| signals.last_event >= Some(id) && signals.work_signals > work_signals);
+        assert!(
+            timeout(TEST_TIMEOUT, received).await.is_ok(),
+            "no signal of event {id} and of more work than {work_signals} was received"
+        );
     }
 
     /// Emits on another node and waits for the notification.
@@ -101,7 +105,7 @@ impl TestNode {
         self.store.write_counts().2
     }
 
-    /// Emits until it sends notifications, which it does once it knows its peers.
+    /// Emits until the node sends notifications, which it does once it has found its peers.
     async fn wait_until_peers_are_known(&self) {
         let poll = async {
             while self.notifications_sent() == 0 {
@@ -109,7 +113,7 @@ impl TestNode {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(TEST_TIMEOUT, poll).await.expect("it finds the others");
+        timeout(TEST_TIMEOUT, poll).await.expect("the node finds its peers");
     }
 }
 
@@ -131,7 +135,7 @@ async fn wait_for_listener_count(url: &str, expected: usize) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(TEST_TIMEOUT, listening).await.unwrap_or_else(|_| panic!("{expected} connections listen"));
+    timeout(TEST_TIMEOUT, listening).await.unwrap_or_else(|_| panic!("{expected} connections do not listen"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -142,7 +146,7 @@ async fn a_node_is_notified_of_writes_of_its_peers() {
     let sender = TestNode::open(database.url()).await;
     sender.wait_until_peers_are_known().await;
     wait_for_listener_count(database.url(), 2).await;
-    // It cannot poll.
+    // Only the listener still works: the node cannot poll.
     proxy.set_frozen(true);
     for _ in 0..3 {
         receiver.wait_for_emit_on(&sender).await;
@@ -169,7 +173,7 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
         receiver.wait_for_emit_on(&sender).await;
         listen_proxy.set_refuse_connections(false).unwrap();
         wait_for_listener_count(database.url(), 2).await;
-        // It can no longer poll, and need not.
+        // The node cannot poll, and is notified.
         proxy.set_frozen(true);
         receiver.wait_for_emit_on(&sender).await;
         proxy.set_frozen(false);
@@ -180,14 +184,16 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_server_is_retried() {
+async fn listening_is_retried_while_the_server_does_not_respond() {
     let database = TestDatabase::acquire().await;
-    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let listen = format!("postgres://postgres@{}/postgres?connect_timeout=1", silent.local_addr().unwrap());
-    let node = TestNode::open(&with_listen_url(database.url(), &listen)).await;
-    let mut held = Vec::new();
+    let silent_server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let listen_url =
+        format!("postgres://postgres@{}/postgres?connect_timeout=1", silent_server.local_addr().unwrap());
+    let node = TestNode::open(&with_listen_url(database.url(), &listen_url)).await;
+    let mut accepted = Vec::new();
     for _ in 0..2 {
-        held.push(timeout(TEST_TIMEOUT, silent.accept()).await.expect("it connects").unwrap());
+        accepted
+            .push(timeout(TEST_TIMEOUT, silent_server.accept()).await.expect("the node connects").unwrap());
     }
     node.store.close();
 }
@@ -196,20 +202,23 @@ async fn a_silent_server_is_retried() {
 async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
     let database = TestDatabase::acquire().await;
     let (proxy, proxied_url) = through_proxy(database.url());
-    let plan = RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 1);
-    let mut receiver =
-        TestNode::open_with_registration(&with_listen_url(&proxied_url, database.url()), plan.clone()).await;
-    let sender = TestNode::open_with_registration(database.url(), plan).await;
+    let registration = RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 1);
+    let mut receiver = TestNode::open_with_registration(
+        &with_listen_url(&proxied_url, database.url()),
+        registration.clone(),
+    )
+    .await;
+    let sender = TestNode::open_with_registration(database.url(), registration).await;
     sender.wait_until_peers_are_known().await;
     wait_for_listener_count(database.url(), 2).await;
     for _ in 0..3 {
         sender.emit().await;
         let last = sender.emit().await;
         receiver.wait_for_signals(last, 0).await;
-        // There are at least two, and one may run.
+        // At least two tasks are waiting, and one may run.
         let running = receiver.claim().await;
         assert_eq!(running.len(), 1);
-        // It cannot poll.
+        // Only the listener still works: the node cannot poll.
         proxy.set_frozen(true);
         let before = receiver.signals_so_far();
         let ends = sender
@@ -259,13 +268,13 @@ async fn under_load_many_commits_share_a_notification() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_node_sends_no_notifications() {
     let database = TestDatabase::acquire().await;
-    let alone = TestNode::open(database.url()).await;
+    let node = TestNode::open(database.url()).await;
     // Long enough for a poll of the live nodes.
     for _ in 0..50 {
-        alone.emit().await;
+        node.emit().await;
         sleep(Duration::from_millis(25)).await;
     }
-    assert_eq!(alone.notifications_sent(), 0);
+    assert_eq!(node.notifications_sent(), 0);
     assert_invariants(database.url()).await;
-    alone.store.close();
+    node.store.close();
 }

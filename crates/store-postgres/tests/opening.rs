@@ -26,11 +26,12 @@ async fn open_from_older_layout(url: &str) -> Result<PostgresStore, OpenError> {
     Postgres::open_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, now()).await
 }
 
+/// Returns the error of opening, which must fail.
 async fn open_error(url: &str) -> OpenError {
-    open_store(url).await.map(|store| store.close()).expect_err("it was opened")
+    open_store(url).await.map(|store| store.close()).expect_err("the store was opened")
 }
 
-/// A server, a fresh database on it, and the URL of that.
+/// Creates a database; returns its server, its name and its URL.
 fn create_fresh_database() -> (&'static PostgresAdmin, String, String) {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
@@ -38,7 +39,7 @@ fn create_fresh_database() -> (&'static PostgresAdmin, String, String) {
     (server, database, url)
 }
 
-/// The same URL for another role.
+/// Returns the URL for another role.
 fn with_role(url: &str, role: &str) -> String {
     let (_, location) = url.split_once('@').unwrap();
     format!("postgres://{role}@{location}")
@@ -52,13 +53,17 @@ fn query_value(server: &PostgresAdmin, database: &str, sql: &str) -> String {
 async fn the_schema_is_created_once_and_reused() {
     let (server, database, url) = create_fresh_database();
     open_store(&url).await.unwrap().close();
-    let layout =
+    let migrations_sql =
         "SELECT string_agg(version || name || checksum || at, ',' ORDER BY version) FROM pointsman.migration";
-    let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta
+    let store_numbers_sql = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta
                    WHERE name IN ('task_id_namespace', 'salt')";
-    let made = (query_value(server, &database, layout), query_value(server, &database, numbers));
+    let created =
+        (query_value(server, &database, migrations_sql), query_value(server, &database, store_numbers_sql));
     open_store(&url).await.unwrap().close();
-    assert_eq!((query_value(server, &database, layout), query_value(server, &database, numbers)), made);
+    assert_eq!(
+        (query_value(server, &database, migrations_sql), query_value(server, &database, store_numbers_sql)),
+        created
+    );
     let namespace =
         query_value(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'");
     assert!(namespace.parse::<u64>().unwrap() < 1 << 60);
@@ -80,23 +85,23 @@ async fn many_nodes_may_start_at_once() {
         store.read_journal_range().await.unwrap();
         store.close();
     }
-    let twice = "SELECT count(*) - count(DISTINCT version) FROM pointsman.migration";
-    assert_eq!(query_value(server, &database, twice), "0");
+    let duplicates_sql = "SELECT count(*) - count(DISTINCT version) FROM pointsman.migration";
+    assert_eq!(query_value(server, &database, duplicates_sql), "0");
 }
 
 #[tokio::test]
-async fn an_unreachable_server_is_named() {
+async fn the_error_names_an_unreachable_server() {
     let error = open_error("postgres://ann:s3cret@127.0.0.1:1/bus").await;
     assert!(matches!(&error, OpenError::Unreachable { address, .. } if address == "127.0.0.1:1"), "{error}");
     assert!(!error.to_string().contains("s3cret"));
 }
 
 #[tokio::test]
-async fn a_missing_database_is_named() {
+async fn the_error_names_a_missing_database() {
     let (server, ..) = create_fresh_database();
-    let error = open_error(&server.url("nowhere")).await;
+    let error = open_error(&server.url("no_such_database")).await;
     assert!(
-        matches!(&error, OpenError::DatabaseNotFound { database, .. } if database == "nowhere"),
+        matches!(&error, OpenError::DatabaseNotFound { database, .. } if database == "no_such_database"),
         "{error}"
     );
     let error = open_error(&server.url("no%20where")).await.to_string();
@@ -104,7 +109,7 @@ async fn a_missing_database_is_named() {
 }
 
 #[tokio::test]
-async fn a_role_without_access_is_named() {
+async fn the_error_names_a_role_without_access() {
     let (_, _, url) = create_fresh_database();
     let error = open_error(&with_role(&url, "nobody_of_that_name")).await;
     assert!(
@@ -114,7 +119,7 @@ async fn a_role_without_access_is_named() {
 }
 
 #[tokio::test]
-async fn the_default_database_is_named_like_the_role() {
+async fn without_a_database_in_the_url_the_one_named_like_the_role_is_opened() {
     let (server, database, url) = create_fresh_database();
     let role = format!("lone_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
@@ -131,11 +136,11 @@ async fn the_default_database_is_named_like_the_role() {
 async fn a_missing_password_or_user_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let rules = folder.path().join("pg_hba.conf");
-    std::fs::write(&rules, "host locked all all scram-sha-256\nhost all all all trust\n").unwrap();
-    let extra = vec![("hba_file".into(), rules.display().to_string())];
+    let hba_file = folder.path().join("pg_hba.conf");
+    std::fs::write(&hba_file, "host locked all all scram-sha-256\nhost all all all trust\n").unwrap();
+    let extra_settings = vec![("hba_file".into(), hba_file.display().to_string())];
     let server = pointsman_testing::PostgresServer::start(PostgresSettings {
-        extra_settings: extra,
+        extra_settings,
         ..PostgresSettings::default()
     })
     .unwrap();
@@ -180,7 +185,7 @@ async fn a_server_that_is_not_postgresql_is_recognized() {
 }
 
 #[tokio::test]
-async fn a_role_that_cannot_create_the_schema_is_told_the_grant() {
+async fn the_error_for_a_role_that_cannot_create_the_schema_contains_the_grant() {
     let (server, database, url) = create_fresh_database();
     let role = format!("limited_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
@@ -208,7 +213,7 @@ async fn a_prepared_empty_schema_is_used() {
 }
 
 #[tokio::test]
-async fn a_foreign_schema_of_that_name_is_left_unchanged() {
+async fn a_schema_pointsman_of_another_program_is_left_unchanged() {
     let (server, database, url) = create_fresh_database();
     server.query(&database, "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
     let error = open_error(&url).await;
@@ -221,16 +226,16 @@ async fn a_foreign_schema_of_that_name_is_left_unchanged() {
 async fn a_newer_or_altered_layout_is_rejected() {
     let (server, database, url) = create_fresh_database();
     open_store(&url).await.unwrap().close();
-    let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now()
+    let insert_newer_sql = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now()
                  FROM pointsman.migration";
-    server.query(&database, newer).unwrap();
+    server.query(&database, insert_newer_sql).unwrap();
     let error = open_error(&url).await;
     assert!(
         matches!(error, OpenError::SchemaTooNew { found, supported } if found == supported + 1),
         "{error}"
     );
-    let restore = "DELETE FROM pointsman.migration WHERE name = 'later.sql'";
-    server.query(&database, restore).unwrap();
+    let delete_newer_sql = "DELETE FROM pointsman.migration WHERE name = 'later.sql'";
+    server.query(&database, delete_newer_sql).unwrap();
     server.query(&database, "UPDATE pointsman.migration SET checksum = 'another' WHERE version = 1").unwrap();
     let error = open_error(&url).await;
     assert!(matches!(&error, OpenError::MigrationChanged { name } if name == "0001_initial"), "{error}");
@@ -240,8 +245,8 @@ async fn a_newer_or_altered_layout_is_rejected() {
 async fn a_database_without_utf8_is_rejected() {
     let (server, database, _) = create_fresh_database();
     let other = format!("latin_{database}");
-    let make = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
-    server.query("postgres", &make).unwrap();
+    let create_sql = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+    server.query("postgres", &create_sql).unwrap();
     let error = open_error(&server.url(&other)).await;
     assert!(matches!(&error, OpenError::NotUtf8 { found, .. } if found == "LATIN1"), "{error}");
 }
@@ -271,21 +276,21 @@ async fn a_store_opens_through_a_pooler() {
     }
 }
 
-/// A role that may read and write everything but owns nothing would fail at the next partition.
+/// A role that may read and write all tables but owns none could not add the next partition.
 #[tokio::test]
 async fn a_role_that_does_not_own_the_tables_is_rejected() {
     let (server, database, url) = create_fresh_database();
     open_store(&url).await.unwrap().close();
-    let role = format!("weak \"{database}'");
-    let weak = role.replace('"', "\"\"");
+    let role = format!("non_owner \"{database}'");
+    let quoted_role = role.replace('"', "\"\"");
     server
         .query(
             &database,
             &format!(
-                "CREATE ROLE \"{weak}\" LOGIN; GRANT USAGE, CREATE ON SCHEMA pointsman TO \"{weak}\";
-                 GRANT ALL ON ALL TABLES IN SCHEMA pointsman TO \"{weak}\";
-                 GRANT ALL ON ALL SEQUENCES IN SCHEMA pointsman TO \"{weak}\";
-                 GRANT ALL ON ALL FUNCTIONS IN SCHEMA pointsman TO \"{weak}\""
+                "CREATE ROLE \"{quoted_role}\" LOGIN; GRANT USAGE, CREATE ON SCHEMA pointsman TO \"{quoted_role}\";
+                 GRANT ALL ON ALL TABLES IN SCHEMA pointsman TO \"{quoted_role}\";
+                 GRANT ALL ON ALL SEQUENCES IN SCHEMA pointsman TO \"{quoted_role}\";
+                 GRANT ALL ON ALL FUNCTIONS IN SCHEMA pointsman TO \"{quoted_role}\""
             ),
         )
         .unwrap();
@@ -329,9 +334,9 @@ async fn an_undeclared_pooler_is_reported() {
     assert!(error.to_string().contains("pooler=transaction"), "{error}");
 }
 
-/// A timeout of the migration lock names the session that holds it.
+/// If another session has the migration lock for too long, the error names that session.
 #[tokio::test]
-async fn the_holder_of_the_migration_lock_is_named() {
+async fn the_error_names_the_session_that_has_the_migration_lock() {
     let (server, database, url) = create_fresh_database();
     open_store(&url).await.unwrap().close();
     let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
@@ -366,7 +371,7 @@ async fn foreign_objects_in_the_schema_are_ignored() {
     open_store(&url).await.unwrap().close();
 }
 
-/// A member of the owner role leaves nothing that the owner cannot read.
+/// If a member of the owner role migrates the schema, the owner can still read and migrate it.
 #[tokio::test]
 async fn a_member_of_the_owner_role_may_migrate_the_schema() {
     let (server, database, url) = create_fresh_database();

@@ -33,7 +33,7 @@ impl SmallPartitionDatabase {
     }
 
     fn query_number(&self, sql: &str) -> u64 {
-        let rows = self.server.query(&self.database_name(), sql).expect("an answer");
+        let rows = self.server.query(&self.database_name(), sql).expect("the query succeeds");
         rows[0][0].as_deref().expect("a number").parse().expect("a number")
     }
 
@@ -46,7 +46,7 @@ impl SmallPartitionDatabase {
     async fn drop_expired_partitions(&self) -> u64 {
         let store =
             self.open_store.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
-        store.expect("a store is open").drop_expired_partitions().await.expect("it sweeps")
+        store.expect("a store is open").drop_expired_partitions().await.expect("partitions can be dropped")
     }
 }
 
@@ -67,7 +67,7 @@ impl Harness for SmallPartitionDatabase {
         store.close();
         *self.open_store.lock().expect("nobody has panicked") = Some((url.clone(), store));
         let setting = format!("INSERT INTO pointsman.meta VALUES ('partition_rows', '{PARTITION_ROWS}')");
-        self.server.query(&self.database_name(), &setting).expect("a setting");
+        self.server.query(&self.database_name(), &setting).expect("the setting is written");
         let store = Postgres::open(&url, now).await.expect("it opens");
         *self.open_store.lock().expect("nobody has panicked") = Some((url, store.clone()));
         Arc::new(store)
@@ -81,12 +81,12 @@ impl Harness for SmallPartitionDatabase {
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_are_added_as_rows_arrive() {
     let database = SmallPartitionDatabase::new();
-    let world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
-        world.emit_many(100, new_event("record").with_key("a")).await;
-        world.emit_many(1, new_event("record")).await;
+        fixture.emit_copies(100, new_event("record").with_key("a")).await;
+        fixture.emit_copies(1, new_event("record")).await;
     }
-    world.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert!(
         (11..=13).contains(&database.count_partitions("journal")),
         "{} partitions",
@@ -97,40 +97,40 @@ async fn partitions_are_added_as_rows_arrive() {
         "{} partitions",
         database.count_partitions("history")
     );
-    assert_eq!(world.read_all_events().await.len(), 1010);
-    assert_eq!(database.drop_expired_partitions().await, 0, "nothing is forgotten");
+    assert_eq!(fixture.read_all_events().await.len(), 1010);
+    assert_eq!(database.drop_expired_partitions().await, 0, "no partition has expired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expired_partitions_are_dropped_and_needed_rows_stay() {
+async fn expired_partitions_are_dropped_and_rows_of_unfinished_tasks_stay() {
     let database = SmallPartitionDatabase::new();
-    let mut world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
-    let value = "{\"text\":\"still here\"}";
-    let kept = world.emit(new_event("record").with_key("kept").with_value(value)).await;
-    let task = world.claim_one().await;
-    let logs = vec![info_log_line(world.now, "said once")];
-    world
+    let mut fixture = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
+    let value = "{\"text\":\"kept\"}";
+    let kept = fixture.emit(new_event("record").with_key("kept").with_value(value)).await;
+    let task = fixture.claim_one().await;
+    let logs = vec![info_log_line(fixture.now, "a log line of an unfinished task")];
+    fixture
         .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(&task, retryable_failure()) })
         .await
         .expect("ours");
     for _ in 0..10 {
-        world.emit_many(100, new_event("record").with_key("gone")).await;
+        fixture.emit_copies(100, new_event("record").with_key("expiring")).await;
     }
-    world.advance_clock(1);
+    fixture.advance_clock(1);
     for _ in 0..1000 {
-        let task = world.claim_one().await;
-        assert_eq!(task.event().key.as_ref().map(|key| key.as_str()), Some("gone"));
-        world.succeed(&task).await;
-        world.now = world.now.minus(std::time::Duration::from_micros(1));
+        let task = fixture.claim_one().await;
+        assert_eq!(task.event().key.as_ref().map(|key| key.as_str()), Some("expiring"));
+        fixture.succeed(&task).await;
+        fixture.now = fixture.now.minus(std::time::Duration::from_micros(1));
     }
     let before = [
         database.count_partitions("journal"),
         database.count_partitions("history"),
         database.count_partitions("log"),
     ];
-    world.advance_clock(2 * DAY_SECONDS);
-    world.heartbeat().await;
-    let pruned = world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    fixture.advance_clock(2 * DAY_SECONDS);
+    fixture.send_heartbeat().await;
+    let pruned = fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     assert_eq!((pruned.events, pruned.tasks), (1001, 1000));
     assert!(database.drop_expired_partitions().await >= 9 + 9 + 9);
     let after = [
@@ -141,19 +141,22 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
     assert!(before.iter().zip(&after).all(|(before, after)| *after + 8 <= *before), "{before:?} {after:?}");
     assert_eq!(database.query_number("SELECT count(*) FROM pointsman.journal_retained"), 1);
 
-    assert_eq!(expect_ok(world.store.read_logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
-    assert_eq!(world.read_task(&kept.tasks[0]).await.attempts.len(), 1);
-    let task = world.claim_one().await;
+    assert_eq!(
+        expect_ok(fixture.store.read_logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(),
+        1
+    );
+    assert_eq!(fixture.read_task(&kept.tasks[0]).await.attempts.len(), 1);
+    let task = fixture.claim_one().await;
     assert_eq!((task.id.clone(), task.event().value.as_str()), (kept.tasks[0].clone(), value));
-    world.succeed(&task).await;
-    world.emit_many(1, new_event("record")).await;
-    world.advance_clock(2 * DAY_SECONDS);
-    world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    fixture.succeed(&task).await;
+    fixture.emit_copies(1, new_event("record")).await;
+    fixture.advance_clock(2 * DAY_SECONDS);
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     database.drop_expired_partitions().await;
     assert_eq!(
         database.query_number("SELECT count(*) FROM pointsman.journal_retained"),
         0,
-        "and then it goes, too"
+        "the retained event is deleted once its task has ended"
     );
     assert_eq!(database.query_number("SELECT count(*) FROM pointsman.log_retained"), 0);
 }

@@ -18,7 +18,7 @@ use pointsman_testing::{PgBouncer, PostgresSettings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-/// A server, a pooler in front of it, and one database, which is cleared for each test.
+/// A server, a pooler in front of it, and one database, which is cleared for each behaviour of the suite.
 struct PooledStore {
     /// Dropped before the server.
     pooler: PgBouncer,
@@ -38,13 +38,13 @@ enum ListenMode {
 }
 
 impl PooledStore {
-    fn start(listening: ListenMode) -> Self {
+    fn start(listen_mode: ListenMode) -> Self {
         let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
         let direct_url = server.create_database().unwrap();
         let pooler = PgBouncer::start(&server, direct_url.rsplit('/').next().unwrap()).unwrap();
         // With another application name, because clearing the database terminates sessions of the default name.
         let url = format!("{}?pooler=transaction&application_name=pooled", pooler.url().unwrap());
-        let pooled_url = match listening {
+        let pooled_url = match listen_mode {
             ListenMode::Direct => with_listen_url(&url, &direct_url),
             ListenMode::PollingOnly => url,
         };
@@ -131,25 +131,25 @@ async fn the_suite_passes_with_polling_only() {
 }
 
 /// Emits in SQL through the pooler, and waits for the event.
-async fn assert_sql_emits_become_events(listening: ListenMode) {
-    let pooled = PooledStore::start(listening);
+async fn assert_sql_emits_become_events(listen_mode: ListenMode) {
+    let pooled = PooledStore::start(listen_mode);
     let store = pooled.open(now()).await;
     let (client, connection) = tokio_postgres::connect(&pooled.pooler.url().unwrap(), NoTls).await.unwrap();
     tokio::spawn(connection);
     for n in 1..=5 {
-        let answers =
+        let messages =
             client.simple_query(&format!("SELECT pointsman.emit('record', 'k', '{n}')")).await.unwrap();
-        assert!(answers.iter().any(|answer| matches!(answer, SimpleQueryMessage::Row(_))));
+        assert!(messages.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))));
         let poll = async {
             loop {
-                let read = JournalQuery {
+                let query = JournalQuery {
                     after: pointsman_core::EventId::ZERO,
                     until: None,
                     filter: EventFilter::default(),
                     limit: 10,
                     backwards: false,
                 };
-                let events = store.read_events(read).await.unwrap().events;
+                let events = store.read_events(query).await.unwrap().events;
                 if events.len() == n {
                     return assert_eq!(events[n - 1].value.as_str(), n.to_string());
                 }

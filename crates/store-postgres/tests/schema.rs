@@ -10,7 +10,7 @@ use std::process::Command;
 use older_layout::MIGRATIONS_FROM_OLDER_LAYOUT;
 use pointsman_core::Timestamp;
 use pointsman_core::store::{EmitBatch, Journal, Store};
-use pointsman_core::{HandlingKey, NewEvent};
+use pointsman_core::{EventType, NewEvent};
 use pointsman_store_postgres::{MIGRATIONS, Postgres, PostgresStore};
 use pointsman_testing::shared_postgres;
 
@@ -57,9 +57,9 @@ fn dump_schema(url: &str) -> String {
     assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
     let mut lines: Vec<String> = vec![];
     for line in String::from_utf8(dumped.stdout).unwrap().lines() {
-        let about_itself = ["--", "\\", "SET ", "SELECT pg_catalog.set_config"];
-        let twice_empty = line.is_empty() && lines.last().is_none_or(String::is_empty);
-        if !twice_empty && !about_itself.iter().any(|word| line.starts_with(word)) {
+        let skipped_prefixes = ["--", "\\", "SET ", "SELECT pg_catalog.set_config"];
+        let is_repeated_empty_line = line.is_empty() && lines.last().is_none_or(String::is_empty);
+        if !is_repeated_empty_line && !skipped_prefixes.iter().any(|prefix| line.starts_with(prefix)) {
             lines.push(line.trim_end().into());
         }
     }
@@ -67,10 +67,10 @@ fn dump_schema(url: &str) -> String {
 }
 
 /// Asserts that two schemas are the same, and reports the first line that differs.
-fn assert_same_schema(found: &str, wanted: &str, what: &str) {
-    let different = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
-    assert_eq!(different, None, "{what}");
-    assert_eq!(found.lines().count(), wanted.lines().count(), "{what}");
+fn assert_same_schema(found: &str, expected: &str, description: &str) {
+    let difference = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    assert_eq!(difference, None, "{description}");
+    assert_eq!(found.lines().count(), expected.lines().count(), "{description}");
 }
 
 #[tokio::test]
@@ -88,15 +88,15 @@ async fn the_schema_matches_the_file() {
     if std::env::var_os("REFRESH").is_some_and(|value| value == "1") {
         std::fs::write(&file, &found).unwrap();
     }
-    let kept = std::fs::read_to_string(&file).unwrap();
-    assert_same_schema(&found, &kept, "schema.sql; REFRESH=1 renews it");
+    let stored = std::fs::read_to_string(&file).unwrap();
+    assert_same_schema(&found, &stored, "schema.sql; REFRESH=1 renews it");
 }
 
 #[tokio::test]
 async fn every_migrated_layout_matches_a_fresh_one() {
     let fresh = new_database();
     open_and_close(&fresh).await;
-    let wanted = dump_schema(&fresh);
+    let expected = dump_schema(&fresh);
     let stepwise = new_database();
     for layout in 1..MIGRATIONS_FROM_OLDER_LAYOUT.len() {
         let older = &MIGRATIONS_FROM_OLDER_LAYOUT[..layout];
@@ -105,15 +105,19 @@ async fn every_migrated_layout_matches_a_fresh_one() {
         assert_eq!(query(&stepwise, applied), [[Some(layout.to_string()), Some(layout.to_string())]]);
         let old = new_database();
         Postgres::migrate(&old, older).await.unwrap();
-        assert_ne!(dump_schema(&old), wanted, "layout {layout} is older");
+        assert_ne!(dump_schema(&old), expected, "layout {layout} is not older");
         close_store(open_from_older_layout(&old).await).await;
-        assert_same_schema(&dump_schema(&old), &wanted, &format!("layout {layout} brought forward"));
+        assert_same_schema(
+            &dump_schema(&old),
+            &expected,
+            &format!("layout {layout}, migrated to the newest"),
+        );
     }
     Postgres::migrate(&stepwise, MIGRATIONS_FROM_OLDER_LAYOUT).await.unwrap();
-    assert_same_schema(&dump_schema(&stepwise), &wanted, "one layout after the other");
+    assert_same_schema(&dump_schema(&stepwise), &expected, "all layouts, migrated one by one");
 }
 
-/// Data of an older layout exists after the migration, and its numbers continue.
+/// Events of an older layout still exist after the migration, and new ones continue their numbers.
 #[tokio::test]
 async fn data_of_an_older_layout_survives_migration() {
     let url = new_database();
@@ -130,7 +134,7 @@ async fn data_of_an_older_layout_survives_migration() {
     let store = open_from_older_layout(&url).await;
     let event = NewEvent {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
-        ..NewEvent::new(HandlingKey::new("record").unwrap())
+        ..NewEvent::new(EventType::new("record").unwrap())
     };
     let emission = EmitBatch { events: vec![event], idempotency: None };
     let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
@@ -166,10 +170,11 @@ async fn the_documented_tables_match_the_documentation() {
         ["new", "scheduled", "locked", "done", "error", "missing"]
     );
     assert_eq!(list_enum_labels(&url, "scheduling_rule_type"), ["pause", "block"]);
-    let shown = list_columns(&url, "events");
-    let shown: Vec<_> = shown.iter().map(|[name, kind, _]| (name.as_str(), kind.as_str())).collect();
+    let view_columns = list_columns(&url, "events");
+    let view_columns: Vec<_> =
+        view_columns.iter().map(|[name, kind, _]| (name.as_str(), kind.as_str())).collect();
     assert_eq!(
-        shown,
+        view_columns,
         [
             ("id", "bigint"),
             ("status", "pointsman.queue_status"),
@@ -199,8 +204,9 @@ async fn the_documented_tables_match_the_documentation() {
             ["created_at", "timestamp with time zone", "NO"],
         ]
     );
-    let given = "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
+    let insert_rule_sql =
+        "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
                  VALUES ('pause', gen_random_uuid(), 'a', 'WORKER')
                  RETURNING id > 0 AND created_at BETWEEN now() - interval '1 minute' AND now()";
-    assert_eq!(query(&url, given), [[Some("t".into())]], "the others have defaults");
+    assert_eq!(query(&url, insert_rule_sql), [[Some("t".into())]], "the other columns have defaults");
 }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::{
-    Harness, caused_events, claims, fire_ledger, idempotency, late_tasks, logs, missing_tasks, nodes,
-    object_retention, order_lists, orders, per_key_concurrency, pull_workers, replay, rescue, retention,
+    Harness, caused_events, claims, fire_ledger, idempotency, logs, missing_tasks, nodes, object_retention,
+    order_lists, orders, out_of_order_tasks, per_key_concurrency, pull_workers, replay, rescue, retention,
     schedules, sources, sync_handlers, tasks,
 };
 use pointsman_store_postgres::Postgres;
@@ -28,14 +28,14 @@ const EXTERNAL_QUERIES: [&str; 4] = [
     "SELECT FROM pointsman.outbox_idempotency_key WHERE at < 1 ORDER BY at LIMIT 1",
 ];
 
-/// Reads all files below a folder with this ending.
-fn read_files_with_ending(folder: &Path, end: &str) -> Vec<(PathBuf, String)> {
+/// Reads all files below a folder whose names end with this extension.
+fn read_files_with_extension(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(read_files_with_ending(&path, end));
-        } else if path.to_str().unwrap().ends_with(end) {
+            found.extend(read_files_with_extension(&path, extension));
+        } else if path.to_str().unwrap().ends_with(extension) {
             let text = std::fs::read_to_string(&path).unwrap();
             found.push((path, text));
         }
@@ -50,19 +50,19 @@ fn crate_path(folder: &str) -> PathBuf {
 /// The source code without whitespace.
 fn read_source_code() -> String {
     let code: String =
-        read_files_with_ending(&crate_path("src"), ".rs").into_iter().map(|(_, text)| text).collect();
+        read_files_with_extension(&crate_path("src"), ".rs").into_iter().map(|(_, text)| text).collect();
     code.split_whitespace().collect()
 }
 
 #[test]
 fn every_statement_is_documented_and_used() {
     let code = read_source_code();
-    for (path, text) in read_files_with_ending(&crate_path("sql"), ".sql") {
+    for (path, text) in read_files_with_extension(&crate_path("sql"), ".sql") {
         let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
         let name = name.to_str().unwrap();
         let comment = text.lines().next().unwrap_or_default();
-        assert!(comment.starts_with("-- ") && comment.len() > 10, "{name} does not say what it is for");
-        assert!(code.contains(&format!("query!(\"{name}\"")), "{name} is used by nobody");
+        assert!(comment.starts_with("-- ") && comment.len() > 10, "{name} has no comment on its purpose");
+        assert!(code.contains(&format!("query!(\"{name}\"")), "{name} is not used");
     }
 }
 
@@ -108,7 +108,7 @@ async fn run_scenarios(databases: &ScenarioDatabases) {
     claims::scheduled_tasks_are_claimed_first(databases).await;
     claims::retries_and_snoozes_are_reported_as_next_due(databases).await;
     idempotency::old_idempotency_keys_expire_after_a_day(databases).await;
-    late_tasks::late_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;
+    out_of_order_tasks::out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;
     missing_tasks::waiting_tasks_of_an_undefined_handler_become_missing(databases).await;
     orders::an_order_runs_its_chain_step_by_step(databases).await;
     per_key_concurrency::all_tasks_of_limited_keys_run_eventually(databases).await;
@@ -116,7 +116,7 @@ async fn run_scenarios(databases: &ScenarioDatabases) {
     sync_handlers::synchronous_tasks_run_in_route_order_before_queued_ones(databases).await;
     caused_events::an_event_view_includes_all_events_it_caused(databases).await;
     tasks::tasks_are_filtered_by_handler_tenant_key_status_and_time(databases).await;
-    tasks::tasks_are_filtered_by_end_reason(databases).await;
+    tasks::tasks_are_filtered_by_error_reason(databases).await;
     sources::runs_are_found_by_source_and_collection(databases).await;
     logs::logs_are_read_in_pages(databases).await;
     fire_ledger::fires_expire_with_the_task_history(databases).await;
@@ -144,14 +144,14 @@ fn read_index_usage(url: &str) -> Vec<(String, i64, bool)> {
                WHERE s.schemaname = 'pointsman'
                GROUP BY c.relname";
     let rows = shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap();
-    let row = |row: Vec<Option<String>>| {
+    let decode = |row: Vec<Option<String>>| {
         let [name, scans, unique] = <[_; 3]>::try_from(row).unwrap().map(Option::unwrap);
         (name, scans.parse().unwrap(), unique == "t")
     };
-    rows.into_iter().map(row).collect()
+    rows.into_iter().map(decode).collect()
 }
 
-/// Lists the indexes that no database used, except unique ones and those that are used elsewhere.
+/// Lists the indexes that were used in no database, except unique ones and those that are used elsewhere.
 fn list_unused_indexes(databases: &ScenarioDatabases) -> BTreeSet<String> {
     let mut sums: BTreeMap<String, (i64, bool)> = BTreeMap::new();
     for url in databases.urls.lock().unwrap().iter() {
@@ -162,7 +162,7 @@ fn list_unused_indexes(databases: &ScenarioDatabases) -> BTreeSet<String> {
     }
     let unused = sums.into_iter().filter(|(_, (scans, unique))| *scans == 0 && !unique);
     let names = unused.map(|(name, _)| name);
-    names.filter(|name| !INDEXES_USED_ELSEWHERE.iter().any(|(known, _)| known == name)).collect()
+    names.filter(|name| !INDEXES_USED_ELSEWHERE.iter().any(|(listed, _)| listed == name)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,15 +171,15 @@ async fn every_index_is_used() {
     run_scenarios(&databases).await;
     databases.close().await;
     databases.urls.lock().unwrap().iter().for_each(|url| run_external_queries(url));
-    let mut left = BTreeSet::new();
+    let mut unused = BTreeSet::new();
     for _ in 0..100 {
-        left = list_unused_indexes(&databases);
-        if left.is_empty() {
+        unused = list_unused_indexes(&databases);
+        if unused.is_empty() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("looked into by no statement: {left:?}");
+    panic!("no statement uses these indexes: {unused:?}");
 }
 
 /// The planner settings of the store.
@@ -191,23 +191,23 @@ fn parameter_types(name: &str, code: &str) -> Vec<String> {
     let call = format!("query!(\"{name}\"");
     let rest = code.split(&call).nth(1).unwrap_or_default();
     let words = rest.split(')').next().unwrap_or_default();
-    let sql = |word: &str| match word.strip_suffix("_ARRAY") {
-        Some(kind) => format!("{kind}[]"),
+    let to_sql_type = |word: &str| match word.strip_suffix("_ARRAY") {
+        Some(element_type) => format!("{element_type}[]"),
         None => word.to_string(),
     };
-    words.split(',').filter(|word| !word.is_empty()).map(sql).collect()
+    words.split(',').filter(|word| !word.is_empty()).map(to_sql_type).collect()
 }
 
 /// Explains a statement; children of a plan node are indented further.
 fn explain_plan(url: &str, sql: &str, types: &[String]) -> Vec<String> {
-    let (kinds, values) = match types.is_empty() {
+    let (parameter_types, values) = match types.is_empty() {
         true => (String::new(), String::new()),
         false => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; types.len()].join(", "))),
     };
-    let asked = format!(
-        "{PLANNER_SETTINGS} PREPARE asked {kinds} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE asked {values}"
+    let explain_sql = format!(
+        "{PLANNER_SETTINGS} PREPARE explained {parameter_types} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE explained {values}"
     );
-    let rows = shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), &asked).unwrap();
+    let rows = shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), &explain_sql).unwrap();
     rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect()
 }
 
@@ -225,7 +225,7 @@ fn rescans_parameters(plan: &[String]) -> bool {
     })
 }
 
-/// A plan is made once, maybe while a table is empty, and used when it has grown.
+/// A statement is planned once, maybe while its tables are empty, and the plan is used when they have grown.
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_made_on_empty_tables_use_indexes() {
     let url = shared_postgres().unwrap().create_database().unwrap();
@@ -233,7 +233,7 @@ async fn plans_made_on_empty_tables_use_indexes() {
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
     let code = read_source_code();
     let mut checked = 0;
-    for (path, sql) in read_files_with_ending(&crate_path("sql"), ".sql") {
+    for (path, sql) in read_files_with_extension(&crate_path("sql"), ".sql") {
         let name = path.strip_prefix(crate_path("sql")).unwrap().with_extension("");
         if !sql.contains("unnest($") {
             continue;
@@ -247,16 +247,16 @@ async fn plans_made_on_empty_tables_use_indexes() {
 
 /// However many tasks a lane has, the next lane is found by one index lookup.
 #[tokio::test(flavor = "multi_thread")]
-async fn lanes_are_read_by_index_only() {
+async fn lanes_of_an_object_are_found_by_index() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     let sql = std::fs::read_to_string(crate_path("sql/read/lanes.sql")).unwrap();
     let plan = explain_plan(&url, &sql, &parameter_types("read/lanes", &read_source_code()));
-    let count_lines = |what: &str| plan.iter().filter(|line| line.contains(what)).count();
+    let count_lines = |text: &str| plan.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
         count_lines("using task_lane on task"),
         3,
-        "the first, the next, the count:\n{}",
+        "for the first lane, for the next lane, and for the number of tasks:\n{}",
         plan.join("\n")
     );
     assert_eq!(count_lines("Index Cond: ((lane"), 2, "{}", plan.join("\n"));

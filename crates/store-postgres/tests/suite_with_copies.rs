@@ -1,5 +1,5 @@
-//! A copied store is the same store: behaviours of the suite that survive a restart survive a copy, from the embedded
-//! store to PostgreSQL and back at every restart.
+//! A copied store behaves as the original does: runs the behaviours of the suite that restart the store, and copies it
+//! at every restart, from the embedded store to PostgreSQL and back.
 
 mod common;
 mod store_location;

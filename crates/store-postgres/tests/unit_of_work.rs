@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pointsman_core::store::Store;
-use pointsman_core::{HandlingKey, NewEvent, Timestamp};
+use pointsman_core::{EventType, NewEvent, Timestamp};
 use pointsman_store::sql::{BoxError, SqlTransaction, SqlValue, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::{PostgresAdmin, Proxy, shared_postgres};
@@ -14,31 +14,32 @@ use uuid::Uuid;
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// Makes commits slow: a deferred trigger waits for an advisory lock that the test holds.
-const SLOW_COMMIT_SQL: &str = "
+/// Makes commits wait: a deferred trigger waits for an advisory lock that the test holds.
+const BLOCK_COMMITS_SQL: &str = "
     CREATE TABLE record (n int);
-    CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS
+    CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END';
     CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON record DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION pass()";
+        FOR EACH ROW EXECUTE FUNCTION wait_for_test()";
 
-struct SlowCommitFixture {
+/// A store, connected through a proxy, whose commits wait for a lock of the test.
+struct BlockedCommitFixture {
     server: &'static PostgresAdmin,
     database: String,
     proxy: Proxy,
     store: PostgresStore,
 }
 
-impl SlowCommitFixture {
+impl BlockedCommitFixture {
     async fn new() -> Self {
         let server = shared_postgres().unwrap();
         let url = server.create_database().unwrap();
         let (_, location) = url.split_once('@').unwrap();
         let (address, database) = location.split_once('/').unwrap();
         let proxy = Proxy::start(address.parse().unwrap()).unwrap();
-        let through = url.replace(address, &proxy.address().to_string());
-        server.query(database, SLOW_COMMIT_SQL).unwrap();
-        let store = Postgres::open(&through, NOW).await.unwrap();
+        let proxied_url = url.replace(address, &proxy.address().to_string());
+        server.query(database, BLOCK_COMMITS_SQL).unwrap();
+        let store = Postgres::open(&proxied_url, NOW).await.unwrap();
         Self { server, database: database.into(), proxy, store }
     }
 
@@ -59,20 +60,20 @@ impl SlowCommitFixture {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(TEST_TIMEOUT, poll).await.expect("it commits")
+        tokio::time::timeout(TEST_TIMEOUT, poll).await.expect("a unit of work commits")
     }
 }
 
 fn insert_and_emit(tx: &mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxError> {
     tx.execute("INSERT INTO record VALUES ($1)", &[1.into()])?;
-    Ok(vec![NewEvent::new(HandlingKey::new("made")?)])
+    Ok(vec![NewEvent::new(EventType::new("recorded")?)])
 }
 
 /// Holds the advisory lock that delays commits.
 async fn take_commit_lock(
-    bench: &SlowCommitFixture,
+    fixture: &BlockedCommitFixture,
 ) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
-    let url = bench.server.url(&bench.database);
+    let url = fixture.server.url(&fixture.database);
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     let connection_job = tokio::spawn(async move { drop(connection.await) });
     client.batch_execute("SELECT pg_advisory_lock(4711)").await.unwrap();
@@ -81,65 +82,68 @@ async fn take_commit_lock(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_reply_is_lost_is_detected() {
-    let bench = SlowCommitFixture::new().await;
-    let (gate, _connection_job) = take_commit_lock(&bench).await;
-    let store = bench.store.clone();
-    let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
-    bench.wait_for_commit().await;
-    bench.proxy.close_connections();
-    gate.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
-    let receipts: Vec<Uuid> = tokio::time::timeout(TEST_TIMEOUT, unit).await.unwrap().unwrap().unwrap();
+    let fixture = BlockedCommitFixture::new().await;
+    let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
+    let store = fixture.store.clone();
+    let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
+    fixture.wait_for_commit().await;
+    fixture.proxy.close_connections();
+    lock_holder.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
+    let receipts: Vec<Uuid> =
+        tokio::time::timeout(TEST_TIMEOUT, unit_of_work).await.unwrap().unwrap().unwrap();
     assert_eq!(receipts.len(), 1);
-    assert_eq!(bench.query_value("SELECT count(*) FROM record"), "1");
+    assert_eq!(fixture.query_value("SELECT count(*) FROM record"), "1");
     let journaled = async {
-        while !matches!(bench.store.find_event_of_receipt(receipts[0]).await, Ok(Some(_))) {
+        while !matches!(fixture.store.find_event_of_receipt(receipts[0]).await, Ok(Some(_))) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(TEST_TIMEOUT, journaled).await.expect("the event comes");
-    bench.store.close();
+    tokio::time::timeout(TEST_TIMEOUT, journaled).await.expect("the event is journaled");
+    fixture.store.close();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aborted_commit_is_detected() {
-    let bench = SlowCommitFixture::new().await;
-    let (gate, _connection_job) = take_commit_lock(&bench).await;
-    let store = bench.store.clone();
-    let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
-    let pid = bench.wait_for_commit().await;
-    bench.proxy.close_connections();
-    bench.query_value(&format!("SELECT pg_terminate_backend({pid})::text"));
-    gate.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
-    let refused = tokio::time::timeout(TEST_TIMEOUT, unit).await.unwrap().unwrap();
-    assert!(matches!(refused, Err(TransactError::Store(_))), "{refused:?}");
-    assert_eq!(bench.query_value("SELECT count(*) FROM record"), "0");
-    assert_eq!(bench.query_value("SELECT count(*) FROM pointsman.journal"), "0");
-    bench.store.close();
+    let fixture = BlockedCommitFixture::new().await;
+    let (lock_holder, _connection_job) = take_commit_lock(&fixture).await;
+    let store = fixture.store.clone();
+    let unit_of_work = tokio::spawn(async move { store.transact(insert_and_emit).await });
+    let pid = fixture.wait_for_commit().await;
+    fixture.proxy.close_connections();
+    fixture.query_value(&format!("SELECT pg_terminate_backend({pid})::text"));
+    lock_holder.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
+    let result = tokio::time::timeout(TEST_TIMEOUT, unit_of_work).await.unwrap().unwrap();
+    assert!(matches!(result, Err(TransactError::Store(_))), "{result:?}");
+    assert_eq!(fixture.query_value("SELECT count(*) FROM record"), "0");
+    assert_eq!(fixture.query_value("SELECT count(*) FROM pointsman.journal"), "0");
+    fixture.store.close();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_unit_of_work_is_durable_whatever_the_default_setting() {
-    let bench = SlowCommitFixture::new().await;
-    for (default, used) in [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
-        let database = &bench.database;
-        bench
+async fn a_unit_of_work_is_durable_whatever_the_default_of_synchronous_commit() {
+    let fixture = BlockedCommitFixture::new().await;
+    for (default_setting, effective_setting) in
+        [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")]
+    {
+        let database = &fixture.database;
+        fixture
             .server
-            .query(database, &format!("ALTER DATABASE {database} SET synchronous_commit = {default}"))
+            .query(database, &format!("ALTER DATABASE {database} SET synchronous_commit = {default_setting}"))
             .unwrap();
-        // A connection has the default that was set when it was opened.
-        let store = Postgres::open(&bench.server.url(database), NOW).await.unwrap();
+        // A connection uses the default that was set when it was opened.
+        let store = Postgres::open(&fixture.server.url(database), NOW).await.unwrap();
         for _ in 0..2 {
             let found = Arc::new(Mutex::new(None));
             let found_in_transaction = found.clone();
-            let unit = store.transact(move |tx| {
+            let unit_of_work = store.transact(move |tx| {
                 let rows = tx.query("SELECT current_setting('synchronous_commit')", &[])?;
                 *found_in_transaction.lock().unwrap() = rows[0].get(0).cloned();
                 Ok(vec![])
             });
-            unit.await.unwrap();
-            assert_eq!(*found.lock().unwrap(), Some(SqlValue::from(used)), "{default}");
+            unit_of_work.await.unwrap();
+            assert_eq!(*found.lock().unwrap(), Some(SqlValue::from(effective_setting)), "{default_setting}");
         }
         store.close();
     }
-    bench.store.close();
+    fixture.store.close();
 }

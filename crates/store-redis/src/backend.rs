@@ -8,6 +8,7 @@ use pointsman_store::tables::{Backend, CacheState, ReadSet};
 use crate::outbox;
 use crate::tables::RedisTables;
 
+/// Runs the transactions of the writer on the tables in Redis, and journals the outboxes first.
 pub(crate) struct RedisBackend {
     tables: RedisTables,
 }
@@ -60,6 +61,6 @@ impl Backend for RedisBackend {
     }
 
     fn rows_written(&self) -> u64 {
-        self.tables.written_rows()
+        self.tables.rows_written()
     }
 }

@@ -1,6 +1,6 @@
 //! Encoding of rows: numbers and texts in sequence, small numbers in few bytes.
 //!
-//! Members of sorted sets are built so that byte order is the intended order ([`MemberBuilder`]).
+//! Members of sorted sets are encoded so that their byte order is the order of the encoded values ([`MemberBuilder`]).
 
 use pointsman_store::error::{Fault, Result};
 use smallvec::SmallVec;
@@ -17,13 +17,13 @@ impl RowEncoder {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Eight bytes that a script reads at a fixed offset.
+    /// Appends a number as eight bytes, so that scripts can read it at a fixed offset.
     pub(crate) fn fixed_i64(mut self, number: i64) -> Self {
         self.0.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    /// Zigzag varint: seven bits per byte, the sign in the lowest bit.
+    /// Appends a number as a zigzag varint: seven bits per byte, the sign in the lowest bit.
     pub(crate) fn varint(mut self, number: i64) -> Self {
         let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
         while rest >= 0x80 {
@@ -78,7 +78,7 @@ impl<'b> RowDecoder<'b> {
     }
 
     pub(crate) fn fixed_i64(&mut self) -> Result<i64> {
-        let (number, rest) = self.0.split_first_chunk().ok_or_else(truncated_value)?;
+        let (number, rest) = self.0.split_first_chunk().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(i64::from_be_bytes(*number))
     }
@@ -96,7 +96,7 @@ impl<'b> RowDecoder<'b> {
     }
 
     fn byte(&mut self) -> Result<u8> {
-        let (byte, rest) = self.0.split_first().ok_or_else(truncated_value)?;
+        let (byte, rest) = self.0.split_first().ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(*byte)
     }
@@ -111,7 +111,7 @@ impl<'b> RowDecoder<'b> {
 
     pub(crate) fn bytes(&mut self) -> Result<&'b [u8]> {
         let length = usize::try_from(self.varint()?).map_err(Fault::damaged)?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated_value)?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated_row_fault)?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -124,13 +124,13 @@ impl<'b> RowDecoder<'b> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
 
-    /// Fails if bytes remain.
+    /// Fails if bytes of the row remain undecoded.
     pub(crate) fn expect_end(self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a row is longer than expected")) }
     }
 }
 
-fn truncated_value() -> Fault {
+fn truncated_row_fault() -> Fault {
     Fault::damaged("a row is truncated")
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn decimal_field(number: i64) -> Member {
     digits
 }
 
-/// Decodes the `index`th number of a member.
+/// Decodes a number of an index member: the one at `index` if the member consists of numbers of eight bytes.
 pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> Result<i64> {
     let bytes = member.get(index * 8..).and_then(|rest| rest.first_chunk::<8>());
     let bytes = bytes.ok_or_else(|| Fault::damaged("a member of an index is too short"))?;
@@ -187,26 +187,29 @@ mod tests {
     #[test]
     fn encoded_values_decode_to_the_same() {
         let numbers = [0, 1, -1, 63, 64, -65, 1 << 40, i64::MAX, i64::MIN];
-        let mut packed = RowEncoder::default()
+        let mut encoder = RowEncoder::default()
             .fixed_i64(-7)
             .text("é")
             .optional_varint(None)
             .optional_text(Some(""))
             .flag(true);
         for number in numbers {
-            packed = packed.varint(number).optional_varint(Some(number));
+            encoder = encoder.varint(number).optional_varint(Some(number));
         }
-        let bytes = packed.finish();
-        let mut read = RowDecoder::new(&bytes);
+        let bytes = encoder.finish();
+        let mut decoder = RowDecoder::new(&bytes);
         assert_eq!(
-            (read.fixed_i64().unwrap(), read.text().unwrap(), read.optional_varint().unwrap()),
+            (decoder.fixed_i64().unwrap(), decoder.text().unwrap(), decoder.optional_varint().unwrap()),
             (-7, "é", None)
         );
-        assert_eq!((read.optional_text().unwrap(), read.flag().unwrap()), (Some(""), true));
+        assert_eq!((decoder.optional_text().unwrap(), decoder.flag().unwrap()), (Some(""), true));
         for number in numbers {
-            assert_eq!((read.varint().unwrap(), read.optional_varint().unwrap()), (number, Some(number)));
+            assert_eq!(
+                (decoder.varint().unwrap(), decoder.optional_varint().unwrap()),
+                (number, Some(number))
+            );
         }
-        assert!(read.byte().is_err(), "nothing is left");
+        assert!(decoder.byte().is_err(), "the row is decoded completely");
     }
 
     #[test]
@@ -221,12 +224,12 @@ mod tests {
         let bytes =
             RowEncoder::default().fixed_i64(1).varint(1 << 50).text("abc").optional_varint(Some(9)).finish();
         for end in 0..bytes.len() {
-            let mut read = RowDecoder::new(&bytes[..end]);
-            let all = read.fixed_i64().is_ok()
-                && read.varint().is_ok()
-                && read.text().is_ok()
-                && read.optional_varint().is_ok();
-            assert!(!all, "{end}");
+            let mut decoder = RowDecoder::new(&bytes[..end]);
+            let decoded_all = decoder.fixed_i64().is_ok()
+                && decoder.varint().is_ok()
+                && decoder.text().is_ok()
+                && decoder.optional_varint().is_ok();
+            assert!(!decoded_all, "{end}");
         }
         assert!(RowDecoder::new(&[0xff; 20]).varint().is_err());
     }

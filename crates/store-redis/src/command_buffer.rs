@@ -2,10 +2,10 @@
 
 /// Maximum number of arguments of one command: a script cannot unpack many more.
 const MAX_ARGS_PER_COMMAND: usize = 2_000;
-/// Upper bound for the length prefix of a command, in bytes.
+/// Bytes reserved for the length prefix of a command: `*`, the number of arguments, and a line end.
 const LENGTH_PREFIX_CAPACITY: usize = 24;
 
-/// Encoded command arguments in the Redis protocol.
+/// Arguments of commands, encoded in the Redis protocol.
 #[derive(Debug, Default)]
 pub(crate) struct CommandBuffer {
     bytes: Vec<u8>,
@@ -36,12 +36,18 @@ impl CommandBuffer {
         self.push_args(command);
     }
 
-    /// Adds commands for many items of `each` arguments, split so that the script can unpack each of them.
-    pub(crate) fn push_chunked_command<W: AsRef<[u8]>>(&mut self, begin: &[&[u8]], each: usize, args: &[W]) {
-        for some in args.chunks(MAX_ARGS_PER_COMMAND / each * each) {
-            self.push_arg((begin.len() + some.len()).to_string());
-            self.push_args(begin);
-            self.push_args(some);
+    /// Adds a command for `commit.lua` with many items of `args_per_item` arguments, split into several commands if a
+    /// script could not unpack all arguments at once.
+    pub(crate) fn push_chunked_command<W: AsRef<[u8]>>(
+        &mut self,
+        command: &[&[u8]],
+        args_per_item: usize,
+        args: &[W],
+    ) {
+        for chunk in args.chunks(MAX_ARGS_PER_COMMAND / args_per_item * args_per_item) {
+            self.push_arg((command.len() + chunk.len()).to_string());
+            self.push_args(command);
+            self.push_args(chunk);
         }
     }
 
@@ -73,7 +79,7 @@ fn write_bulk_string(arg: &[u8], bytes: &mut Vec<u8>) {
 
 fn write_length_prefix(sign: u8, count: usize, bytes: &mut Vec<u8>) {
     bytes.push(sign);
-    // Most words are short.
+    // Most arguments are short: their lengths are formatted without an allocation.
     match u8::try_from(count) {
         Ok(count @ 0..10) => bytes.push(b'0' + count),
         Ok(count @ 10..100) => bytes.extend([b'0' + count / 10, b'0' + count % 10]),
@@ -88,12 +94,12 @@ mod tests {
 
     #[test]
     fn encoded_command_follows_the_redis_protocol() {
-        let mut batch = CommandBuffer::default();
-        batch.push_arg("GET");
+        let mut buffer = CommandBuffer::default();
+        buffer.push_arg("GET");
         let mut more = CommandBuffer::default();
         more.push_args(["0123456789", ""]);
-        batch.append(&more);
-        assert_eq!(batch.encode(), b"*3\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n$0\r\n\r\n");
+        buffer.append(&more);
+        assert_eq!(buffer.encode(), b"*3\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n$0\r\n\r\n");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
 /// Maximum number of attempts to send over broken connections.
 const MAX_SEND_ATTEMPTS: usize = 3;
-/// No retry after this time: a server that was silent for longer will be so again.
+/// A command is not repeated after this time: a server that was silent for that long would be silent again.
 const RETRY_WINDOW: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -24,14 +24,15 @@ pub(crate) type CommandArgs = Vec<Vec<u8>>;
 
 /// Builds the arguments of a command.
 macro_rules! args {
-    ($($word:expr),+ $(,)?) => { Vec::from([$($crate::connection::to_arg($word)),+]) };
+    ($($arg:expr),+ $(,)?) => { Vec::from([$($crate::connection::to_arg($arg)),+]) };
 }
 pub(crate) use args;
 
-pub(crate) fn to_arg(word: impl AsRef<[u8]>) -> Vec<u8> {
-    word.as_ref().to_vec()
+pub(crate) fn to_arg(arg: impl AsRef<[u8]>) -> Vec<u8> {
+    arg.as_ref().to_vec()
 }
 
+/// A connection that blocks its thread. It connects when it is first used, and again after an error.
 pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: RefCell<Option<redis::Connection>>,
@@ -45,14 +46,14 @@ impl BlockingConnection {
     }
 
     /// Connects if necessary; returns whether the connection is new.
-    pub(crate) fn open(&self) -> Result<bool> {
+    pub(crate) fn connect_if_needed(&self) -> Result<bool> {
         let mut connection = self.connection.borrow_mut();
         if connection.is_some() {
             return Ok(false);
         }
-        let mut fresh = self.endpoint.connect_blocking()?;
-        load_scripts(&mut fresh)?;
-        *connection = Some(fresh);
+        let mut opened = self.endpoint.connect_blocking()?;
+        load_scripts(&mut opened)?;
+        *connection = Some(opened);
         Ok(true)
     }
 
@@ -80,7 +81,7 @@ impl BlockingConnection {
         Ok(self.execute_encoded(&command.encode(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
     }
 
-    /// From now on renews the write lock between other commands, every quarter of its lease.
+    /// Starts to renew the write lock before other commands, every [`LOCK_RENEWAL_INTERVAL`].
     pub(crate) fn start_lock_renewal(&self, lock_renewal: &CommandBuffer) {
         self.lock_renewal.replace(Some((lock_renewal.encode(), Instant::now())));
     }
@@ -90,7 +91,8 @@ impl BlockingConnection {
         self.lock_renewal.take();
     }
 
-    /// If this fails, the lease expires, and the commit detects whether that mattered.
+    /// Renews the write lock if its last renewal is long ago. If this fails, the lease may expire, and the commit fails if
+    /// another node committed meanwhile.
     fn renew_lock_if_due(&self) {
         let mut lock_renewal = self.lock_renewal.borrow_mut();
         if let Some((command, last)) = lock_renewal.as_mut()
@@ -101,40 +103,42 @@ impl BlockingConnection {
         }
     }
 
-    /// Retries over a new connection, because an idle one may have been closed. All commands
+    /// Sends encoded commands, and retries over a new connection, because an idle one may have been closed. All commands
     /// sent here are safe to repeat: they only read, or recognise a repetition.
     fn execute_encoded(
         &self,
         encoded: &[u8],
-        commands: usize,
+        command_count: usize,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Value>> {
         self.renew_lock_if_due();
         let begun = Instant::now();
         for _ in 1..MAX_SEND_ATTEMPTS {
-            match self.exchange_once(encoded, commands, meanwhile) {
+            match self.exchange_once(encoded, command_count, meanwhile) {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RETRY_WINDOW => {
                     std::thread::sleep(RETRY_DELAY)
                 }
                 replies => return replies,
             }
         }
-        self.exchange_once(encoded, commands, meanwhile)
+        self.exchange_once(encoded, command_count, meanwhile)
     }
 
+    /// Sends encoded commands once and reads their replies. Drops the connection if it broke or its server must be resolved
+    /// again.
     fn exchange_once(
         &self,
         encoded: &[u8],
-        commands: usize,
+        command_count: usize,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Value>> {
-        self.open()?;
+        self.connect_if_needed()?;
         let mut connection = self.connection.borrow_mut();
         let Some(open) = connection.as_mut() else { return Ok(vec![]) };
-        let replies = match send_and_receive(open, encoded, commands, meanwhile) {
-            // The scripts were flushed (SCRIPT FLUSH).
-            Err(error) if is_noscript(&error) => {
-                load_scripts(open).and_then(|()| send_and_receive(open, encoded, commands, meanwhile))
+        let replies = match send_and_receive(open, encoded, command_count, meanwhile) {
+            // The server lost the scripts (SCRIPT FLUSH): they are loaded again.
+            Err(error) if is_noscript_error(&error) => {
+                load_scripts(open).and_then(|()| send_and_receive(open, encoded, command_count, meanwhile))
             }
             replies => replies,
         };
@@ -166,7 +170,7 @@ fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
     send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
 }
 
-fn is_noscript(error: &RedisError) -> bool {
+fn is_noscript_error(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
@@ -180,13 +184,13 @@ fn encode_commands(commands: &[CommandArgs]) -> Vec<u8> {
 fn send_and_receive(
     connection: &mut redis::Connection,
     encoded: &[u8],
-    commands: usize,
+    command_count: usize,
     meanwhile: &mut dyn FnMut(),
 ) -> redis::RedisResult<Vec<Value>> {
     connection.send_packed_command(encoded)?;
     meanwhile();
     let replies: Vec<Value> =
-        (0..commands).map(|_| connection.recv_response()).collect::<redis::RedisResult<_>>()?;
+        (0..command_count).map(|_| connection.recv_response()).collect::<redis::RedisResult<_>>()?;
     replies.into_iter().map(Value::extract_error).collect()
 }
 

@@ -4,7 +4,7 @@ use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use redis::{ErrorKind, RedisError};
 
-/// Why a store could not be opened, or its server not be reached, for an operator.
+/// Reason why a store could not be opened or its server could not be reached. The messages say what an operator can do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the URL of Redis cannot be used: {0}")]
@@ -75,13 +75,13 @@ pub enum OpenError {
     Damaged(String),
 }
 
-/// Returns the error codes of a server error, in the order of the commands.
+/// Returns the error codes of a server error; a pipeline can have several, in the order of its commands.
 pub(crate) fn error_codes(error: &RedisError) -> Vec<String> {
     let errors = error.clone().into_server_errors();
-    errors.iter().flat_map(|all| all.iter()).map(|(_, error)| error.code().to_string()).collect()
+    errors.iter().flat_map(|errors| errors.iter()).map(|(_, error)| error.code().to_string()).collect()
 }
 
-/// Error codes of a server that does not, or not yet, have our keys.
+/// Error codes with which a server cannot serve the store now, while another server, or the same one later, can.
 const RECONNECT_CODES: [&str; 9] =
     ["ASK", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "NOREPLICAS", "READONLY", "TRYAGAIN"];
 
@@ -92,14 +92,14 @@ pub(crate) fn must_reconnect(error: &RedisError) -> bool {
     broken || error_codes(error).iter().any(|code| RECONNECT_CODES.contains(&code.as_str()))
 }
 
-/// Returns whether a fault is a connection fault, for which a new connection may help.
+/// Returns whether a command that failed with this fault may succeed on a new connection.
 pub(crate) fn is_connection_fault(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     error.is::<OpenError>() || error.downcast_ref().is_some_and(must_reconnect)
 }
 
-/// Returns whether an error means damaged data: a key has the wrong type, or contains a value that we
-/// never wrote.
+/// Returns whether an error means damaged data: a key has the wrong type, or contains a value that no
+/// version of Pointsman writes.
 fn is_damaged_data(error: &BoxError) -> bool {
     error.downcast_ref::<RedisError>().is_some_and(|error| {
         error.kind() == ErrorKind::UnexpectedReturnType
@@ -113,7 +113,7 @@ pub(crate) fn error_reason(error: &RedisError) -> String {
         return "no reply in time".into();
     }
     let errors = error.clone().into_server_errors();
-    let reason = match errors.as_ref().and_then(|all| all.first()) {
+    let reason = match errors.as_ref().and_then(|errors| errors.first()) {
         Some((_, error)) => {
             let details = error.details().unwrap_or_default();
             // The position within a script does not help an operator.
@@ -139,22 +139,22 @@ pub(crate) fn describe_error(error: &BoxError) -> String {
     error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), error_reason)
 }
 
-/// A commit that was refused.
+/// A commit that was not applied, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct CommitRefused(String);
+struct CommitRefusedError(String);
 
-pub(crate) fn commit_refused(reason: impl Into<String>) -> Fault {
-    CommitRefused(reason.into()).into()
+pub(crate) fn commit_refused_fault(reason: impl Into<String>) -> Fault {
+    CommitRefusedError(reason.into()).into()
 }
 
 /// Converts a fault into the reason why the store could not be opened.
-pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
+pub(crate) fn open_error_from_fault(address: &str, fault: Fault) -> OpenError {
     match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),
         Fault::Database(error) => match error.downcast::<OpenError>() {
             Ok(error) => *error,
-            Err(error) => OpenError::OpenFailed { address: at.into(), reason: describe_error(&error) },
+            Err(error) => OpenError::OpenFailed { address: address.into(), reason: describe_error(&error) },
         },
     }
 }
@@ -186,12 +186,12 @@ mod tests {
                 "{message}"
             );
         }
-        let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
-        let late = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
-        assert!(must_reconnect(&cut) && must_reconnect(&late));
-        assert_eq!(error_reason(&late), "no reply in time");
-        let gone = OpenError::Unreachable { address: "a:1".into(), reason: "refused".into() };
-        assert!(is_connection_fault(&gone.into()));
+        let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        let timed_out = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
+        assert!(must_reconnect(&reset) && must_reconnect(&timed_out));
+        assert_eq!(error_reason(&timed_out), "no reply in time");
+        let unreachable = OpenError::Unreachable { address: "a:1".into(), reason: "refused".into() };
+        assert!(is_connection_fault(&unreachable.into()));
     }
 
     #[test]

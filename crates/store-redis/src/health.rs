@@ -9,18 +9,18 @@ use pointsman_store::notifier::POLL_INTERVAL;
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
-use crate::connect::{Endpoint, info_line};
+use crate::connect::{Endpoint, info_value};
 use crate::keys::Keys;
 use crate::memory_usage::MemoryUsage;
 use crate::server_settings::ServerSettings;
-use crate::tables::outbox::MAX_SET_ASIDE;
+use crate::tables::outbox::MAX_SET_ASIDE_ENTRIES;
 
-/// Memory is read in each check; the settings once in this many checks (once a minute) and on each new connection.
+/// Each check reads the memory usage; one in this many (once a minute) and each on a new connection reads the settings, too.
 const CHECKS_PER_SETTINGS_READ: u64 = 120;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Result of the last check.
+/// Result of the last check of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<HealthState>);
 
@@ -29,7 +29,7 @@ struct HealthState {
     /// Reasons why acknowledged writes could be lost.
     data_loss_reasons: Vec<String>,
     /// Why emits are refused, if they are.
-    full_reason: Option<String>,
+    emit_refusal_reason: Option<String>,
     /// Number of outbox entries that were set aside because they are not events.
     set_aside_count: u64,
 }
@@ -37,28 +37,34 @@ struct HealthState {
 impl Health {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let state = self.lock_state();
-        let set_aside_count = match state.set_aside_count {
+        let set_aside_warning = match state.set_aside_count {
             0 => None,
             1 => Some("1 outbox entry is not an event and was set aside; `pointsman doctor` shows it".into()),
             count => {
-                let deleted = if count >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
+                let deleted = if count >= MAX_SET_ASIDE_ENTRIES { "; older ones were deleted" } else { "" };
                 Some(format!(
                     "{count} outbox entries are not events and were set aside{deleted}; `pointsman doctor` shows the newest"
                 ))
             }
         };
-        state.data_loss_reasons.iter().chain(&state.full_reason).cloned().chain(set_aside_count).collect()
+        state
+            .data_loss_reasons
+            .iter()
+            .chain(&state.emit_refusal_reason)
+            .cloned()
+            .chain(set_aside_warning)
+            .collect()
     }
 
-    pub(crate) fn full_reason(&self) -> Option<String> {
-        self.lock_state().full_reason.clone()
+    pub(crate) fn emit_refusal_reason(&self) -> Option<String> {
+        self.lock_state().emit_refusal_reason.clone()
     }
 
     fn lock_state(&self) -> MutexGuard<'_, HealthState> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Updates the reasons and logs those that are new.
+    /// Replaces the reasons, logs those that are new, and logs when none is left.
     fn update_data_loss_reasons(&self, data_loss_reasons: Vec<String>) {
         let before = std::mem::replace(&mut self.lock_state().data_loss_reasons, data_loss_reasons.clone());
         if data_loss_reasons.is_empty() && !before.is_empty() {
@@ -78,7 +84,7 @@ pub(crate) struct HealthMonitor {
     endpoint: Arc<Endpoint>,
     connection: Option<MultiplexedConnection>,
     health: Arc<Health>,
-    emit_refusal: OutageTracker,
+    emit_refusal_tracker: OutageTracker,
 }
 
 impl HealthMonitor {
@@ -88,7 +94,7 @@ impl HealthMonitor {
             endpoint,
             connection: None,
             health: Arc::default(),
-            emit_refusal: OutageTracker::default(),
+            emit_refusal_tracker: OutageTracker::default(),
         };
         monitor.check_and_log_failure(true).await;
         monitor
@@ -106,20 +112,20 @@ impl HealthMonitor {
         }
     }
 
-    async fn check_and_log_failure(&mut self, with_settings: bool) {
-        if let Err(error) = self.check(with_settings).await {
+    async fn check_and_log_failure(&mut self, read_settings: bool) {
+        if let Err(error) = self.check(read_settings).await {
             self.connection = None;
             tracing::debug!(%error, "Redis health check failed; retrying");
         }
     }
 
-    async fn check(&mut self, with_settings: bool) -> Result<(), BoxError> {
-        let with_settings = with_settings || self.connection.is_none();
+    async fn check(&mut self, read_settings: bool) -> Result<(), BoxError> {
+        let read_settings = read_settings || self.connection.is_none();
         let connection = match &mut self.connection {
             Some(open) => open,
             None => self.connection.insert(self.endpoint.connect().await?),
         };
-        let (info, data_loss_reasons) = match with_settings {
+        let (info, data_loss_reasons) = match read_settings {
             true => {
                 let settings = ServerSettings::read(connection, self.endpoint.has_failover()).await?;
                 (settings.info().to_owned(), Some(settings.data_loss_reasons()))
@@ -130,33 +136,33 @@ impl HealthMonitor {
             }
         };
         // A former master still answers `INFO` after a failover.
-        if info_line(&info, "role") != Some("master") {
+        if info_value(&info, "role") != Some("master") {
             return Err("the server is not a master any more".into());
         }
         if let Some(data_loss_reasons) = data_loss_reasons {
             self.health.update_data_loss_reasons(data_loss_reasons);
         }
-        let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
+        let key = Keys::new(self.endpoint.key_prefix()).with_prefix("events.set.aside");
         // The key may have the wrong type, which `pointsman doctor` reports.
         let set_aside_count = redis::cmd("LLEN").arg(key).query_async(connection).await;
         self.health.lock_state().set_aside_count = set_aside_count.unwrap_or(0);
-        self.update_fullness(MemoryUsage::parse(&info).describe_full());
+        self.update_emit_refusal(MemoryUsage::parse(&info).describe_if_nearly_full());
         Ok(())
     }
 
-    fn update_fullness(&mut self, full: Option<String>) {
+    fn update_emit_refusal(&mut self, reason: Option<String>) {
         let now = Instant::now();
-        match &full {
-            Some(reason) if self.emit_refusal.record_failure(now).is_some() => {
+        match &reason {
+            Some(reason) if self.emit_refusal_tracker.record_failure(now).is_some() => {
                 tracing::warn!("memory of Redis is nearly full; emits and new orders are refused: {reason}");
             }
-            None if self.emit_refusal.record_success(now).is_some() => {
+            None if self.emit_refusal_tracker.record_success(now).is_some() => {
                 tracing::info!(
                     "memory of Redis is no longer nearly full; emits and new orders are accepted again"
                 )
             }
             Some(_) | None => {}
         }
-        self.health.lock_state().full_reason = full;
+        self.health.lock_state().emit_refusal_reason = reason;
     }
 }

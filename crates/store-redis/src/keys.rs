@@ -12,12 +12,12 @@ use pointsman_store::row::{QueueId, TaskPhase};
 
 use crate::codec::{Member, decimal_field};
 
-/// The store state: every store has this key.
+/// Key of the store state, which every store has.
 pub(crate) const STORE_STATE_KEY: &str = "pointsman:store-state";
-/// Number of tasks in one hash.
+/// Number of consecutive task numbers in one bucket: each bucket of tasks is a hash.
 pub(crate) const TASKS_PER_BUCKET: i64 = 1024;
 
-/// A hash; the variants document its fields.
+/// A table: a hash with one row per field. The comment of a variant says what its fields are, unless they are ids or names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Table {
     /// Texts by name.
@@ -30,80 +30,83 @@ pub(crate) enum Table {
     QueueCounts,
     Handlers,
     RateLimiters,
+    /// Ranges of the journal in which a handler was not defined, by handler.
     HandlerGaps,
     FileDigests,
     Rules,
     Nodes,
     AuditEntries,
     Chains,
-    PendingChainUpdates,
+    /// Chains whose orders have yet to be re-evaluated, by path: the number of the last order that was.
+    PendingChainReevaluations,
     Orders,
-    /// The number of an order, by key and tenant ([`order_field`]).
+    /// Numbers of orders, by key and tenant of the order ([`order_field`]).
     OrderNumbers,
-    /// How the last order of a key and tenant ended ([`order_field`]).
+    /// How the last order of each key and tenant ended, by key and tenant ([`order_field`]).
     EndedOrders,
     Schedules,
     IdempotencyRecords,
-    /// Active tasks, by number within the bucket.
+    /// The active tasks of a bucket, by task number within the bucket.
     ActiveTasks(i64),
-    /// Archived tasks, by number within the bucket.
+    /// The archived tasks of a bucket, by task number within the bucket.
     ArchivedTasks(i64),
-    /// The attempts of a task that ended otherwise than by success.
+    /// The attempts of a task that did not succeed, by attempt number.
     Attempts(TaskSeq),
     /// The ledger of a schedule, by planned time.
     Fires(String),
 }
 
-/// A sorted set; the variants document its members.
+/// An index: a sorted set. The comment of a variant lists the parts of its members, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Index {
-    /// Score (greatest first), rank, number, bucket.
+    /// Score (greatest first), rank, task number, key bucket. One set for each queue.
     ReadyTasks(QueueId),
-    /// Number. For all phases but ready and locked.
+    /// Task number. One set for each queue and phase, except the ready and locked phases.
     WaitingTasks(QueueId, i64),
-    /// Number, for each node: tasks that it has locked.
+    /// Task number. One set for each node, with the tasks that it has locked.
     LockedTasks(NodeId),
-    /// Lane, lane position, number.
+    /// Lane, lane position, task number.
     LanePositions,
-    /// Concurrency group, whether the task is blocked, number.
+    /// Concurrency group, whether the task is blocked, task number.
     ConcurrencyGroups,
-    /// Time, number.
+    /// Due time, task number.
     DueTasks,
-    /// Time, number.
+    /// Time when the lease expires, task number.
     LeaseExpiries,
-    /// Event, stage, number.
+    /// Event, stage among the synchronous tasks of the event, task number.
     GatedTasks,
-    /// Event, number: late tasks, unfinished or ended.
-    LateTasks,
-    /// Number.
+    /// Event, task number, for active and archived tasks that run out of order.
+    OutOfOrderTasks,
+    /// Task number, for the scheduled tasks of all queues.
     ScheduledTasks,
-    /// Number: halted or missing.
+    /// Task number, for the halted and the missing tasks of all queues.
     HaltedOrMissingTasks,
-    /// Number: ended in error.
+    /// Task number, for archived tasks that ended in error.
     FailedTasks,
-    /// Number: ended, without event and without key.
+    /// Task number, for archived tasks without event and without key.
     ArchivedSourceRuns,
-    /// Number of an event and its id, for every thousandth event.
+    /// Number of an event in the journal and its id, for every thousandth event.
     EventNumberSamples,
-    /// Id of a cause, id of an event that it caused.
+    /// Id of an event, id of an event that it caused.
     CausedEvents,
     /// Numbers of the buckets that contain active tasks.
     ActiveTaskBuckets,
+    /// Numbers of the buckets that contain archived tasks.
     ArchivedTaskBuckets,
-    /// Path, zero, number.
+    /// Path of the chain, a zero byte, order number.
     OrdersByChain,
-    /// Key and tenant of an order ([`order_field`]).
+    /// Key and tenant of an active order ([`order_field`]).
     OrderKeys,
-    /// When an order ended, then its key and tenant ([`order_field`]).
+    /// Time when an order ended, its key and tenant ([`order_field`]).
     EndedOrdersByAge,
-    /// Planned time, for each schedule.
+    /// Planned time. One set for each schedule.
     FireTimes(String),
-    /// Time of the fire, planned time, schedule.
+    /// Time when the fire was recorded, planned time, name of the schedule.
     FiresByAge,
-    /// Time of the record, and its key.
+    /// Time when the record was stored, idempotency key.
     IdempotencyRecordsByAge,
-    /// The event at which retention last found an object in use, and its field.
-    ObjectsByCheck,
+    /// Id of the event at which retention last found an object in use, field of the object ([`object_field`]).
+    ObjectsByRetentionCheck,
 }
 
 /// Builds key names with the prefix of the store.
@@ -122,18 +125,18 @@ impl Keys {
         [self.prefix.as_bytes(), name.as_bytes()].concat()
     }
 
-    /// Returns a SCAN pattern with the escaped prefix.
-    pub(crate) fn scan_pattern(&self, form: &str) -> Vec<u8> {
+    /// Returns a SCAN pattern: the prefix, escaped, followed by a pattern for the rest of the key.
+    pub(crate) fn scan_pattern(&self, rest_pattern: &str) -> Vec<u8> {
         let special = |byte: &u8| b"*?[]\\^-".contains(byte);
         let escaped = self.prefix.bytes().flat_map(|b| special(&b).then_some(b'\\').into_iter().chain([b]));
-        escaped.chain(form.bytes()).collect()
+        escaped.chain(rest_pattern.bytes()).collect()
     }
 
     pub(crate) fn store_state_key(&self) -> Vec<u8> {
         self.with_prefix(STORE_STATE_KEY)
     }
 
-    /// Returns the name of a key without the prefix.
+    /// Returns a key without the prefix; `None` if it does not start with it.
     pub(crate) fn without_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         key.strip_prefix(self.prefix.as_bytes())
     }
@@ -153,7 +156,7 @@ impl Keys {
             Table::Nodes => "nodes",
             Table::AuditEntries => "audit-entries",
             Table::Chains => "chains",
-            Table::PendingChainUpdates => "pending-chain-updates",
+            Table::PendingChainReevaluations => "pending-chain-updates",
             Table::Orders => "orders",
             Table::OrderNumbers => "order-numbers",
             Table::EndedOrders => "ended-orders",
@@ -186,7 +189,7 @@ impl Keys {
             Index::DueTasks => "due-tasks",
             Index::LeaseExpiries => "lease-expiries",
             Index::GatedTasks => "gated-tasks",
-            Index::LateTasks => "late-tasks",
+            Index::OutOfOrderTasks => "late-tasks",
             Index::ScheduledTasks => "scheduled-tasks",
             Index::HaltedOrMissingTasks => "halted-or-missing-tasks",
             Index::FailedTasks => "failed-tasks",
@@ -200,7 +203,7 @@ impl Keys {
             Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
             Index::IdempotencyRecordsByAge => "idempotency-records-by-age",
-            Index::ObjectsByCheck => "objects-by-check",
+            Index::ObjectsByRetentionCheck => "objects-by-check",
         };
         self.with_prefix(&format!("pointsman:{name}"))
     }
@@ -209,30 +212,30 @@ impl Keys {
         self.with_prefix("pointsman:journal")
     }
 
-    /// `OBJ:last.event.id` of 001.
+    /// Returns the key with the last event id of an object: `OBJ:last.event.id` of document 001.
     pub(crate) fn last_event_id_key(&self, object: &[u8]) -> Vec<u8> {
         self.object_key(object, "last.event.id")
     }
 
-    /// `sync_tasks#ID:logs` of 002.
+    /// Returns the key with the log of a task: `sync_tasks#ID:logs` of document 002.
     pub(crate) fn task_log_key(&self, task: &TaskId) -> Vec<u8> {
         self.with_prefix(&format!("sync_tasks#{task}:logs"))
     }
 
-    /// Returns a key of document 001 that each object has.
-    pub(crate) fn object_key(&self, object: &[u8], what: &str) -> Vec<u8> {
-        [self.prefix.as_bytes(), object, b":", what.as_bytes()].concat()
+    /// Returns one of the keys that document 001 gives to each object, such as `OBJ:events`.
+    pub(crate) fn object_key(&self, object: &[u8], suffix: &str) -> Vec<u8> {
+        [self.prefix.as_bytes(), object, b":", suffix.as_bytes()].concat()
     }
 }
 
 impl Index {
-    /// Returns the index of tasks that are neither ready nor locked.
+    /// Returns the index of the tasks of a queue in a phase other than ready and locked.
     pub(crate) fn waiting_tasks(queue: QueueId, phase: TaskPhase) -> Self {
         Self::WaitingTasks(queue, phase.code())
     }
 }
 
-/// Returns the name of an object in the keys of 001.
+/// Returns the name that an object has in the keys of document 001.
 pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
     match tenant.is_default() {
         true => key.into(),
@@ -240,7 +243,8 @@ pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
     }
 }
 
-/// Returns the hash field of an object. Its name is not unique: with a slash in the key it may belong to another tenant.
+/// Returns the hash field of an object. Its name would not be unique: a key with a slash can equal the name of another
+/// tenant's object.
 pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     let tenant = if tenant.is_default() { "" } else { tenant.as_str() };
     let mut field = Member::from_slice(tenant.as_bytes());
@@ -258,17 +262,17 @@ pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> Member {
     field
 }
 
-/// The key of the order with this field.
+/// Returns the key of the order with this field.
 pub(crate) fn order_key_of_field(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or(field)
 }
 
-/// The name of the object with this field.
+/// Returns the name of the object with this field.
 pub(crate) fn object_name_of_field(field: &[u8]) -> &[u8] {
     field.strip_prefix(b"/").unwrap_or(field)
 }
 
-/// Tenant and key of the object with this field.
+/// Parses the field of an object into tenant and key.
 pub(crate) fn parse_object_field(field: &[u8]) -> Result<(Tenant, String)> {
     let text = std::str::from_utf8(field).map_err(Fault::damaged)?;
     let (tenant, key) = text.split_once('/').ok_or_else(|| Fault::damaged("an object without a tenant"))?;
@@ -276,19 +280,19 @@ pub(crate) fn parse_object_field(field: &[u8]) -> Result<(Tenant, String)> {
     Ok((tenant.map_err(Fault::damaged)?, key.into()))
 }
 
-/// The bucket of a task, and its field there.
-pub(crate) fn bucket_and_field(seq: TaskSeq) -> (i64, Member) {
+/// Returns the bucket of a task, and its field there.
+pub(crate) fn task_bucket_and_field(seq: TaskSeq) -> (i64, Member) {
     (seq.0.div_euclid(TASKS_PER_BUCKET), decimal_field(seq.0.rem_euclid(TASKS_PER_BUCKET)))
 }
 
-/// Returns the task of a bucket and field.
+/// Returns the number of the task that has this field in a bucket; `None` if the field is not a number.
 pub(crate) fn task_seq_in_bucket(bucket: i64, field: &[u8]) -> Option<TaskSeq> {
     let offset: i64 = std::str::from_utf8(field).ok()?.parse().ok()?;
     Some(TaskSeq(bucket * TASKS_PER_BUCKET + offset))
 }
 
-/// Returns table and field of an active task.
-pub(crate) fn active_task_row(seq: TaskSeq) -> (Table, Member) {
-    let (bucket, field) = bucket_and_field(seq);
+/// Returns the table and the field where an active task is stored.
+pub(crate) fn active_task_location(seq: TaskSeq) -> (Table, Member) {
+    let (bucket, field) = task_bucket_and_field(seq);
     (Table::ActiveTasks(bucket), field)
 }

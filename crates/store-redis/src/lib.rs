@@ -16,7 +16,7 @@
 //! - `overlay/` caches rows and merges them with pending writes; `lookup/` reads typed rows through it.
 //! - `tables/` is a transaction of the writer over `connection.rs` and `command_buffer.rs`; `write_lock.rs` has the commands
 //!   of the write lock; `backend.rs` is what the writer runs.
-//! - `read/` answers read requests over `reader_pool.rs`.
+//! - `store_reader.rs` implements the reads of the store: functions in `read/`, run by a reader of `reader_pool.rs`.
 //! - `outbox/` journals events that producers pushed to the keys of document 001; `tables/sync_tasks.rs` writes those of 002.
 //! - `unit_of_work.rs` runs commands of an application and its events in one step.
 //! - `notifications.rs` notifies peers and listens to them; `health.rs` monitors the server (`server_settings.rs`,
@@ -42,11 +42,11 @@ mod overlay;
 mod read;
 mod reader;
 mod reader_pool;
-mod reads;
 mod rows;
 mod script;
 mod server_settings;
 mod store_copy;
+mod store_reader;
 mod store_state;
 mod tables;
 mod task_indexes;
@@ -76,20 +76,20 @@ pub use error::OpenError;
 pub use store_copy::RedisStoreCopy;
 
 /// Name of the stored text with the hash of the token that all nodes accept.
-const FIRST_TOKEN_TEXT: &str = "first_token";
+const FIRST_TOKEN_HASH_TEXT_NAME: &str = "first_token";
 /// Name of the stored text with the layout version.
-const LAYOUT_TEXT: &str = "layout";
+const LAYOUT_TEXT_NAME: &str = "layout";
 /// Name of the stored text with the namespace of task ids.
-const TASK_ID_NAMESPACE_TEXT: &str = "task_id_namespace";
+const TASK_ID_NAMESPACE_TEXT_NAME: &str = "task_id_namespace";
 /// Name of the stored text with the salt of hashes.
-const SALT_TEXT: &str = "salt";
+const SALT_TEXT_NAME: &str = "salt";
 /// Layout version that this version reads and writes.
 const CURRENT_LAYOUT: u32 = 3;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = BackendStore<Redis>;
 
-/// The reading side of a Redis store.
+/// The part of a [`RedisStore`] beside its writer: readers, notifications, health checks and units of work.
 #[derive(Clone, Debug)]
 pub struct Redis {
     reader_pool: ReaderPool,
@@ -130,33 +130,32 @@ impl Redis {
     /// [`Redis::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let at = endpoint.display_location();
+        let address = endpoint.display_location();
         let read = move || {
             let reader = SnapshotReader::new(endpoint);
-            reader.open().and_then(|()| reader.read_server_time())
+            reader.connect_if_needed().and_then(|()| reader.read_server_time())
         };
         match tokio::task::spawn_blocking(read).await {
-            Ok(read) => read.map_err(|fault| error::open_error_from_fault(&at, fault)),
-            Err(error) => Err(OpenError::OpenFailed { address: at, reason: error.to_string() }),
+            Ok(read) => read.map_err(|fault| error::open_error_from_fault(&address, fault)),
+            Err(error) => Err(OpenError::OpenFailed { address, reason: error.to_string() }),
         }
     }
 
     /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
     /// yet.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.get_or_init_named_text(FIRST_TOKEN_TEXT, sha256).await
+        self.writer.get_or_init_named_text(FIRST_TOKEN_HASH_TEXT_NAME, sha256).await
     }
 
-    /// Returns the number of commits since the store was opened, of changed rows, and of sent
-    /// notifications.
+    /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
     pub fn write_counts(&self) -> (u64, u64, u64) {
-        let work = self.writer.status();
-        (work.commit_count(), work.rows_written(), self.notifier.messages_sent())
+        let status = self.writer.status();
+        (status.commit_count(), status.rows_written(), self.notifier.messages_sent())
     }
 
     fn start_background_jobs(&self, monitor: HealthMonitor) {
         let Self { reader_pool, writer, notifier, endpoint, .. } = self;
-        let tasks = [
+        let job_handles = [
             tokio::spawn(notifications::publish_notifications(Arc::downgrade(notifier), endpoint.clone())),
             tokio::spawn(notifications::listen_for_notifications(
                 notifier.clone(),
@@ -168,54 +167,59 @@ impl Redis {
                 reader_pool.clone(),
                 writer.clone(),
             )),
-            tokio::spawn(outbox::drain_forever(endpoint.clone(), writer.clone())),
-            tokio::spawn(outbox::requeue_forever(endpoint.clone())),
+            tokio::spawn(outbox::drain_outbox(endpoint.clone(), writer.clone())),
+            tokio::spawn(outbox::requeue_objects_of_dead_workers(endpoint.clone())),
             tokio::spawn(monitor.run()),
         ];
-        self.background_jobs.add_handles(tasks);
+        self.background_jobs.add_handles(job_handles);
     }
 }
 
 /// Starts the writer on a blocking thread, because its connection blocks.
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.display_location();
+    let address = endpoint.display_location();
     let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
-    started.map_err(|error| OpenError::OpenFailed { address: at, reason: error.to_string() })?
+    started.map_err(|error| OpenError::OpenFailed { address, reason: error.to_string() })?
 }
 
 fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.display_location();
-    let failed = |fault: Fault| error::open_error_from_fault(&at, fault);
-    let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+    let address = endpoint.display_location();
+    let to_open_error = |fault: Fault| error::open_error_from_fault(&address, fault);
+    let tables =
+        RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
     tables.caller_time.record_time(now);
-    if !tables.read_existing_state().map_err(failed)? {
-        check_layout_if_stored(&tables, &at)?;
-        tables.create_store(&initial_texts()).map_err(failed)?;
-        tables.read_existing_state().map_err(failed)?;
+    if !tables.read_existing_state().map_err(to_open_error)? {
+        check_layout_if_stored(&tables, &address)?;
+        tables.create_store(&initial_texts()).map_err(to_open_error)?;
+        tables.read_existing_state().map_err(to_open_error)?;
     }
-    check_layout(&tables, &at)?;
+    check_layout(&tables, &address)?;
     let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);
-    started.map_err(Fault::from).and_then(|started| started).map_err(failed)
+    started.map_err(Fault::from).and_then(|started| started).map_err(to_open_error)
 }
 
-/// Checks that this version supports the stored layout.
-fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
-    let layout =
-        tables.overlay.read_number(LAYOUT_TEXT).map_err(|fault| error::open_error_from_fault(at, fault))?;
-    unsupported_layout(u32::try_from(layout).unwrap_or(u32::MAX), at).map_or(Ok(()), Err)
+/// Checks that this version of Pointsman supports the stored layout.
+fn check_layout(tables: &RedisTables, address: &str) -> Result<(), OpenError> {
+    let layout = tables
+        .overlay
+        .read_named_number(LAYOUT_TEXT_NAME)
+        .map_err(|fault| error::open_error_from_fault(address, fault))?;
+    unsupported_layout_error(u32::try_from(layout).unwrap_or(u32::MAX), address).map_or(Ok(()), Err)
 }
 
-/// Checks the layout where there is no store state: a store of another layout has other keys and must not be
-/// overwritten.
-fn check_layout_if_stored(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
-    let layout =
-        tables.overlay.read_text(LAYOUT_TEXT).map_err(|fault| error::open_error_from_fault(at, fault))?;
-    if layout.is_some() { check_layout(tables, at) } else { Ok(()) }
+/// Checks the layout version, if one is stored, before a store is created: a store of another layout may keep its state
+/// under another key, and must not be overwritten.
+fn check_layout_if_stored(tables: &RedisTables, address: &str) -> Result<(), OpenError> {
+    let layout = tables
+        .overlay
+        .read_named_text(LAYOUT_TEXT_NAME)
+        .map_err(|fault| error::open_error_from_fault(address, fault))?;
+    if layout.is_some() { check_layout(tables, address) } else { Ok(()) }
 }
 
-/// Returns the error for a layout that this version does not support.
-fn unsupported_layout(found: u32, at: &str) -> Option<OpenError> {
-    let address = at.into();
+/// Returns the error for a layout version that this version of Pointsman does not support; `None` if it supports it.
+fn unsupported_layout_error(found: u32, address: &str) -> Option<OpenError> {
+    let address = address.into();
     match found.cmp(&CURRENT_LAYOUT) {
         Ordering::Greater => Some(OpenError::LayoutTooNew { address, found, supported: CURRENT_LAYOUT }),
         Ordering::Less => Some(OpenError::LayoutTooOld { address, found, supported: CURRENT_LAYOUT }),
@@ -223,12 +227,12 @@ fn unsupported_layout(found: u32, at: &str) -> Option<OpenError> {
     }
 }
 
-/// Returns the texts that a new store starts with.
+/// Returns names and values of the texts that a new store starts with.
 fn initial_texts() -> [(&'static str, String); 3] {
     let random = || RandomState::new().build_hasher().finish();
     [
-        (LAYOUT_TEXT, CURRENT_LAYOUT.to_string()),
-        (TASK_ID_NAMESPACE_TEXT, (random() >> 4).to_string()),
-        (SALT_TEXT, random().to_string()),
+        (LAYOUT_TEXT_NAME, CURRENT_LAYOUT.to_string()),
+        (TASK_ID_NAMESPACE_TEXT_NAME, (random() >> 4).to_string()),
+        (SALT_TEXT_NAME, random().to_string()),
     ]
 }

@@ -1,6 +1,5 @@
-//! Notifications between nodes: a commit with events or work is published on a channel, the first at once,
-//! and under load many together. One connection listens. While it is down, polling twice a second finds the
-//! same changes.
+//! Notifications between nodes: a node publishes its commits with events or tasks on a channel, the first one at once, and
+//! under load many in one message. One connection listens. While it is down, polling twice a second finds the same changes.
 
 use std::sync::{Arc, Weak};
 
@@ -19,7 +18,7 @@ use crate::tables::RedisTables;
 
 /// Returns the channel name. It contains the database, because all databases of a server share channels.
 fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
-    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:notifications:{}", endpoint.database()))
+    Keys::new(endpoint.key_prefix()).with_prefix(&format!("pointsman:notifications:{}", endpoint.database()))
 }
 
 /// Publishes notifications as long as the store is open.
@@ -30,7 +29,7 @@ pub(crate) async fn publish_notifications(notifier: Weak<PeerNotifier>, endpoint
         let Some(notifier) = notifier.upgrade() else { return };
         let Some(payload) = notifier.wait_for_message().await else { continue };
         match publish(&mut connection, &endpoint, &channel, &payload).await {
-            Ok(()) => notifier.count_sent_message(),
+            Ok(()) => notifier.record_sent_message(),
             Err(error) => {
                 connection = None;
                 tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
@@ -73,11 +72,11 @@ async fn listen_until_disconnected(
     writer: &Writer<RedisTables>,
 ) -> Result<(), OpenError> {
     let mut listener = endpoint.connect_for_listening().await?;
-    let failed = |error: redis::RedisError| OpenError::OpenFailed {
+    let to_open_error = |error: redis::RedisError| OpenError::OpenFailed {
         address: endpoint.display_location(),
         reason: error.to_string(),
     };
-    listener.subscribe(channel_name(endpoint)).await.map_err(failed)?;
+    listener.subscribe(channel_name(endpoint)).await.map_err(to_open_error)?;
     notifier.signal_possibly_missed_messages(writer);
     let mut messages = listener.on_message();
     while let Some(message) = messages.next().await {
@@ -88,11 +87,11 @@ async fn listen_until_disconnected(
     Ok(())
 }
 
-/// State found by a poll.
+/// State of the store that a poll read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PolledState {
-    head: EventId,
-    version: i64,
+    last_event: EventId,
+    commit_version: i64,
     has_peers: bool,
 }
 
@@ -107,15 +106,16 @@ pub(crate) async fn poll_for_changes(
         tokio::time::sleep(POLL_INTERVAL).await;
         let polling = readers.read_snapshot(|overlay, store_state| {
             let live_nodes = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
-            let (head, version) = (store_state.counters.last_event, store_state.commit_version.number);
-            Ok(PolledState { head, version, has_peers: live_nodes > 1 })
+            let (last_event, commit_version) =
+                (store_state.counters.last_event, store_state.commit_version.number);
+            Ok(PolledState { last_event, commit_version, has_peers: live_nodes > 1 })
         });
         let Ok(found) = polling.await else { continue };
         notifier.set_has_peers(found.has_peers);
-        if found.head > before.head {
-            writer.notify_listeners(StoreSignal::JournalGrew(found.head));
+        if found.last_event > before.last_event {
+            writer.notify_listeners(StoreSignal::JournalGrew(found.last_event));
         }
-        if found.version != before.version && found.has_peers {
+        if found.commit_version != before.commit_version && found.has_peers {
             writer.notify_listeners(StoreSignal::TasksReady);
         }
         before = found;

@@ -1,5 +1,5 @@
-//! Consistent reads: the commit version is read before and after, and if a peer
-//! committed in between, the read is repeated. After several attempts it acquires the write lock.
+//! Consistent reads: a reader compares the commit versions before and after a read, and repeats the read if a node
+//! committed in between. After several attempts it acquires the write lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use pointsman_store::error::{BoxError, Fault, Result};
 use redis::Value;
 use uuid::Uuid;
 
-use crate::TASK_ID_NAMESPACE_TEXT;
+use crate::TASK_ID_NAMESPACE_TEXT_NAME;
 use crate::codec::Member;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args};
@@ -18,16 +18,17 @@ use crate::keys::{Keys, Table};
 use crate::overlay::{
     CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_text_reply,
 };
-use crate::store_state::{COMMIT_VERSION_BYTES, STORE_MISSING, StoreState, encode_commit_version};
+use crate::store_state::{COMMIT_VERSION_BYTES, STORE_MISSING_MESSAGE, StoreState, encode_commit_version};
 use crate::write_lock;
 
-/// Number of attempts before a read acquires the write lock.
+/// Number of attempts without the write lock, after which a read acquires it.
 pub(crate) const MAX_OPTIMISTIC_ATTEMPTS: usize = 4;
-/// Number of attempts under the write lock, which may expire.
+/// Maximum number of attempts under the write lock, which may expire.
 const MAX_LOCKED_ATTEMPTS: usize = 2;
 /// Maximum time to wait for the write lock.
 const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Reads consistent snapshots over its own connection.
 #[derive(Debug)]
 pub(crate) struct SnapshotReader {
     pub(crate) overlay: TransactionOverlay,
@@ -37,7 +38,7 @@ pub(crate) struct SnapshotReader {
 
 impl SnapshotReader {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        let keys = Keys::new(endpoint.prefix());
+        let keys = Keys::new(endpoint.key_prefix());
         Self {
             overlay: TransactionOverlay::new(BlockingConnection::new(endpoint), keys),
             lock_owner: Uuid::new_v4().to_string(),
@@ -45,13 +46,13 @@ impl SnapshotReader {
     }
 
     /// Connects, unless there is a connection.
-    pub(crate) fn open(&self) -> Result<()> {
-        self.overlay.connection.open().map(drop)
+    pub(crate) fn connect_if_needed(&self) -> Result<()> {
+        self.overlay.connection.connect_if_needed().map(drop)
     }
 
     /// Reads the clock of the server.
     pub(crate) fn read_server_time(&self) -> Result<Timestamp> {
-        decode_server_time(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
+        decode_server_time_micros(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// Reads the store state.
@@ -94,7 +95,7 @@ impl SnapshotReader {
                 return result;
             }
         }
-        Err(read_timed_out("peers kept writing during the read; try again"))
+        Err(read_timeout_fault("peers kept writing during the read; try again"))
     }
 
     /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
@@ -104,14 +105,16 @@ impl SnapshotReader {
     ) -> Result<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
-        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()))];
-        let mut replies = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
-        let before = decode_store_state(replies.pop().unwrap_or(Value::Nil))?;
-        let result = read(&self.overlay, &before);
+        let fetches =
+            vec![CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()))];
+        let mut replies =
+            self.overlay.fetch_after_commands(vec![read_store_state_command(&self.overlay)], fetches)?;
+        let store_state = decode_store_state(replies.pop().unwrap_or(Value::Nil))?;
+        let result = read(&self.overlay, &store_state);
         if result.as_ref().is_err_and(is_connection_fault) {
             return result.map(Some);
         }
-        match self.read_commit_version()? == encode_commit_version(before.commit_version) {
+        match self.read_commit_version()? == encode_commit_version(store_state.commit_version) {
             true => result.map(Some),
             false => Ok(None),
         }
@@ -140,7 +143,7 @@ impl SnapshotReader {
                 .connection
                 .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?;
         }
-        Err(read_timed_out(format!(
+        Err(read_timeout_fault(format!(
             "could not acquire the write lock for a consistent read within {} s",
             LOCK_WAIT_TIMEOUT.as_secs()
         )))
@@ -148,8 +151,8 @@ impl SnapshotReader {
 }
 
 /// Returns a fault for a read that could not complete in time.
-fn read_timed_out(why: impl Into<BoxError>) -> Fault {
-    Fault::Database(why.into())
+fn read_timeout_fault(reason: impl Into<BoxError>) -> Fault {
+    Fault::Database(reason.into())
 }
 
 fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
@@ -162,16 +165,16 @@ pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandA
 }
 
 pub(crate) fn decode_store_state(reply: Value) -> Result<StoreState> {
-    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| Fault::damaged(STORE_MISSING))?;
+    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| Fault::damaged(STORE_MISSING_MESSAGE))?;
     StoreState::decode(&bytes)
 }
 
 /// Decodes the reply of TIME into microseconds since 1970.
-pub(crate) fn decode_server_time(reply: Value) -> Result<i64> {
+pub(crate) fn decode_server_time_micros(reply: Value) -> Result<i64> {
     let mut parts = decode_list(reply)?.into_iter();
-    let mut number =
+    let mut next_number =
         || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
-    Ok(number()? * 1_000_000 + number()?)
+    Ok(next_number()? * 1_000_000 + next_number()?)
 }
 
 #[cfg(test)]

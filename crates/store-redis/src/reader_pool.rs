@@ -1,4 +1,5 @@
-//! Pool of reading connections. They see the last commit, and wait for writers only under constant writes.
+//! Pool of readers, each with a connection. Their reads see the last commit, and wait for writers only if nodes commit all
+//! the time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -16,10 +17,10 @@ use crate::reader::SnapshotReader;
 use crate::store_state::StoreState;
 
 /// Maximum number of concurrent reads.
-const MAX_READERS: usize = 4;
-/// Maximum number of concurrent scans.
-const MAX_SCANS: usize = 2;
-/// A read that waits longer for a permit fails.
+const MAX_CONCURRENT_READS: usize = 4;
+/// Maximum number of concurrent scans, which are long reads: less than all reads, so that others can run.
+const MAX_CONCURRENT_SCANS: usize = 2;
+/// Time to wait for a permit, after which a read fails.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -28,39 +29,37 @@ pub(crate) struct ReaderPool {
     idle_readers: Arc<Mutex<Vec<SnapshotReader>>>,
     read_permits: Arc<Semaphore>,
     scan_permits: Arc<Semaphore>,
-    read_availability: Arc<ReadOutageLog>,
+    read_outage_log: Arc<ReadOutageLog>,
 }
 
 impl ReaderPool {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        let read_permits = Arc::new(Semaphore::new(MAX_READERS));
-        let scan_permits = Arc::new(Semaphore::new(MAX_SCANS));
+        let read_permits = Arc::new(Semaphore::new(MAX_CONCURRENT_READS));
+        let scan_permits = Arc::new(Semaphore::new(MAX_CONCURRENT_SCANS));
         Self {
             endpoint,
             idle_readers: Arc::default(),
             read_permits,
             scan_permits,
-            read_availability: Arc::default(),
+            read_outage_log: Arc::default(),
         }
     }
 
-    /// Runs `read` on a consistent snapshot. It is repeated if a peer commits meanwhile, or if its connection
-    /// breaks.
+    /// Runs `read` on a consistent snapshot. It is repeated if a node commits meanwhile, or if its connection breaks.
     pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        self.read_directly(move |reader| reader.read_snapshot(&read)).await
+        self.read_without_snapshot(move |reader| reader.read_snapshot(&read)).await
     }
 
-    /// Runs a `read` that ensures consistency by itself. It is repeated if its connection
-    /// breaks.
-    pub(crate) async fn read_directly<T: Send + 'static>(
+    /// Runs a `read` that needs no consistent snapshot, or ensures consistency itself. It is repeated if its connection breaks.
+    pub(crate) async fn read_without_snapshot<T: Send + 'static>(
         &self,
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         let result = self.read_on_blocking_thread(read).await;
-        self.read_availability.record_read_result(&result);
+        self.read_outage_log.record_read_result(&result);
         result
     }
 
@@ -70,12 +69,12 @@ impl ReaderPool {
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         let permit = self.acquire_permit().await?;
-        let readers = self.clone();
+        let pool = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let reader = readers.take_reader();
-            let result = readers.read_with_retry(&reader, read);
-            readers.return_reader(reader);
+            let reader = pool.take_reader();
+            let result = pool.read_with_retry(&reader, read);
+            pool.return_reader(reader);
             result
         });
         match read.await {
@@ -89,7 +88,7 @@ impl ReaderPool {
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let _walk = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let _scan_permit = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         self.read_snapshot(read).await
     }
 
@@ -97,8 +96,8 @@ impl ReaderPool {
         match timeout(PERMIT_TIMEOUT, self.read_permits.clone().acquire_owned()).await {
             Ok(permit) => permit.map_err(|_| StoreError::Closed),
             Err(_) => {
-                let why = format!("no read connection became free within {} s", PERMIT_TIMEOUT.as_secs());
-                Err(StoreError::Unavailable(why))
+                let reason = format!("no read connection became free within {} s", PERMIT_TIMEOUT.as_secs());
+                Err(StoreError::Unavailable(reason))
             }
         }
     }
@@ -113,11 +112,11 @@ impl ReaderPool {
             reader.overlay.clear();
             read(reader)
         };
-        reader.open()?;
+        reader.connect_if_needed()?;
         match attempt() {
             Err(fault) if is_connection_fault(&fault) => {
                 reader.overlay.connection.disconnect();
-                reader.open()?;
+                reader.connect_if_needed()?;
                 attempt()
             }
             result => result,
@@ -165,33 +164,33 @@ mod tests {
     async fn scans_leave_permits_for_other_reads() {
         let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
-        let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let pool = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let (started_sender, started) = mpsc::channel();
-        let (closed, gate) = mpsc::channel::<()>();
+        let (gate_sender, gate) = mpsc::channel::<()>();
         let (gate, running) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicUsize::new(0)));
-        let scan_permits: Vec<_> = (0..3 * MAX_READERS)
+        let scans: Vec<_> = (0..3 * MAX_CONCURRENT_READS)
             .map(|_| {
-                let (readers, started_sender, gate) = (readers.clone(), started_sender.clone(), gate.clone());
+                let (pool, started_sender, gate) = (pool.clone(), started_sender.clone(), gate.clone());
                 let running = running.clone();
                 tokio::spawn(async move {
-                    let walk = move |_: &TransactionOverlay, _: &StoreState| {
+                    let scan = move |_: &TransactionOverlay, _: &StoreState| {
                         running.fetch_add(1, Ordering::SeqCst);
                         let _ = started_sender.send(());
                         let _ = gate.lock().unwrap().recv();
                         Ok(())
                     };
-                    readers.scan_snapshot(walk).await
+                    pool.scan_snapshot(scan).await
                 })
             })
             .collect();
-        (0..MAX_SCANS).for_each(|_| started.recv().unwrap());
-        for _ in 0..3 * MAX_READERS {
-            readers.read_snapshot(|_, _| Ok(())).await.unwrap();
+        (0..MAX_CONCURRENT_SCANS).for_each(|_| started.recv().unwrap());
+        for _ in 0..3 * MAX_CONCURRENT_READS {
+            pool.read_snapshot(|_, _| Ok(())).await.unwrap();
         }
-        assert_eq!(running.load(Ordering::SeqCst), MAX_SCANS, "no more scans have started");
-        drop(closed);
-        for walk in scan_permits {
-            walk.await.unwrap().unwrap();
+        assert_eq!(running.load(Ordering::SeqCst), MAX_CONCURRENT_SCANS, "no more scans have started");
+        drop(gate_sender);
+        for scan in scans {
+            scan.await.unwrap().unwrap();
         }
         store.close();
     }

@@ -30,7 +30,7 @@ fn to_u32(number: i64) -> Result<u32> {
     u32::try_from(number).map_err(Fault::damaged)
 }
 
-/// Encodes rarely written rows as JSON.
+/// Encodes a value as JSON: the encoding of rows that are rarely written.
 pub(crate) fn encode_json(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(Fault::damaged)
 }
@@ -45,7 +45,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
 
 // --- events ------------------------------------------------------------------------------------------------------
 
-/// An event of the journal with the numbers of its tasks.
+/// An event of the journal, and which tasks were created with it.
 #[derive(Clone, Debug)]
 pub(crate) struct JournaledEvent {
     pub(crate) event: Event,
@@ -54,21 +54,21 @@ pub(crate) struct JournaledEvent {
 }
 
 impl JournaledEvent {
-    /// Returns the tasks that were created with the event.
+    /// Returns the numbers of the tasks that were created with the event.
     pub(crate) fn task_seqs(&self) -> impl Iterator<Item = TaskSeq> + use<> {
         let Self { first_task, task_count, .. } = self;
         (first_task.0..first_task.0 + task_count).map(TaskSeq)
     }
 }
 
-/// `object_events.lua` reads `prev` in the first eight bytes.
-pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> Result<Vec<u8>> {
+/// Encodes an event. The first eight bytes are `prev`, which `object_events.lua` reads.
+pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, task_count: usize) -> Result<Vec<u8>> {
     let context = encode_context(event)?;
     Ok(RowEncoder::with_capacity(event.value.as_str().len() + 64)
         .fixed_i64(event.prev.map_or(0, EventId::as_i64))
         .varint(first_task.0)
-        .varint(tasks as i64)
-        .text(event.kind.as_str())
+        .varint(task_count as i64)
+        .text(event.event_type.as_str())
         .optional_text(event.key.as_ref().map(|key| key.as_str()))
         .optional_text(event.sub_object.as_ref().map(|sub| sub.as_str()))
         .text(event.tenant.as_str())
@@ -87,7 +87,7 @@ pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEven
     let columns = EventColumns {
         id: event.as_i64(),
         prev,
-        kind: row.text()?,
+        event_type: row.text()?,
         key: row.optional_text()?,
         sub: row.optional_text()?,
         tenant: row.text()?,
@@ -100,20 +100,20 @@ pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEven
     Ok(JournaledEvent { event: columns.into_event()?, first_task, task_count })
 }
 
-/// An object, and when retention last found it in use.
-pub(crate) fn encode_object(object: &ObjectRow, checked: EventId) -> Vec<u8> {
-    let packed = RowEncoder::default()
+/// Encodes an object, and the event at which retention last found it in use.
+pub(crate) fn encode_object(object: &ObjectRow, retention_check: EventId) -> Vec<u8> {
+    let row = RowEncoder::default()
         .varint(object.number)
         .varint(object.last_event.as_i64())
         .bytes(&object.encode_last_sent());
-    packed.varint(checked.as_i64()).finish()
+    row.varint(retention_check.as_i64()).finish()
 }
 
-/// When retention last found an object in use; nothing if its row was written by an older version.
-pub(crate) fn decode_object_check(bytes: &[u8]) -> Result<Option<EventId>> {
+/// Decodes the event at which retention last found an object in use; `None` if an older version wrote the row.
+pub(crate) fn decode_object_retention_check(bytes: &[u8]) -> Result<Option<EventId>> {
     let mut row = RowDecoder::new(bytes);
     let (_number, _last, _sent) = (row.varint()?, row.varint()?, row.bytes()?);
-    if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|checked| Some(to_event_id(checked))) }
+    if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|event| Some(to_event_id(event))) }
 }
 
 pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
@@ -127,13 +127,13 @@ pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
 
 // --- tasks -------------------------------------------------------------------------------------------------------
 
-/// `ready_tasks.lua` reads the event in the first eight bytes.
+/// Encodes an active task. The first eight bytes are the id of its event, which `ready_tasks.lua` reads.
 pub(crate) fn encode_active_task(active: &ActiveTaskRow) -> Vec<u8> {
-    encode_active_task_with_due(active, active.due_time())
+    encode_active_task_with_due_time(active, active.due_time())
 }
 
 /// Encodes an active task with its due time, which the state of a locked task does not contain.
-pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp) -> Vec<u8> {
+pub(crate) fn encode_active_task_with_due_time(active: &ActiveTaskRow, due: Timestamp) -> Vec<u8> {
     let lease = active.lease();
     RowEncoder::with_capacity(80)
         .fixed_i64(active.event.map_or(0, EventId::as_i64))
@@ -146,7 +146,7 @@ pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp
         .optional_varint(active.concurrency_group)
         .optional_varint(active.key_bucket.map(i64::from))
         .flag(active.is_sync)
-        .varint(active.stage)
+        .varint(active.sync_stage)
         .varint(active.priority)
         .varint(active.score)
         .varint(active.rank)
@@ -159,7 +159,7 @@ pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp
         .varint(active.lifecycle.attempt.into())
         .varint(active.lifecycle.retries.into())
         .varint(active.lifecycle.crashes.into())
-        .flag(active.lifecycle.late)
+        .flag(active.lifecycle.out_of_order)
         .optional_varint(active.lifecycle.state.error_reason().map(encode_error_reason))
         .optional_varint(lease.map(|lease| lease.node))
         .optional_varint(lease.map(|lease| lease.fence))
@@ -167,16 +167,16 @@ pub(crate) fn encode_active_task_with_due(active: &ActiveTaskRow, due: Timestamp
         .finish()
 }
 
-/// Decodes only the event of an active task.
+/// Decodes only the id of the event of an active task.
 pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> {
     Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
 
 pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<ActiveTaskRow> {
-    decode_active_task_with_due(bytes).map(|(active, _)| active)
+    decode_active_task_with_due_time(bytes).map(|(active, _)| active)
 }
 
-pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow, Timestamp)> {
+pub(crate) fn decode_active_task_with_due_time(bytes: &[u8]) -> Result<(ActiveTaskRow, Timestamp)> {
     let mut row = RowDecoder::new(bytes);
     let event = Some(row.fixed_i64()?).filter(|event| *event != 0).map(to_event_id);
     let (seq, queue) = (TaskSeq(row.varint()?), row.varint()?);
@@ -187,7 +187,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
         row.optional_varint()?.map(|lane_position| lane_position + seq.0),
     );
     let (group, bucket) = (row.optional_varint()?, row.optional_varint()?);
-    let (sync, stage, priority, score, rank) =
+    let (sync, sync_stage, priority, score, rank) =
         (row.flag()?, row.varint()?, row.varint()?, row.varint()?, row.varint()?);
     let (prev_sent, planned) =
         (row.optional_varint()?.map(to_event_id), row.optional_varint()?.map(to_timestamp));
@@ -197,7 +197,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
     let error = row.optional_text()?.map(str::to_string);
     let (attempt, retries, crashes) =
         (to_u32(row.varint()?)?, to_u32(row.varint()?)?, to_u32(row.varint()?)?);
-    let (late, reason) = (row.flag()?, row.optional_varint()?);
+    let (out_of_order, reason) = (row.flag()?, row.optional_varint()?);
     let (node, fence, until) = (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?);
     let lease = || {
         let node_and_fence = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
@@ -219,7 +219,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
         concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,
-        stage,
+        sync_stage,
         priority,
         score,
         rank,
@@ -233,7 +233,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
             attempt,
             retries,
             crashes,
-            late,
+            out_of_order,
             has_lane: lane.is_some(),
             in_lane: lane_position.is_some(),
         },
@@ -249,14 +249,14 @@ pub(crate) fn encode_archived_task(archived: &ArchivedTaskRow) -> Vec<u8> {
         .text(&archived.subject_name)
         .optional_text(archived.key.as_deref())
         .flag(archived.is_sync)
-        .varint(archived.stage)
+        .varint(archived.sync_stage)
         .varint(archived.priority)
         .varint(archived.encode_status())
         .optional_varint(archived.lifecycle.state.error_reason().map(encode_error_reason))
         .varint(archived.lifecycle.attempt.into())
         .varint(archived.lifecycle.retries.into())
         .varint(archived.lifecycle.crashes.into())
-        .flag(archived.lifecycle.late)
+        .flag(archived.lifecycle.out_of_order)
         .flag(archived.lifecycle.has_lane)
         .optional_varint(archived.prev_sent_event.map(EventId::as_i64))
         .optional_varint(archived.planned_at.map(Timestamp::micros))
@@ -277,14 +277,14 @@ pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<ArchivedTaskRow> {
         subject_name: row.text()?.into(),
         key: row.optional_text()?.map(str::to_string),
         is_sync: row.flag()?,
-        stage: row.varint()?,
+        sync_stage: row.varint()?,
         priority: row.varint()?,
         lifecycle: TaskLifecycle {
             state: ArchivedTaskRow::decode_state(row.varint()?, row.optional_varint()?)?,
             attempt: to_u32(row.varint()?)?,
             retries: to_u32(row.varint()?)?,
             crashes: to_u32(row.varint()?)?,
-            late: row.flag()?,
+            out_of_order: row.flag()?,
             has_lane: row.flag()?,
             in_lane: false,
         },
@@ -335,7 +335,7 @@ pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Re
     })
 }
 
-/// Returns whether an encoded queue belongs to a source.
+/// Returns whether the tasks of an encoded queue synchronise a collection of a source.
 pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
     let mut row = RowDecoder::new(bytes);
     row.varint()?;
@@ -345,7 +345,7 @@ pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
         && QueueSubject::from_text(subject).map_err(Fault::damaged)?.collection().is_some())
 }
 
-pub(crate) fn encode_counts(counts: &QueueCounts) -> Vec<u8> {
+pub(crate) fn encode_queue_counts(counts: &QueueCounts) -> Vec<u8> {
     let QueueCounts { ready, waiting, scheduled, running, halted, missing } = *counts;
     RowEncoder::default()
         .varint(ready)
@@ -357,7 +357,7 @@ pub(crate) fn encode_counts(counts: &QueueCounts) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_counts(bytes: &[u8]) -> Result<QueueCounts> {
+pub(crate) fn decode_queue_counts(bytes: &[u8]) -> Result<QueueCounts> {
     let mut row = RowDecoder::new(bytes);
     Ok(QueueCounts {
         ready: row.varint()?,
@@ -369,23 +369,23 @@ pub(crate) fn decode_counts(bytes: &[u8]) -> Result<QueueCounts> {
     })
 }
 
-/// A stored node: its capabilities are JSON, or empty if never reported.
+/// A stored node. Times are microseconds since 1970; the capabilities are JSON, or empty if the node never reported any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeRow<'b> {
     pub(crate) name: &'b str,
-    pub(crate) joined: i64,
-    pub(crate) last_heartbeat: i64,
+    pub(crate) joined_at: i64,
+    pub(crate) last_heartbeat_at: i64,
     pub(crate) has_left: bool,
     pub(crate) capabilities_json: &'b str,
 }
 
 impl<'b> NodeRow<'b> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Self { name, joined, last_heartbeat, has_left, capabilities_json } = *self;
+        let Self { name, joined_at, last_heartbeat_at, has_left, capabilities_json } = *self;
         RowEncoder::default()
             .text(name)
-            .varint(joined)
-            .varint(last_heartbeat)
+            .varint(joined_at)
+            .varint(last_heartbeat_at)
             .flag(has_left)
             .text(capabilities_json)
             .finish()
@@ -395,8 +395,8 @@ impl<'b> NodeRow<'b> {
         let mut row = RowDecoder::new(bytes);
         Ok(Self {
             name: row.text()?,
-            joined: row.varint()?,
-            last_heartbeat: row.varint()?,
+            joined_at: row.varint()?,
+            last_heartbeat_at: row.varint()?,
             has_left: row.flag()?,
             capabilities_json: row.text()?,
         })
@@ -405,20 +405,20 @@ impl<'b> NodeRow<'b> {
 
 pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
     let capabilities = serde_json::to_string(&node.capabilities).map_err(Fault::damaged)?;
-    let (joined, last_heartbeat) = (node.joined_at.micros(), node.last_heartbeat_at.micros());
+    let (joined_at, last_heartbeat_at) = (node.joined_at.micros(), node.last_heartbeat_at.micros());
     Ok(NodeRow {
         name: &node.name,
-        joined,
-        last_heartbeat,
+        joined_at,
+        last_heartbeat_at,
         has_left: node.gone,
         capabilities_json: &capabilities,
     }
     .encode())
 }
 
-/// The number of running tasks is not part of the row.
-pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
-    let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
+/// Decodes a node. The number of its running tasks is not part of the row: the caller passes it.
+pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running_tasks: u64) -> Result<NodeView> {
+    let NodeRow { name, joined_at, last_heartbeat_at, has_left, capabilities_json } = NodeRow::decode(bytes)?;
     let capabilities = match capabilities_json {
         "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
@@ -426,11 +426,11 @@ pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<Node
     Ok(NodeView {
         id,
         name: name.into(),
-        joined_at: to_timestamp(joined),
-        last_heartbeat_at: to_timestamp(last_heartbeat),
+        joined_at: to_timestamp(joined_at),
+        last_heartbeat_at: to_timestamp(last_heartbeat_at),
         gone: has_left,
         capabilities,
-        running_tasks: running,
+        running_tasks,
     })
 }
 
@@ -477,8 +477,8 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
         .finish()
 }
 
-/// Whether the order runs is not part of the row: its task shows it.
-pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<OrderRow> {
+/// Decodes an order, except `step_running`, which is not part of the row: the caller reads it from the order's task.
+pub(crate) fn decode_order(number: i64, bytes: &[u8]) -> Result<OrderRow> {
     let mut row = RowDecoder::new(bytes);
     let (key, tenant, node) = (row.text()?, row.text()?, row.text()?);
     let (value, priority, planned, created) =
@@ -501,7 +501,7 @@ pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<OrderRow> {
         suspended_by_task: row.optional_varint()?.map(TaskSeq),
         took_on_error: row.flag()?,
     };
-    Ok(OrderRow { number: n, order })
+    Ok(OrderRow { number, order })
 }
 
 pub(crate) fn encode_ended_order(order: &EndedOrder) -> Vec<u8> {
@@ -546,8 +546,10 @@ pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
     })
 }
 
-pub(crate) fn encode_counters(counters: &Counters, into: RowEncoder) -> RowEncoder {
-    into.varint(counters.last_event.as_i64())
+/// Appends the counters of the store to a row.
+pub(crate) fn encode_counters(counters: &Counters, encoder: RowEncoder) -> RowEncoder {
+    encoder
+        .varint(counters.last_event.as_i64())
         .varint(counters.expired_up_to.as_i64())
         .varint(counters.last_task)
         .varint(counters.last_fence)

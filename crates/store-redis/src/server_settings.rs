@@ -8,11 +8,11 @@ use pointsman_store::finding::Finding;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value, from_redis_value};
 
-use crate::connect::info_line;
+use crate::connect::info_value;
 use crate::error::error_reason;
-use crate::memory_usage::{FULL_PERCENT, MemoryUsage};
+use crate::memory_usage::{EMIT_REFUSAL_PERCENT, MemoryUsage};
 
-/// Settings that are read.
+/// The settings that are read from the server.
 const CHECKED_SETTINGS: [&str; 6] = [
     "appendfsync",
     "maxmemory",
@@ -21,7 +21,7 @@ const CHECKED_SETTINGS: [&str; 6] = [
     "save",
     "stop-writes-on-bgsave-error",
 ];
-/// A replica with a larger lag is reported, in seconds.
+/// Largest lag of a replica that is not reported, in seconds.
 const MAX_REPLICA_LAG_SECS: u64 = 10;
 
 /// Settings and `INFO` of a server.
@@ -29,7 +29,7 @@ pub(crate) struct ServerSettings {
     /// The settings, or why they could not be read.
     settings: Result<HashMap<String, String>, String>,
     info: String,
-    /// Another server takes over when this one fails.
+    /// Whether another server takes over when this one fails.
     has_failover: bool,
 }
 
@@ -39,15 +39,15 @@ struct SettingFinding {
     can_lose_data: bool,
 }
 
-fn without_data_loss(finding: Finding) -> SettingFinding {
+fn finding_without_data_loss(finding: Finding) -> SettingFinding {
     SettingFinding { finding, can_lose_data: false }
 }
 
-fn with_data_loss(finding: Finding) -> SettingFinding {
+fn finding_with_data_loss(finding: Finding) -> SettingFinding {
     SettingFinding { finding, can_lose_data: true }
 }
 
-/// Returns the advice that fixes a setting.
+/// Returns the advice to change a setting to a value.
 fn config_set_advice(name: &str, value: &str) -> String {
     format!("Run there: CONFIG SET {name} {value}; CONFIG REWRITE makes it permanent.")
 }
@@ -88,24 +88,24 @@ impl ServerSettings {
             .map(|SettingFinding { finding, .. }| format!("{} is {}", finding.name, finding.observation))
             .collect();
         if self.info_number("connected_slaves") > 0 && self.required_replicas() == 0 {
-            reasons.push(format!("min-replicas-to-write is {NO_REPLICA_REQUIRED}"));
+            reasons.push(format!("min-replicas-to-write is {NO_REPLICA_REQUIRED_EFFECT}"));
         }
         reasons
     }
 
     fn evaluate_settings(&self) -> Vec<SettingFinding> {
-        let each = [
+        let checks = [
             self.check_append_only_log(),
             self.check_fsync_on_rewrite(),
             self.check_eviction_policy(),
             self.check_last_log_write(),
             self.check_last_log_rewrite(),
         ];
-        each.into_iter().chain([self.check_last_snapshot()]).flatten().collect()
+        checks.into_iter().chain([self.check_last_snapshot()]).flatten().collect()
     }
 
     fn info_text(&self, name: &str) -> &str {
-        info_line(&self.info, name).unwrap_or_default()
+        info_value(&self.info, name).unwrap_or_default()
     }
 
     fn info_number(&self, name: &str) -> u64 {
@@ -113,14 +113,14 @@ impl ServerSettings {
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
-        self.settings.as_ref().ok().and_then(|all| all.get(name)).map(String::as_str)
+        self.settings.as_ref().ok().and_then(|settings| settings.get(name)).map(String::as_str)
     }
 
     /// Checks that acknowledged writes are on disk.
     fn check_append_only_log(&self) -> Option<SettingFinding> {
         if self.info_text("aof_enabled") == "0" {
             let effect = "no: a server that ends loses what it acknowledged since its last snapshot";
-            return Some(with_data_loss(
+            return Some(finding_with_data_loss(
                 Finding::fault("appendonly", effect).with_advice(config_set_advice("appendonly", "yes")),
             ));
         }
@@ -133,44 +133,46 @@ impl ServerSettings {
                 "no: a machine that crashes loses what was acknowledged and not yet written to disk"
             }
             Some(_) | None => {
-                let why =
+                let reason =
                     self.settings.as_ref().err().map_or("the server does not report it", String::as_str);
-                let found = Finding::warning("appendfsync", format!("unknown ({why})"));
+                let found = Finding::warning("appendfsync", format!("unknown ({reason})"));
                 let advice = "Check the configuration of the server: only `always` loses nothing in a crash.";
-                return Some(with_data_loss(found.with_advice(advice)));
+                return Some(finding_with_data_loss(found.with_advice(advice)));
             }
         };
-        Some(with_data_loss(
+        Some(finding_with_data_loss(
             Finding::fault("appendfsync", effect).with_advice(config_set_advice("appendfsync", "always")),
         ))
     }
 
     fn check_fsync_on_rewrite(&self) -> Option<SettingFinding> {
         const NAME: &str = "no-appendfsync-on-rewrite";
-        let wrong = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
+        let is_unsafe = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
         let effect =
             "yes: a machine that crashes while the log is rewritten loses what was acknowledged meanwhile";
-        wrong.then(|| with_data_loss(Finding::fault(NAME, effect).with_advice(config_set_advice(NAME, "no"))))
+        is_unsafe.then(|| {
+            finding_with_data_loss(Finding::fault(NAME, effect).with_advice(config_set_advice(NAME, "no")))
+        })
     }
 
     /// Checks what Redis evicts when memory is full.
     fn check_eviction_policy(&self) -> Option<SettingFinding> {
         const NAME: &str = "maxmemory-policy";
-        let (policy, limited) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
+        let (policy, has_limit) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
         let describe = |effect: &str| format!("{policy}: {effect}");
         let evaluated = match policy {
             "noeviction" | "" => return None,
-            _ if policy.starts_with("volatile") => without_data_loss(Finding::warning(
+            _ if policy.starts_with("volatile") => finding_without_data_loss(Finding::warning(
                 NAME,
                 describe(
                     "when memory is full, Redis may evict heartbeats, and live workers then count as dead",
                 ),
             )),
-            _ if limited => with_data_loss(Finding::fault(
+            _ if has_limit => finding_with_data_loss(Finding::fault(
                 NAME,
                 describe("when memory is full, Redis evicts data of the store"),
             )),
-            _ => without_data_loss(Finding::warning(
+            _ => finding_without_data_loss(Finding::warning(
                 NAME,
                 describe("once a maxmemory is set and reached, Redis evicts data of the store"),
             )),
@@ -186,7 +188,8 @@ impl ServerSettings {
         let failed = self.info_text("aof_enabled") == "1" && self.info_text("aof_last_write_status") == "err";
         let found = "the last write to it failed; Redis refuses writes until one succeeds";
         let advice = "Check the log of Redis, and whether its disk is full.";
-        failed.then(|| without_data_loss(Finding::fault("append-only file", found).with_advice(advice)))
+        failed
+            .then(|| finding_without_data_loss(Finding::fault("append-only file", found).with_advice(advice)))
     }
 
     fn check_last_log_rewrite(&self) -> Option<SettingFinding> {
@@ -194,23 +197,24 @@ impl ServerSettings {
         let found = "the last rewrite of the append-only file failed, so it keeps growing";
         let advice =
             "Check the log of Redis; a rewrite needs disk space for a second file, and memory to fork.";
-        failed.then(|| without_data_loss(Finding::warning("rewriting", found).with_advice(advice)))
+        failed.then(|| finding_without_data_loss(Finding::warning("rewriting", found).with_advice(advice)))
     }
 
-    /// A failed snapshot stops writes, unless the server is configured otherwise or takes none by itself.
+    /// Checks whether the last snapshot failed. Redis then refuses writes, unless it is configured otherwise or takes no
+    /// snapshots by itself.
     fn check_last_snapshot(&self) -> Option<SettingFinding> {
         if self.info_text("rdb_last_bgsave_status") != "err" {
             return None;
         }
-        let stops = self.setting("stop-writes-on-bgsave-error") == Some("yes")
+        let stops_writes = self.setting("stop-writes-on-bgsave-error") == Some("yes")
             && self.setting("save").is_some_and(|times| !times.is_empty());
         let advice = "Check the log of Redis, and whether its disk is full. A store needs no snapshots besides the append-only \
                       file: CONFIG SET save \"\" disables them.";
-        let finding = match stops {
+        let finding = match stops_writes {
             true => Finding::fault("snapshots", "the last one failed, so Redis refuses writes"),
             false => Finding::warning("snapshots", "the last one failed"),
         };
-        Some(without_data_loss(finding.with_advice(advice)))
+        Some(finding_without_data_loss(finding.with_advice(advice)))
     }
 
     /// Checks the memory usage.
@@ -224,11 +228,12 @@ impl ServerSettings {
         let found = format!("{} of {} used ({percent} %)", memory.format_used(), memory.format_limit());
         let advice = "Raise maxmemory, let handlers process waiting tasks, or shorten the retention (journal.retain_events, history.retain_tasks).";
         match percent {
-            0..FULL_PERCENT => Finding::ok("memory", found),
-            FULL_PERCENT..100 => {
-                Finding::warning("memory", format!("{found}: from {FULL_PERCENT} % on emits are refused"))
-                    .with_advice(advice)
-            }
+            0..EMIT_REFUSAL_PERCENT => Finding::ok("memory", found),
+            EMIT_REFUSAL_PERCENT..100 => Finding::warning(
+                "memory",
+                format!("{found}: from {EMIT_REFUSAL_PERCENT} % on emits are refused"),
+            )
+            .with_advice(advice),
             _ => Finding::fault("memory", format!("{found}: Redis refuses writes")).with_advice(advice),
         }
     }
@@ -243,32 +248,32 @@ impl ServerSettings {
                 false => Finding::ok("replicas", "none"),
             };
         }
-        let behind: Vec<String> = self.info.lines().filter_map(describe_lagging_replica).collect();
+        let lagging: Vec<String> = self.info.lines().filter_map(describe_lagging_replica).collect();
         let connected = format!("{count} connected");
-        if !behind.is_empty() {
-            return Finding::warning("replicas", format!("{connected}; {}", behind.join("; "))).with_advice(
+        if !lagging.is_empty() {
+            return Finding::warning("replicas", format!("{connected}; {}", lagging.join("; "))).with_advice(
                 "Writes that they have not received are lost in a failover. Check their logs and the network.",
             );
         }
         match self.required_replicas() {
             0 => Finding::warning(
                 "replicas",
-                format!("{connected}; min-replicas-to-write is {NO_REPLICA_REQUIRED}"),
+                format!("{connected}; min-replicas-to-write is {NO_REPLICA_REQUIRED_EFFECT}"),
             )
             .with_advice(config_set_advice("min-replicas-to-write", "1")),
-            least => Finding::ok("replicas", format!("{connected}; writes require {least}")),
+            required => Finding::ok("replicas", format!("{connected}; writes require {required}")),
         }
     }
 
     /// Returns how many replicas a write requires. Without access to the settings, `INFO` shows whether any is required.
     fn required_replicas(&self) -> u64 {
-        let required = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
-        required.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
+        let required = self.setting("min-replicas-to-write").and_then(|required| required.parse().ok());
+        required.unwrap_or_else(|| info_value(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
     }
 }
 
-/// Explains `min-replicas-to-write` 0.
-const NO_REPLICA_REQUIRED: &str =
+/// The value 0 of `min-replicas-to-write`, and its effect.
+const NO_REPLICA_REQUIRED_EFFECT: &str =
     "0: a master that is cut off acknowledges writes that no replica has, and a failover loses them";
 
 /// Describes a lagging replica by its line of `INFO`: `slave0:ip=…,port=…,state=…,offset=…,lag=…`.
@@ -316,12 +321,12 @@ mod tests {
 
     #[test]
     fn settings_that_lose_data_are_faults() {
-        let off = HEALTHY_INFO.replace("aof_enabled:1", "aof_enabled:0");
+        let aof_disabled = HEALTHY_INFO.replace("aof_enabled:1", "aof_enabled:0");
         let evicting =
             HEALTHY_INFO.replace("noeviction", "allkeys-lru").replace("maxmemory:0", "maxmemory:2000");
         let rewriting = [FSYNC_ALWAYS[0], ("no-appendfsync-on-rewrite", "yes")];
         for (info, settings, name) in [
-            (off.as_str(), FSYNC_ALWAYS.as_slice(), "appendonly"),
+            (aof_disabled.as_str(), FSYNC_ALWAYS.as_slice(), "appendonly"),
             (HEALTHY_INFO, &[("appendfsync", "everysec")], "appendfsync"),
             (HEALTHY_INFO, &[("appendfsync", "no")], "appendfsync"),
             (HEALTHY_INFO, &rewriting, "no-appendfsync-on-rewrite"),
@@ -329,11 +334,8 @@ mod tests {
         ] {
             let server = server_settings(info, settings);
             assert_eq!(problems(&server), [(name, FindingSeverity::Fault)]);
-            let durability = server.data_loss_reasons();
-            assert!(
-                durability.len() == 1 && durability[0].starts_with(&format!("{name} is ")),
-                "{durability:?}"
-            );
+            let reasons = server.data_loss_reasons();
+            assert!(reasons.len() == 1 && reasons[0].starts_with(&format!("{name} is ")), "{reasons:?}");
         }
     }
 
@@ -371,30 +373,33 @@ mod tests {
             problems(&server_settings(&HEALTHY_INFO.replace("maxmemory:0", "maxmemory:1251"), &FSYNC_ALWAYS)),
             []
         );
-        let stopping = [FSYNC_ALWAYS[0], ("stop-writes-on-bgsave-error", "yes"), ("save", "3600 1")];
-        let stopped =
-            server_settings(&HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"), &stopping);
-        assert_eq!(problems(&stopped), [("snapshots", FindingSeverity::Fault)]);
+        let snapshot_settings = [FSYNC_ALWAYS[0], ("stop-writes-on-bgsave-error", "yes"), ("save", "3600 1")];
+        let failed_snapshot = server_settings(
+            &HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"),
+            &snapshot_settings,
+        );
+        assert_eq!(problems(&failed_snapshot), [("snapshots", FindingSeverity::Fault)]);
     }
 
     #[test]
     fn failover_requires_replicas() {
-        let alone = ServerSettings { has_failover: true, ..server_settings(HEALTHY_INFO, &FSYNC_ALWAYS) };
-        assert_eq!(problems(&alone), [("replicas", FindingSeverity::Warning)]);
-        let with = |line: &str, least: &str| {
+        let without_replicas =
+            ServerSettings { has_failover: true, ..server_settings(HEALTHY_INFO, &FSYNC_ALWAYS) };
+        assert_eq!(problems(&without_replicas), [("replicas", FindingSeverity::Warning)]);
+        let with_replica = |line: &str, required: &str| {
             let info = HEALTHY_INFO.replace("connected_slaves:0", &format!("connected_slaves:1\r\n{line}"));
-            server_settings(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", least)])
+            server_settings(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", required)])
         };
         let online = "slave0:ip=10.0.0.1,port=6379,state=online,offset=1,lag=1";
-        assert_eq!(problems(&with(online, "1")), []);
-        assert_eq!(with(online, "1").data_loss_reasons(), [""; 0]);
-        assert_eq!(problems(&with(online, "0")), [("replicas", FindingSeverity::Warning)]);
-        assert_eq!(with(online, "0").data_loss_reasons().len(), 1);
+        assert_eq!(problems(&with_replica(online, "1")), []);
+        assert_eq!(with_replica(online, "1").data_loss_reasons(), [""; 0]);
+        assert_eq!(problems(&with_replica(online, "0")), [("replicas", FindingSeverity::Warning)]);
+        assert_eq!(with_replica(online, "0").data_loss_reasons().len(), 1);
         for (line, expected) in [
             (online.replace("lag=1", "lag=11"), "10.0.0.1:6379 has not responded for 11 s"),
             (online.replace("online", "wait_bgsave"), "is not synchronized yet (wait_bgsave)"),
         ] {
-            let finding = with(&line, "1").check_replicas();
+            let finding = with_replica(&line, "1").check_replicas();
             assert!(
                 finding.severity == FindingSeverity::Warning && finding.observation.contains(expected),
                 "{finding:?}"

@@ -10,20 +10,21 @@ use crate::codec::{RowDecoder, RowEncoder};
 use crate::overlay::InvalidationRecord;
 use crate::rows::{decode_counters, encode_counters};
 
-/// Error if the store disappeared while it was open.
-pub(crate) const STORE_MISSING: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
+/// Message of the fault if the store disappeared while it was open.
+pub(crate) const STORE_MISSING_MESSAGE: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
     a backup, or start the nodes again with an empty store";
 
 /// Size of an encoded commit version, with which the store state and all commit records start.
 pub(crate) const COMMIT_VERSION_BYTES: usize = 16;
 
+/// The state that each commit replaces: its version, the counters, and the last assigned numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
     pub(crate) commit_version: CommitVersion,
     /// Incremented by each change of handlers, chains, rules or nodes.
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
-    /// The last assigned numbers.
+    /// The last assigned numbers of queues, nodes and audit entries.
     pub(crate) last_queue: i64,
     pub(crate) last_node: i64,
     pub(crate) last_audit_entry: i64,
@@ -43,19 +44,20 @@ impl StoreState {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let packed = start_row_with_commit_version(self.commit_version)
+        let row = start_row_with_commit_version(self.commit_version)
             .varint(self.registry_version)
             .varint(self.last_queue)
             .varint(self.last_node)
             .varint(self.last_audit_entry);
-        encode_counters(&self.counters, packed).finish()
+        encode_counters(&self.counters, row).finish()
     }
 
-    pub(crate) fn extent(&self) -> JournalRange {
+    pub(crate) fn journal_range(&self) -> JournalRange {
         JournalRange { head: self.counters.last_event, expired_up_to: self.counters.expired_up_to }
     }
 }
 
+/// Starts a row that begins with a commit version, in bytes that scripts can read.
 fn start_row_with_commit_version(commit_version: CommitVersion) -> RowEncoder {
     RowEncoder::with_capacity(64).fixed_i64(commit_version.number).fixed_i64(commit_version.nonce)
 }
@@ -69,20 +71,20 @@ pub(crate) fn encode_commit_version(commit_version: CommitVersion) -> Vec<u8> {
     start_row_with_commit_version(commit_version).finish()
 }
 
-pub(crate) fn encode_commit(commit: &CommitRecord) -> Vec<u8> {
-    let packed = start_row_with_commit_version(commit.version)
+pub(crate) fn encode_commit_record(commit: &CommitRecord) -> Vec<u8> {
+    let row = start_row_with_commit_version(commit.version)
         .optional_varint(commit.invalidations.as_ref().map(|codes| codes.len() as i64));
-    commit.invalidations.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
+    commit.invalidations.iter().flatten().fold(row, |row, code| row.varint(*code)).finish()
 }
 
-pub(crate) fn decode_commit(bytes: &[u8]) -> Result<CommitRecord> {
+pub(crate) fn decode_commit_record(bytes: &[u8]) -> Result<CommitRecord> {
     let mut row = RowDecoder::new(bytes);
     let commit_version = decode_commit_version(&mut row)?;
-    let changes = match row.optional_varint()? {
+    let invalidations = match row.optional_varint()? {
         Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
         None => None,
     };
-    Ok(CommitRecord { version: commit_version, invalidations: changes })
+    Ok(CommitRecord { version: commit_version, invalidations })
 }
 
 /// Records of the last commits.
@@ -95,24 +97,24 @@ pub(crate) struct RecentCommits {
 }
 
 impl RecentCommits {
-    /// Returns the invalidation records since a commit; `None` if one of them is missing.
+    /// Returns the invalidation records of the commits after a version; `None` if one of them is missing.
     pub(crate) fn invalidations_since(
         &self,
         cached_version: CommitVersion,
     ) -> Option<Vec<&InvalidationRecord>> {
-        let of = |commit: &CommitRecord| {
+        let find_record = |commit: &CommitRecord| {
             self.invalidations.iter().find(|(commit_version, _)| *commit_version == commit.version)
         };
         let later = commits_since(&self.commits, cached_version, |commit| commit.version)?;
-        later.iter().map(|commit| of(commit).map(|(_, invalidations)| invalidations)).collect()
+        later.iter().map(|commit| find_record(commit).map(|(_, invalidations)| invalidations)).collect()
     }
 }
 
-pub(crate) fn encode_invalidation(commit_version: CommitVersion, record: Vec<u8>) -> Vec<u8> {
+pub(crate) fn encode_invalidation_record(commit_version: CommitVersion, record: Vec<u8>) -> Vec<u8> {
     [encode_commit_version(commit_version), record].concat()
 }
 
-pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(CommitVersion, InvalidationRecord)> {
+pub(crate) fn decode_invalidation_record(bytes: &[u8]) -> Result<(CommitVersion, InvalidationRecord)> {
     let mut row = RowDecoder::new(bytes);
     Ok((decode_commit_version(&mut row)?, InvalidationRecord::decode(row)?))
 }
@@ -142,9 +144,11 @@ mod tests {
     fn invalidations_need_a_record_of_every_commit() {
         let commit_version = |version| CommitVersion { number: version, nonce: version * 3 };
         let invalidations = |version| {
-            let packed =
-                encode_invalidation(commit_version(version), InvalidationRecord::default().encode().unwrap());
-            decode_invalidation(&packed).unwrap()
+            let bytes = encode_invalidation_record(
+                commit_version(version),
+                InvalidationRecord::default().encode().unwrap(),
+            );
+            decode_invalidation_record(&bytes).unwrap()
         };
         let count_since = |cached_version| {
             let commit = |version| CommitRecord { version: commit_version(version), invalidations: None };
@@ -162,9 +166,9 @@ mod tests {
     #[test]
     fn commits_decode_to_the_same_value() {
         let commit_version = CommitVersion { number: 1, nonce: 2 };
-        for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
-            let commit = CommitRecord { version: commit_version, invalidations: changes };
-            assert_eq!(decode_commit(&encode_commit(&commit)).unwrap(), commit);
+        for invalidations in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
+            let commit = CommitRecord { version: commit_version, invalidations };
+            assert_eq!(decode_commit_record(&encode_commit_record(&commit)).unwrap(), commit);
         }
     }
 }

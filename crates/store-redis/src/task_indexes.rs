@@ -9,17 +9,17 @@ use crate::codec::{Member, MemberBuilder};
 use crate::keys::Index;
 
 pub(crate) type IndexEntry = (Index, Member);
-/// Few tasks have more entries.
+/// The index entries of a task. Few tasks have more than fit inline.
 type IndexEntries = SmallVec<[IndexEntry; 4]>;
 
 /// Returns the index entries of an active task.
 pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
-    let (seq, number) = (active.seq.0, MemberBuilder::from_i64(active.seq.0).finish());
+    let (seq, number_member) = (active.seq.0, MemberBuilder::from_i64(active.seq.0).finish());
     let mut entries = IndexEntries::new();
     match active.phase {
-        TaskPhase::Ready => entries.push((Index::ReadyTasks(active.queue), ready_member(active))),
+        TaskPhase::Ready => entries.push((Index::ReadyTasks(active.queue), ready_task_member(active))),
         TaskPhase::Locked => entries.extend(locked_task_entries(active)),
-        phase => entries.push((Index::waiting_tasks(active.queue, phase), number.clone())),
+        phase => entries.push((Index::waiting_tasks(active.queue, phase), number_member.clone())),
     }
     match active.phase {
         TaskPhase::Delayed => entries.push((
@@ -29,11 +29,11 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
         TaskPhase::Gated => entries.extend(active.event.map(|event| {
             (
                 Index::GatedTasks,
-                MemberBuilder::from_i64(event.as_i64()).push_i64(active.stage).push_i64(seq).finish(),
+                MemberBuilder::from_i64(event.as_i64()).push_i64(active.sync_stage).push_i64(seq).finish(),
             )
         })),
-        TaskPhase::Scheduled => entries.push((Index::ScheduledTasks, number)),
-        TaskPhase::Halted | TaskPhase::Missing => entries.push((Index::HaltedOrMissingTasks, number)),
+        TaskPhase::Scheduled => entries.push((Index::ScheduledTasks, number_member)),
+        TaskPhase::Halted | TaskPhase::Missing => entries.push((Index::HaltedOrMissingTasks, number_member)),
         TaskPhase::Blocked | TaskPhase::Ready | TaskPhase::Locked => {}
     }
     if let Some((lane, position)) = active.lane.zip(active.lane_position) {
@@ -43,8 +43,8 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
         ));
     }
     entries.extend(active.concurrency_group.and_then(|group| concurrency_group_entry(group, active)));
-    entries.extend(late_task_entry(
-        active.lifecycle.late,
+    entries.extend(out_of_order_task_entry(
+        active.lifecycle.out_of_order,
         active.event.map(|event| event.as_i64()),
         active.seq,
     ));
@@ -52,7 +52,7 @@ pub(crate) fn active_task_entries(active: &ActiveTaskRow) -> IndexEntries {
 }
 
 /// Returns the member of a ready task: highest score first, then lowest rank, then oldest.
-pub(crate) fn ready_member(active: &ActiveTaskRow) -> Member {
+pub(crate) fn ready_task_member(active: &ActiveTaskRow) -> Member {
     let bucket = active.key_bucket.unwrap_or(u16::MAX).to_be_bytes();
     MemberBuilder::from_i64(-active.score)
         .push_i64(active.rank)
@@ -71,39 +71,40 @@ fn locked_task_entries(active: &ActiveTaskRow) -> IndexEntries {
     entries
 }
 
-/// A concurrency group indexes the tasks that may run and those that are blocked.
+/// Returns the entry of a task in the index of its concurrency group, which contains running tasks, those that may run, and
+/// blocked ones; `None` for tasks in other phases.
 fn concurrency_group_entry(group: i64, active: &ActiveTaskRow) -> Option<IndexEntry> {
-    let blocked = match active.phase {
+    let is_blocked = match active.phase {
         TaskPhase::Ready | TaskPhase::Scheduled | TaskPhase::Locked => 0,
         TaskPhase::Blocked => 1,
         TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Halted | TaskPhase::Missing => return None,
     };
     Some((
         Index::ConcurrencyGroups,
-        MemberBuilder::from_i64(group).push_i64(blocked).push_i64(active.seq.0).finish(),
+        MemberBuilder::from_i64(group).push_i64(is_blocked).push_i64(active.seq.0).finish(),
     ))
 }
 
 /// Returns the index entries of an archived task.
 pub(crate) fn archived_task_entries(archived: &ArchivedTaskRow) -> IndexEntries {
-    let number = MemberBuilder::from_i64(archived.seq.0).finish();
+    let number_member = MemberBuilder::from_i64(archived.seq.0).finish();
     let mut entries = IndexEntries::new();
     if archived.encode_status() == STATUS_ERROR {
-        entries.push((Index::FailedTasks, number.clone()));
+        entries.push((Index::FailedTasks, number_member.clone()));
     }
     if archived.event.is_none() && archived.key.is_none() {
-        entries.push((Index::ArchivedSourceRuns, number));
+        entries.push((Index::ArchivedSourceRuns, number_member));
     }
-    entries.extend(late_task_entry(
-        archived.lifecycle.late,
+    entries.extend(out_of_order_task_entry(
+        archived.lifecycle.out_of_order,
         archived.event.map(|event| event.as_i64()),
         archived.seq,
     ));
     entries
 }
 
-fn late_task_entry(late: bool, event: Option<i64>, seq: TaskSeq) -> Option<IndexEntry> {
+fn out_of_order_task_entry(out_of_order: bool, event: Option<i64>, seq: TaskSeq) -> Option<IndexEntry> {
     event
-        .filter(|_| late)
-        .map(|event| (Index::LateTasks, MemberBuilder::from_i64(event).push_i64(seq.0).finish()))
+        .filter(|_| out_of_order)
+        .map(|event| (Index::OutOfOrderTasks, MemberBuilder::from_i64(event).push_i64(seq.0).finish()))
 }

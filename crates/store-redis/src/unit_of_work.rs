@@ -2,8 +2,8 @@
 //!
 //! A statement is a Redis command, and its parameters are further arguments: `execute("SET", ["stock:7", 5])`. Commands are
 //! collected while the work runs, and run together at its end. The events are pushed to the outboxes of their objects, as
-//! in document 001, so that a unit needs no write lock. Redis does not roll
-//! back: if it refuses a command (wrong type of a key), those before it have run, and no event is pushed.
+//! in document 001, so that a unit needs no write lock. Redis has no rollback: if it refuses a command (wrong type of a
+//! key), those before it have run, and no event is pushed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +26,13 @@ use crate::outbox::encode_entry;
 use crate::overlay::{decode_integer, decode_list, decode_text_reply};
 use crate::script;
 
-/// Time to live of the marker of a unit that has run: longer than its reply is awaited.
+/// Time to live of the key that marks a unit as run, in milliseconds: longer than the unit is resent.
 const DEDUPLICATION_TTL_MS: &str = "600000";
-/// A unit without a reply is resent for this long.
+/// Time for which a unit without a reply is resent.
 const RESEND_WINDOW: Duration = Duration::from_secs(10);
 const RESEND_DELAY: Duration = Duration::from_millis(100);
 
-/// Commands that control transactions or connections, or affect more than keys.
+/// Commands that a unit of work must not contain: they control transactions or connections, or affect more than keys.
 const FORBIDDEN_COMMANDS: [&str; 20] = [
     "MULTI",
     "EXEC",
@@ -58,7 +58,7 @@ const FORBIDDEN_COMMANDS: [&str; 20] = [
 
 type WorkResult = Result<Vec<NewEvent>, BoxError>;
 
-/// Connections for units of work.
+/// Runs units of work over idle connections, or new ones.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitOfWorkRunner {
     endpoint: Arc<Endpoint>,
@@ -72,18 +72,18 @@ impl UnitOfWorkRunner {
 }
 
 impl Redis {
-    /// Runs `work`, then its commands, and pushes the events that it returns, in one step. If it fails or panics,
-    /// nothing has happened.
+    /// Runs `work`, and then, in one step, its commands and the pushes of the events that it returns. If `work` fails or
+    /// panics, nothing has happened.
     pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
     where
         F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
     {
-        if let Some(reason) = self.reject_reason() {
+        if let Some(reason) = self.emit_refusal_reason() {
             return Err(StoreError::Unavailable(reason).into());
         }
-        let units = self.unit_of_work_runner.clone();
-        let done = tokio::task::spawn_blocking(move || units.run_work(work));
-        done.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
+        let runner = self.unit_of_work_runner.clone();
+        let outcome = tokio::task::spawn_blocking(move || runner.run_work(work));
+        outcome.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
     }
 }
 
@@ -92,19 +92,19 @@ impl UnitOfWorkRunner {
         &self,
         work: impl FnOnce(&mut dyn SqlTransaction) -> WorkResult,
     ) -> Result<(), TransactError> {
-        let keys = Keys::new(self.endpoint.prefix());
-        let mut collected =
+        let keys = Keys::new(self.endpoint.key_prefix());
+        let mut collector =
             CommandCollector { commands: vec![], reserved_prefix: keys.with_prefix("pointsman:") };
-        let worked = catch_unwind(AssertUnwindSafe(|| work(&mut collected)));
-        let worked = worked.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
-        let events = worked.map_err(TransactError::WorkFailed)?;
+        let result = catch_unwind(AssertUnwindSafe(|| work(&mut collector)));
+        let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
+        let events = result.map_err(TransactError::WorkFailed)?;
         let args =
-            unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::WorkFailed)?;
+            unit_of_work_command(&keys, &collector.commands, &events).map_err(TransactError::WorkFailed)?;
         let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
-        let done = send_until_answered(&connection, &args, &collected.commands);
+        let outcome = send_unit_with_retries(&connection, &args, &collector.commands);
         self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        done
+        outcome
     }
 }
 
@@ -113,7 +113,7 @@ fn unit_of_work_command(
     commands: &[CommandArgs],
     events: &[NewEvent],
 ) -> Result<CommandArgs, BoxError> {
-    let done = keys.with_prefix(&format!("pointsman:unit-of-work:{}", Uuid::new_v4()));
+    let marker_key = keys.with_prefix(&format!("pointsman:unit-of-work:{}", Uuid::new_v4()));
     let mut arguments = args![keys.with_prefix(""), DEDUPLICATION_TTL_MS, commands.len().to_string()];
     for command in commands {
         arguments.push(to_arg(command.len().to_string()));
@@ -125,11 +125,12 @@ fn unit_of_work_command(
         )?;
         arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
-    Ok(script::UNIT_OF_WORK.call_command(vec![done, keys.with_prefix("objects.with.events")], arguments))
+    Ok(script::UNIT_OF_WORK
+        .call_command(vec![marker_key, keys.with_prefix("objects.with.events")], arguments))
 }
 
-/// Resends the unit until there is a reply: the script recognises a repetition.
-fn send_until_answered(
+/// Sends a unit, and sends it again if there is no reply: the script recognises a repetition.
+fn send_unit_with_retries(
     connection: &BlockingConnection,
     args: &CommandArgs,
     commands: &[CommandArgs],
@@ -147,13 +148,13 @@ fn send_until_answered(
             Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
         }
     };
-    refused_command(reply, commands)
+    decode_refused_command(reply, commands)
         .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
         .map_or(Ok(()), |refused| Err(TransactError::WorkFailed(refused.into())))
 }
 
 /// Returns the command that Redis refused, if any.
-fn refused_command(
+fn decode_refused_command(
     reply: redis::Value,
     commands: &[CommandArgs],
 ) -> pointsman_store::Result<Option<SqlError>> {
@@ -162,33 +163,35 @@ fn refused_command(
     if number == 0 {
         return Ok(None);
     }
-    let why = parts.next().map(decode_text_reply).transpose()?.unwrap_or_default();
-    let verb = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
-    let verb = verb.map(|verb| String::from_utf8_lossy(verb).into_owned()).unwrap_or_default();
-    let before = if number == 1 { "nothing was done" } else { "the commands before it were run" };
+    let reason = parts.next().map(decode_text_reply).transpose()?.unwrap_or_default();
+    let command_name = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
+    let command_name =
+        command_name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
+    let effect = if number == 1 { "nothing was done" } else { "the commands before it were run" };
     Ok(Some(SqlError::Refused(format!(
-        "command {number}, {verb}: {why}; {before}, and no event was emitted"
+        "command {number}, {command_name}: {reason}; {effect}, and no event was emitted"
     ))))
 }
 
 /// Collects the commands of a unit of work.
 struct CommandCollector {
     commands: Vec<CommandArgs>,
-    /// Prefix of the store's own keys, which must not be written.
+    /// Prefix of the keys of the store, which a unit must not name.
     reserved_prefix: Vec<u8>,
 }
 
 impl SqlTransaction for CommandCollector {
     fn execute(&mut self, command: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
-        let Some(verb) = args.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
+        let Some(command_name) = args.first().map(|name| String::from_utf8_lossy(name).to_ascii_uppercase())
+        else {
             return Err(SqlError::Refused("this is no command".into()));
         };
-        if FORBIDDEN_COMMANDS.contains(&verb.as_str()) {
-            return Err(SqlError::TransactionControl(verb));
+        if FORBIDDEN_COMMANDS.contains(&command_name.as_str()) {
+            return Err(SqlError::TransactionControl(command_name));
         }
         args.extend(parameters.iter().map(encode_parameter));
-        if args.iter().any(|word| word.starts_with(&self.reserved_prefix)) {
+        if args.iter().any(|arg| arg.starts_with(&self.reserved_prefix)) {
             return Err(SqlError::StoreTablesReadOnly);
         }
         self.commands.push(args);
@@ -196,8 +199,9 @@ impl SqlTransaction for CommandCollector {
     }
 
     fn query(&mut self, _command: &str, _parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
-        let why = "on Redis a unit of work writes only: its commands run together at its end; read before it";
-        Err(SqlError::Refused(why.into()))
+        let reason =
+            "on Redis a unit of work writes only: its commands run together at its end; read before it";
+        Err(SqlError::Refused(reason.into()))
     }
 }
 

@@ -7,9 +7,9 @@ use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::script;
 
-/// Lease of the write lock, in milliseconds. If its owner dies, peers wait for so long.
+/// Lease of the write lock, in milliseconds. If its owner dies, peers wait until it expires.
 const LOCK_LEASE_MS: u64 = 3_000;
-/// Interval of renewals during long reads.
+/// Interval of renewals during long reads, before other commands.
 pub(crate) const LOCK_RENEWAL_INTERVAL: Duration = Duration::from_millis(LOCK_LEASE_MS / 4);
 /// Maximum time to wait for the lock before requesting it again, in seconds.
 const MAX_LOCK_WAIT_SECS: &str = "0.5";
@@ -29,15 +29,15 @@ pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
 /// Returns the command that requests the lock. `cached_version`: the version that the caches reflect.
 pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Option<i64>) -> CommandArgs {
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
-    let mut all = lock_keys(keys);
-    all.push(keys.with_prefix("pointsman:write-lock:requested"));
+    let mut key_args = lock_keys(keys);
+    key_args.push(keys.with_prefix("pointsman:write-lock:requested"));
     script::BEGIN_TRANSACTION.call_command(
-        all,
+        key_args,
         vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)],
     )
 }
 
-/// Returns the command that waits until the lock is handed over.
+/// Returns the command that waits until the owner hands the lock over, or for a limited time.
 pub(crate) fn wait_command(keys: &Keys, lock_owner: &str) -> CommandArgs {
     args!["BLPOP", keys.with_prefix(&format!("pointsman:write-lock:wake:{lock_owner}")), MAX_LOCK_WAIT_SECS]
 }
@@ -52,11 +52,11 @@ pub(crate) struct CommitRequest<'s> {
     /// Encoded commit record.
     pub(crate) commit_record: Vec<u8>,
     /// Encoded invalidation record; empty if none is published.
-    pub(crate) invalidation: Vec<u8>,
-    /// Keep the lock for the next transaction.
+    pub(crate) invalidation_record: Vec<u8>,
+    /// Whether the lock is kept for the next transaction.
     pub(crate) keep_lock: bool,
     pub(crate) fences: &'s [OutboxFence],
-    /// Commands, each preceded by its number of arguments.
+    /// Commands for the writes, each preceded by its number of arguments.
     pub(crate) writes: Option<&'s CommandBuffer>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct CommitRequest<'s> {
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxFence {
     pub(crate) object: Vec<u8>,
-    /// Required owner; empty: any.
+    /// Required owner of the object; empty if any will do.
     pub(crate) owner: Vec<u8>,
     /// Id of its event in flight; empty if it has none.
     pub(crate) in_flight_id: Vec<u8>,
@@ -72,10 +72,11 @@ pub(crate) struct OutboxFence {
     pub(crate) event_count: usize,
 }
 
+/// Returns the command that commits a transaction and hands the lock over.
 pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitRequest<'_>) -> CommandBuffer {
-    let mut all = lock_keys(keys);
-    all.push(keys.with_prefix("pointsman:write-lock:wake:"));
-    let keep = if request.keep_lock { "1" } else { "" };
+    let mut key_args = lock_keys(keys);
+    key_args.push(keys.with_prefix("pointsman:write-lock:wake:"));
+    let keep_lock = if request.keep_lock { "1" } else { "" };
     let fence_count = request.fences.len().to_string();
     let mut arguments = args![
         lock_owner,
@@ -83,16 +84,16 @@ pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitReque
         request.expected_version,
         request.new_state,
         request.commit_record,
-        request.invalidation,
+        request.invalidation_record,
         keys.with_prefix(""),
-        keep,
+        keep_lock,
         fence_count
     ];
     for OutboxFence { object, owner, in_flight_id, event_count } in request.fences {
         arguments.extend(args![object, owner, in_flight_id, event_count.to_string()]);
     }
     let mut command = CommandBuffer::default();
-    command.push_args(script::COMMIT.call_command(all, arguments));
+    command.push_args(script::COMMIT.call_command(key_args, arguments));
     request.writes.into_iter().for_each(|writes| command.append(writes));
     command
 }
@@ -102,7 +103,7 @@ pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
     commit_command(keys, lock_owner, CommitRequest { keep_lock: true, ..CommitRequest::default() })
 }
 
-/// Releases the write lock without writing.
+/// Returns the command that releases the lock without writing.
 pub(crate) fn release_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
     commit_command(keys, lock_owner, CommitRequest::default())
 }

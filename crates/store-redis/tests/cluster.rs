@@ -66,8 +66,8 @@ impl cluster::TestCluster for SharedPrefixCluster {
         let compared = tokio::task::spawn_blocking(move || {
             let (original, copy) = (key_dump::copy_store_keys(&prefix), unique_key_prefix());
             let (mut source, mut target) = (
-                RedisStoreCopy::source(&url_under(&original)).unwrap(),
-                RedisStoreCopy::target(&url_under(&copy)).unwrap(),
+                RedisStoreCopy::open_source(&url_under(&original)).unwrap(),
+                RedisStoreCopy::open_target(&url_under(&copy)).unwrap(),
             );
             copy_store(&mut source, &mut target, &mut |_| {}).unwrap();
             // A copy omits expired events, which may still be stored in the source.

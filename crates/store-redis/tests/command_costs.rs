@@ -20,11 +20,11 @@ async fn open(server: &RedisServer) -> Arc<dyn Store> {
 /// Returns how often commands were called, also by scripts.
 fn count_calls(server: &RedisServer, names: &[&str]) -> u64 {
     let info = server.run_command(&["INFO", "commandstats"]).unwrap().text().unwrap();
-    let calls_of = |name: &&str| -> u64 {
+    let count_calls_of = |name: &&str| -> u64 {
         let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
         line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
     };
-    names.iter().map(calls_of).sum()
+    names.iter().map(count_calls_of).sum()
 }
 
 /// Returns the number of bytes that the server has sent.
@@ -44,7 +44,7 @@ fn audit_entry(n: usize) -> AuditEntry {
     }
 }
 
-async fn prune_all(store: &dyn Store, now: Timestamp) {
+async fn prune_until_done(store: &dyn Store, now: Timestamp) {
     let history = Retention { max_age: secs(10), ..KEEP_EVERYTHING };
     while expect_ok(store.prune(KEEP_EVERYTHING, history, std::time::Duration::MAX, now).await).has_more {}
 }
@@ -53,13 +53,14 @@ async fn prune_all(store: &dyn Store, now: Timestamp) {
 async fn expired_tasks_are_deleted_with_few_commands() {
     const TASKS: usize = 400;
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let (store, plan) = (open(&server).await, RegistrationBuilder::single_handler().unordered("index"));
-    expect_ok(store.register(plan.build(), START_TIME).await);
+    let (store, registration) =
+        (open(&server).await, RegistrationBuilder::single_handler().unordered("index"));
+    expect_ok(store.register(registration.build(), START_TIME).await);
     let node = expect_ok(store.join_node("first", START_TIME).await);
     expect_ok(store.append(vec![emit_batch(vec![new_event("record"); TASKS])], None, START_TIME).await);
     let claim = ClaimRequest {
         claimant: Claimant::Node(node),
-        handlers: Arc::new(plan.handler_names()),
+        handlers: Arc::new(registration.handler_names()),
         max_tasks: TASKS,
     };
     let claimed = expect_ok(store.claim_tasks(claim, START_TIME).await).tasks;
@@ -67,7 +68,7 @@ async fn expired_tasks_are_deleted_with_few_commands() {
     let ends = claimed.iter().map(|task| finished_attempt(task, success())).collect();
     expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     let before = count_calls(&server, &["del", "unlink", "zrem"]);
-    prune_all(&*store, START_TIME.plus(secs(60))).await;
+    prune_until_done(&*store, START_TIME.plus(secs(60))).await;
     let calls = count_calls(&server, &["del", "unlink", "zrem"]) - before;
     assert!(calls < TASKS as u64 / 4, "{calls} commands for {TASKS} tasks");
     assert!(server.run_command(&["KEYS", "pointsman:archived-task*"]).unwrap().texts().is_empty());
@@ -85,10 +86,10 @@ async fn retained_audit_entries_are_not_read_by_pruning() {
             .into_iter()
             .for_each(expect_ok);
     }
-    // The first prune looks up the first entry.
-    prune_all(&*store, START_TIME.plus(secs(12))).await;
+    // The first prune reads which entry is the first; later ones remember it.
+    prune_until_done(&*store, START_TIME.plus(secs(12))).await;
     let before = count_sent_bytes(&server);
-    prune_all(&*store, START_TIME.plus(secs(13))).await;
+    prune_until_done(&*store, START_TIME.plus(secs(13))).await;
     let bytes_sent = count_sent_bytes(&server) - before;
     let remaining = async || -> Vec<i64> {
         expect_ok(store.list_audit_entries(None, ENTRIES).await).iter().map(|(n, _)| *n).collect()
@@ -99,23 +100,23 @@ async fn retained_audit_entries_are_not_read_by_pruning() {
         "{bytes_sent} bytes, where all entries have more than {}",
         100 * ENTRIES
     );
-    prune_all(&*store, START_TIME.plus(secs(1_310))).await;
+    prune_until_done(&*store, START_TIME.plus(secs(1_310))).await;
     assert!(remaining().await.into_iter().eq((1_301..=ENTRIES as i64).rev()));
     expect_ok(store.append_audit_entry(audit_entry(ENTRIES)).await);
-    prune_all(&*store, START_TIME.plus(secs(10 + ENTRIES as u64))).await;
+    prune_until_done(&*store, START_TIME.plus(secs(10 + ENTRIES as u64))).await;
     assert_eq!(remaining().await, [ENTRIES as i64 + 1]);
-    prune_all(&*store, START_TIME.plus(secs(100 + ENTRIES as u64))).await;
+    prune_until_done(&*store, START_TIME.plus(secs(100 + ENTRIES as u64))).await;
     assert_eq!(remaining().await, [0; 0]);
     store.close();
 }
 
-/// A node without cached lanes fetches the heads of many lanes at once.
+/// A node that has no lanes cached fetches the heads of many lanes with few commands.
 #[tokio::test(flavor = "multi_thread")]
 async fn emits_fetch_lane_heads_of_many_objects_together() {
     const OBJECTS: usize = 200;
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let (store, plan) = (open(&server).await, RegistrationBuilder::single_handler());
-    expect_ok(store.register(plan.build(), START_TIME).await);
+    let (store, registration) = (open(&server).await, RegistrationBuilder::single_handler());
+    expect_ok(store.register(registration.build(), START_TIME).await);
     let events =
         || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
     expect_ok(store.append(vec![emit_batch(events())], None, START_TIME).await);
@@ -148,10 +149,7 @@ async fn lanes_not_written_by_peers_stay_cached() {
     for _ in 0..ROUNDS {
         round().await;
     }
-    let lookups = count_calls(&server, &["zrange"]) - before;
-    assert!(
-        lookups < OBJECTS as u64,
-        "{lookups} lanes were looked up in {ROUNDS} rounds of {OBJECTS} objects"
-    );
+    let fetches = count_calls(&server, &["zrange"]) - before;
+    assert!(fetches < OBJECTS as u64, "{fetches} lanes were fetched in {ROUNDS} rounds of {OBJECTS} objects");
     nodes.iter().for_each(|node| node.close());
 }

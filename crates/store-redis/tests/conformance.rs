@@ -11,7 +11,7 @@ use pointsman_testing::{shared_redis, unique_key_prefix};
 
 /// Opened stores, each with its own prefix. The last one is reopened.
 #[derive(Default)]
-struct FreshStores(Mutex<Vec<OpenStore>>);
+struct OpenedStores(Mutex<Vec<OpenStore>>);
 
 struct OpenStore {
     store: Arc<dyn Store>,
@@ -30,7 +30,7 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 }
 
 #[async_trait]
-impl Harness for FreshStores {
+impl Harness for OpenedStores {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         // Stores without another reference are no longer used.
         self.0
@@ -55,4 +55,4 @@ impl Harness for FreshStores {
     }
 }
 
-pointsman_store_conformance::suite!(FreshStores::default());
+pointsman_store_conformance::suite!(OpenedStores::default());

@@ -20,12 +20,12 @@ fn endpoint(url: &str) -> Endpoint {
 async fn connected_port(url: &str) -> Result<u16, OpenError> {
     let endpoint = endpoint(url);
     let parse_port = |reply: Vec<String>| reply.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
-    let get = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
+    let get_port = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
     let mut connection = endpoint.connect().await?;
-    let port = parse_port(get().query_async(&mut connection).await.unwrap());
+    let port = parse_port(get_port().query_async(&mut connection).await.unwrap());
     let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking()).await.unwrap();
     let mut connection = blocking?;
-    assert_eq!(parse_port(get().query(&mut connection).unwrap()), port);
+    assert_eq!(parse_port(get_port().query(&mut connection).unwrap()), port);
     Ok(port)
 }
 
@@ -50,9 +50,10 @@ async fn assert_receives_published(endpoint: &Endpoint) {
     let mut listener = endpoint.connect_for_listening().await.unwrap();
     listener.subscribe("channel").await.unwrap();
     let mut publisher = endpoint.connect().await.unwrap();
-    let _: () = redis::cmd("PUBLISH").arg("channel").arg("now").query_async(&mut publisher).await.unwrap();
+    let _: () =
+        redis::cmd("PUBLISH").arg("channel").arg("test message").query_async(&mut publisher).await.unwrap();
     let received = tokio::time::timeout(Duration::from_secs(20), listener.on_message().next()).await;
-    assert_eq!(received.unwrap().unwrap().get_payload::<String>().unwrap(), "now");
+    assert_eq!(received.unwrap().unwrap().get_payload::<String>().unwrap(), "test message");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,8 +64,8 @@ async fn a_single_server_is_reached_with_its_password_and_database() {
     let url = url_of(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
     assert_eq!(connected_port(&url).await.unwrap(), server.port());
     let mut connection = endpoint(&url).connect().await.unwrap();
-    let list: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await.unwrap();
-    assert!(list.contains(" name=pointsman ") && list.contains(" db=3 "), "{list}");
+    let client_info: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await.unwrap();
+    assert!(client_info.contains(" name=pointsman ") && client_info.contains(" db=3 "), "{client_info}");
     assert_receives_published(&endpoint(&url)).await;
 }
 
@@ -88,8 +89,8 @@ async fn refused_logins_explain_the_reason() {
     let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");
 
-    let limited = ["ACL", "SETUSER", "ann", "on", ">right", "~*", "+@read"];
-    open.run_command(&limited).unwrap();
+    let create_limited_user = ["ACL", "SETUSER", "ann", "on", ">right", "~*", "+@read"];
+    open.run_command(&create_limited_user).unwrap();
     let url = url_of(&open, "redis://ann:right@", "");
     let error = connection_error(&url).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
@@ -136,8 +137,10 @@ async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
         let error = connection_error(&format!("redis://{}", fake_server(replies))).await;
         assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
     }
-    const OLD: &str = "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
-    let error = connection_error(&format!("redis://{}", fake_server(&["+PONG\r\n", OLD]))).await;
+    const OLD_SERVER_REPLIES: &str =
+        "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
+    let error =
+        connection_error(&format!("redis://{}", fake_server(&["+PONG\r\n", OLD_SERVER_REPLIES]))).await;
     assert!(matches!(&error, OpenError::ServerTooOld { found, .. } if found == "6.2.14"), "{error}");
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -186,20 +189,20 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
 
     // A dead sentinel is skipped.
     sentinels.sentinels().first().unwrap().kill().unwrap();
-    let quick = format!("{url}?connect_timeout=1");
-    assert_eq!(connected_port(&quick).await.unwrap(), first.port());
+    let short_timeout_url = format!("{url}?connect_timeout=1");
+    assert_eq!(connected_port(&short_timeout_url).await.unwrap(), first.port());
 
     let dead = sentinels.kill_master().unwrap();
-    let error = connection_error(&quick).await;
+    let error = connection_error(&short_timeout_url).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     let master = sentinels.wait_for_failover(dead).unwrap();
-    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
+    assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
     sentinels.restart_as_replica(dead).unwrap();
-    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
-    assert_receives_published(&endpoint(&quick)).await;
+    assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
+    assert_receives_published(&endpoint(&short_timeout_url)).await;
     // A frozen sentinel is skipped too.
     sentinels.sentinels().get(1).unwrap().pause().unwrap();
-    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
+    assert_eq!(connected_port(&short_timeout_url).await.unwrap(), master.port());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,11 +243,11 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     // A replica resolves the owner as well, and becomes the owner after a failover.
     let owner = cluster.find_key_owner("{pointsman}:").unwrap();
     let replica = cluster.server(owner + 3).unwrap();
-    let by_replica = url_of(replica, "redis+cluster://", "");
-    assert_eq!(connected_port(&by_replica).await.unwrap(), cluster.server(owner).unwrap().port());
+    let replica_url = url_of(replica, "redis+cluster://", "");
+    assert_eq!(connected_port(&replica_url).await.unwrap(), cluster.server(owner).unwrap().port());
     cluster.kill_server(owner).unwrap();
     cluster.wait_for_key_owner("{pointsman}:", owner + 3).unwrap();
-    for url in [&url, &by_replica] {
+    for url in [&url, &replica_url] {
         assert_eq!(connected_port(url).await.unwrap(), replica.port());
     }
 }
@@ -309,7 +312,7 @@ impl TlsServer {
             set_file_mode(&path, 0o644);
             path.display().to_string()
         };
-        let issued = |name: &str, by: &CertifiedIssuer<'static, KeyPair>| {
+        let issue = |name: &str, by: &CertifiedIssuer<'static, KeyPair>| {
             let key = KeyPair::generate().unwrap();
             let certificate =
                 CertificateParams::new(vec!["localhost".into()]).unwrap().signed_by(&key, by).unwrap();
@@ -318,8 +321,8 @@ impl TlsServer {
                 file(&format!("{name}.key"), key.serialize_pem()),
             )
         };
-        let (certificate, key) = issued("server", &trusted);
-        issued("client", &trusted);
+        let (certificate, key) = issue("server", &trusted);
+        issue("client", &trusted);
         let roots = file("issuer.crt", trusted.pem());
         file("stranger.crt", stranger.pem());
         let port = free_port();
@@ -349,8 +352,8 @@ fn set_file_mode(path: &Path, mode: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sslmode_decides_which_certificates_are_accepted() {
-    let it = TlsServer::start("no");
-    let (issuer, stranger) = (it.file("issuer.crt"), it.file("stranger.crt"));
+    let tls_server = TlsServer::start("no");
+    let (issuer, stranger) = (tls_server.file("issuer.crt"), tls_server.file("stranger.crt"));
     let (issuer, stranger) = (issuer.display(), stranger.display());
     for (host, parameters) in [
         ("localhost", format!("sslrootcert={issuer}")),
@@ -359,8 +362,8 @@ async fn sslmode_decides_which_certificates_are_accepted() {
         ("127.0.0.1", format!("sslmode=require&sslrootcert={issuer}")),
         ("127.0.0.1", "sslmode=require".into()),
     ] {
-        let url = it.url(host, &parameters);
-        assert_eq!(connected_port(&url).await.unwrap(), it.server.port(), "{url}");
+        let url = tls_server.url(host, &parameters);
+        assert_eq!(connected_port(&url).await.unwrap(), tls_server.server.port(), "{url}");
         assert_receives_published(&endpoint(&url)).await;
     }
     for (host, parameters) in [
@@ -370,35 +373,38 @@ async fn sslmode_decides_which_certificates_are_accepted() {
         ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
         ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
     ] {
-        let error = connection_error(&it.url(host, &parameters)).await;
+        let error = connection_error(&tls_server.url(host, &parameters)).await;
         assert!(matches!(error, OpenError::TlsFailed { .. }), "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
     }
     let error = connection_error(&format!(
         "rediss://localhost:{}?sslmode=require&connect_timeout=1",
-        it.server.port()
+        tls_server.server.port()
     ))
     .await;
     assert!(error.to_string().contains("if it does not use TLS, begin the URL with redis"), "{error}");
-    let http = fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
-    let error = connection_error(&format!("rediss://{http}?sslmode=require")).await;
+    let http_server = fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
+    let error = connection_error(&format!("rediss://{http_server}?sslmode=require")).await;
     assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
-    let error = connection_error(&format!("redis://localhost:{}", it.port)).await;
+    let error = connection_error(&format!("redis://localhost:{}", tls_server.port)).await;
     assert!(error.to_string().contains("begin the URL with rediss"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_require_a_client_certificate() {
-    let it = TlsServer::start("yes");
-    let file = |name| it.file(name).display().to_string();
+    let tls_server = TlsServer::start("yes");
+    let file = |name| tls_server.file(name).display().to_string();
     let roots = format!("sslrootcert={}", file("issuer.crt"));
-    let without_certificate = endpoint(&it.url("localhost", &roots));
+    let without_certificate = endpoint(&tls_server.url("localhost", &roots));
     // Whether the close or its reason arrives first is random on a multiplexed connection.
     let error = without_certificate.connect().await.err().unwrap().to_string();
     assert!(error.contains("sslcert"), "{error}");
     let blocking =
         tokio::task::spawn_blocking(move || without_certificate.connect_blocking().err()).await.unwrap();
     assert!(matches!(blocking, Some(OpenError::TlsFailed { .. })), "{blocking:?}");
-    let ours = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
-    assert_eq!(connected_port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());
+    let with_certificate = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
+    assert_eq!(
+        connected_port(&tls_server.url("localhost", &with_certificate)).await.unwrap(),
+        tls_server.server.port()
+    );
 }

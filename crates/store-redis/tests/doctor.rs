@@ -89,8 +89,8 @@ async fn advice_for_settings_fixes_them() {
         let findings = examine(&server.url()).await;
         let finding = finding_named(&findings, name);
         assert!(finding.severity == severity && finding.observation.starts_with(value), "{finding:?}");
-        let remedy = advice_of(finding).strip_prefix("Run there: ").unwrap().split(';').next().unwrap();
-        server.run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
+        let fix_command = advice_of(finding).strip_prefix("Run there: ").unwrap().split(';').next().unwrap();
+        server.run_command(&fix_command.split(' ').collect::<Vec<_>>()).unwrap();
         let findings = examine(&server.url()).await;
         assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     }
@@ -103,22 +103,22 @@ async fn nearly_full_memory_is_a_warning_and_full_memory_a_fault() {
     let info = server.run_command(&["INFO", "memory"]).unwrap().text().unwrap();
     let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
     let used: u64 = used.parse().unwrap();
-    for (most, severity, writing) in [
+    for (max_memory, severity, writing_severity) in [
         (used * 10 / 9, FindingSeverity::Warning, FindingSeverity::Ok),
         (used / 2, FindingSeverity::Fault, FindingSeverity::Fault),
     ] {
-        server.run_command(&["CONFIG", "SET", "maxmemory", &most.to_string()]).unwrap();
+        server.run_command(&["CONFIG", "SET", "maxmemory", &max_memory.to_string()]).unwrap();
         let findings = examine(&server.url()).await;
         assert_eq!(finding_named(&findings, "memory").severity, severity, "{findings:#?}");
-        assert_eq!(finding_named(&findings, "writing").severity, writing, "{findings:#?}");
+        assert_eq!(finding_named(&findings, "writing").severity, writing_severity, "{findings:#?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permissions_are_reported_and_other_checks_run() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let rights = ["+@all", "-config", "-@scripting", "resetchannels"];
-    let user = [["ACL", "SETUSER", "ann", "on", ">pw", "~*"].as_slice(), &rights].concat();
+    let permissions = ["+@all", "-config", "-@scripting", "resetchannels"];
+    let user = [["ACL", "SETUSER", "ann", "on", ">pw", "~*"].as_slice(), &permissions].concat();
     server.run_command(&user).unwrap();
     let findings = examine(&server.url().replace("redis://", "redis://ann:pw@")).await;
     assert_eq!(problem_names(&findings), ["appendfsync", "writing", "listening"], "{findings:#?}");
@@ -129,23 +129,23 @@ async fn missing_permissions_are_reported_and_other_checks_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_keys_are_distinguished_from_outbox_keys() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let under = |prefix: &str| format!("{}?prefix={prefix}", server.url());
+    let url_with_prefix = |prefix: &str| format!("{}?prefix={prefix}", server.url());
     server.run_command(&["LPUSH", "user/1:events", "{}"]).unwrap();
     server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
     assert_eq!(finding_named(&examine(&server.url()).await, "keys").severity, FindingSeverity::Ok);
     server.run_command(&["SET", "ours:session", "1"]).unwrap();
     for (url, severity) in [
         (server.url(), FindingSeverity::Warning),
-        (under("ours:"), FindingSeverity::Warning),
-        (under("o*"), FindingSeverity::Ok),
-        (under("other:"), FindingSeverity::Ok),
+        (url_with_prefix("ours:"), FindingSeverity::Warning),
+        (url_with_prefix("o*"), FindingSeverity::Ok),
+        (url_with_prefix("other:"), FindingSeverity::Ok),
         (format!("{}/1", server.url()), FindingSeverity::Ok),
     ] {
         let findings = examine(&url).await;
         assert_eq!(finding_named(&findings, "keys").severity, severity, "{url}: {findings:#?}");
     }
     server.run_command(&["SET", "other:objects.with.events", "1"]).unwrap();
-    let findings = examine(&under("other:")).await;
+    let findings = examine(&url_with_prefix("other:")).await;
     let finding = finding_named(&findings, "keys");
     assert!(
         finding.severity == FindingSeverity::Fault && finding.observation.contains("is a string"),
@@ -159,13 +159,13 @@ async fn lost_sentinels_and_unrequired_replicas_are_reported() {
     let findings = examine(&sentinels.url()).await;
     assert_eq!(problem_names(&findings), ["replicas"], "{findings:#?}");
     assert!(finding_named(&findings, "replicas").observation.contains("min-replicas-to-write is 0"));
-    let remedy = advice_of(finding_named(&findings, "replicas"))
+    let fix_command = advice_of(finding_named(&findings, "replicas"))
         .strip_prefix("Run there: ")
         .unwrap()
         .split(';')
         .next()
         .unwrap();
-    sentinels.find_master().unwrap().run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
+    sentinels.find_master().unwrap().run_command(&fix_command.split(' ').collect::<Vec<_>>()).unwrap();
     sentinels.sentinels().first().unwrap().kill().unwrap();
     let findings = examine(&sentinels.url()).await;
     assert_eq!(problem_names(&findings), ["hosts"], "{findings:#?}");
@@ -219,11 +219,11 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
     let finding = loop {
         let findings = examine(&server.url()).await;
-        let aside = finding_named(&findings, "set aside");
-        if aside.observation.starts_with("4 outbox entries")
+        let set_aside = finding_named(&findings, "set aside");
+        if set_aside.observation.starts_with("4 outbox entries")
             && finding_named(&findings, "outbox").observation == "empty"
         {
-            break aside.clone();
+            break set_aside.clone();
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
@@ -252,7 +252,7 @@ fn run_redis_cli(server: &RedisServer, command: &str) -> pointsman_testing::Redi
 #[tokio::test(flavor = "multi_thread")]
 async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let push = |list: &str, what: &str| drop(server.run_command(&["LPUSH", list, what]).unwrap());
+    let push = |list: &str, element: &str| drop(server.run_command(&["LPUSH", list, element]).unwrap());
     let set = |key: &str, value: &str| drop(server.run_command(&["SET", key, value]).unwrap());
     // These are not queued, and the owner of the second is dead and does not name it.
     for n in 10..23 {

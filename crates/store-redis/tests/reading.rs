@@ -25,10 +25,10 @@ fn new_store_url() -> String {
     shared_redis().unwrap().url_with_prefix(&unique_key_prefix())
 }
 
-/// Opens a store, registers a plan and joins a node.
-async fn open_with_plan(url: &str, plan: &RegistrationBuilder) -> (Arc<dyn Store>, NodeId) {
+/// Opens a store, registers its handlers and joins a node.
+async fn open_with_registration(url: &str, registration: &RegistrationBuilder) -> (Arc<dyn Store>, NodeId) {
     let store = open(url).await;
-    expect_ok(store.register(plan.build(), START_TIME).await);
+    expect_ok(store.register(registration.build(), START_TIME).await);
     let node = expect_ok(store.join_node("first", START_TIME).await);
     (store, node)
 }
@@ -41,20 +41,20 @@ async fn emit_events(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -
 async fn claim_tasks(
     store: &dyn Store,
     node: NodeId,
-    plan: &RegistrationBuilder,
+    registration: &RegistrationBuilder,
     max: usize,
 ) -> Vec<ClaimedTask> {
     let claim = ClaimRequest {
         claimant: Claimant::Node(node),
-        handlers: Arc::new(plan.handler_names()),
+        handlers: Arc::new(registration.handler_names()),
         max_tasks: max,
     };
     expect_ok(store.claim_tasks(claim, START_TIME).await).tasks
 }
 
 async fn read_page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> EventPage {
-    let read = JournalQuery { after, until: None, filter: EventFilter::default(), limit, backwards };
-    expect_ok(store.read_events(read).await)
+    let query = JournalQuery { after, until: None, filter: EventFilter::default(), limit, backwards };
+    expect_ok(store.read_events(query).await)
 }
 
 /// Lists all tasks that match a filter, page by page.
@@ -74,25 +74,25 @@ async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_are_consistent_snapshots_under_writes() {
     const TASKS: i64 = 400;
-    let (url, plan) = (new_store_url(), RegistrationBuilder::single_handler().unordered("index"));
-    let (store, _) = open_with_plan(&url, &plan).await;
+    let (url, registration) = (new_store_url(), RegistrationBuilder::single_handler().unordered("index"));
+    let (store, _) = open_with_registration(&url, &registration).await;
     emit_events(&*store, vec![new_event("record"); TASKS as usize], START_TIME).await;
-    let (other, plan) = (open(&url).await, plan.clone());
+    let (other, registration) = (open(&url).await, registration.clone());
     let node = expect_ok(other.join_node("other", START_TIME).await);
     let writing = tokio::spawn(async move {
-        while let Some(task) = claim_tasks(&*other, node, &plan, 1).await.pop() {
+        while let Some(task) = claim_tasks(&*other, node, &registration, 1).await.pop() {
             expect_ok(
                 other.finish_attempts(vec![finished_attempt(&task, success())], None, START_TIME).await,
             );
         }
         other.close();
     });
-    let all: Vec<TaskSeq> = (1..=TASKS).rev().map(TaskSeq).collect();
-    let mut ended = BTreeSet::new();
+    let all_tasks: Vec<TaskSeq> = (1..=TASKS).rev().map(TaskSeq).collect();
+    let mut ended_counts = BTreeSet::new();
     while !writing.is_finished() {
         let page = expect_ok(store.list_tasks(TaskFilter::default(), None, TASKS as usize + 1).await);
-        assert_eq!(page.tasks.iter().map(|task| task.seq).collect::<Vec<_>>(), all);
-        ended.insert(
+        assert_eq!(page.tasks.iter().map(|task| task.seq).collect::<Vec<_>>(), all_tasks);
+        ended_counts.insert(
             page.tasks.iter().filter(|task| task.lifecycle.state.status() == TaskStatus::Done).count(),
         );
         let queues = expect_ok(store.list_queues(None).await);
@@ -100,7 +100,7 @@ async fn reads_are_consistent_snapshots_under_writes() {
         assert_eq!(waiting > 0, queues.first().is_some_and(|queue| queue.head_created_at.is_some()));
     }
     writing.await.unwrap();
-    assert!(ended.len() > 2, "{ended:?}");
+    assert!(ended_counts.len() > 2, "{ended_counts:?}");
     store.close();
 }
 
@@ -108,7 +108,7 @@ async fn reads_are_consistent_snapshots_under_writes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_have_no_gaps_while_events_expire() {
     const EVENTS: usize = 3_000;
-    let (store, _) = open_with_plan(&new_store_url(), &RegistrationBuilder::single_handler()).await;
+    let (store, _) = open_with_registration(&new_store_url(), &RegistrationBuilder::single_handler()).await;
     let mut ids = vec![EventId::ZERO];
     for n in 0..EVENTS as u64 / 10 {
         let now = START_TIME.plus(secs(1 + n));
@@ -148,8 +148,8 @@ async fn pages_have_no_gaps_while_events_expire() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_task_lists_are_complete_across_empty_buckets() {
     const TASKS: i64 = 6_000;
-    let plan = RegistrationBuilder::single_handler().unordered("index");
-    let (store, node) = open_with_plan(&new_store_url(), &plan).await;
+    let registration = RegistrationBuilder::single_handler().unordered("index");
+    let (store, node) = open_with_registration(&new_store_url(), &registration).await;
     for _ in 0..TASKS / 500 {
         emit_events(&*store, vec![new_event("record"); 500], START_TIME).await;
     }
@@ -163,7 +163,7 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
     // A few tasks stay unfinished, and a few ended ones are retained.
     let stays_unfinished = |number: i64| number % 1_700 == 5;
     loop {
-        let claimed = claim_tasks(&*store, node, &plan, 1_000).await;
+        let claimed = claim_tasks(&*store, node, &registration, 1_000).await;
         if claimed.iter().all(|task| stays_unfinished(task.seq.0)) {
             break;
         }
@@ -189,21 +189,21 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
     store.close();
 }
 
-/// Remote workers lease tasks without being nodes.
+/// Pull workers lease tasks without being nodes.
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_of_remote_workers_are_listed_as_running() {
-    let plan = RegistrationBuilder::default()
+async fn tasks_leased_by_pull_workers_are_listed_as_running() {
+    let registration = RegistrationBuilder::default()
         .route("record", &["index"])
         .route("page", &["print"])
         .pulled_by_workers("print");
-    let (store, node) = open_with_plan(&new_store_url(), &plan).await;
+    let (store, node) = open_with_registration(&new_store_url(), &registration).await;
     emit_events(&*store, vec![new_event("record"), new_event("page"), new_event("record")], START_TIME).await;
     let until = START_TIME.plus(secs(30));
     let claimant = Claimant::Worker { lease_until: until, tenant: None };
     let worker_claim =
         ClaimRequest { claimant, handlers: Arc::new(BTreeSet::from([handler_name("print")])), max_tasks: 1 };
     let fetched = expect_ok(store.claim_tasks(worker_claim, START_TIME).await).tasks;
-    let claimed = claim_tasks(&*store, node, &plan, 1).await;
+    let claimed = claim_tasks(&*store, node, &registration, 1).await;
     let leased: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
     let locked = TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() };
     for limit in [1, 10] {
@@ -221,11 +221,11 @@ async fn tasks_of_remote_workers_are_listed_as_running() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_large_events_are_bounded_in_size() {
     const MAX_PAGE_BYTES: usize = 9 << 20;
-    let (store, _) = open_with_plan(&new_store_url(), &RegistrationBuilder::single_handler()).await;
-    let big = new_event("note").with_key("a").with_value(&format!("\"{}\"", "x".repeat(1_000_000)));
+    let (store, _) = open_with_registration(&new_store_url(), &RegistrationBuilder::single_handler()).await;
+    let large_event = new_event("note").with_key("a").with_value(&format!("\"{}\"", "x".repeat(1_000_000)));
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.extend(emit_events(&*store, vec![big.clone(); 5], START_TIME).await);
+        ids.extend(emit_events(&*store, vec![large_event.clone(); 5], START_TIME).await);
     }
     let (mut after, mut found) = (EventId::ZERO, Vec::new());
     while found.len() < ids.len() {
@@ -237,16 +237,16 @@ async fn pages_of_large_events_are_bounded_in_size() {
     }
     assert_eq!(found, ids);
     let object = expect_ok(store.read_object(&tenant("default"), &object_key("a"), 1_000).await).unwrap();
-    let chain: Vec<EventId> = object.events.iter().map(|event| event.id).collect();
-    assert!((2..=MAX_PAGE_BYTES / 1_000_000).contains(&chain.len()), "{}", chain.len());
-    assert!(ids.iter().rev().zip(&chain).all(|(id, found)| id == found));
+    let object_events: Vec<EventId> = object.events.iter().map(|event| event.id).collect();
+    assert!((2..=MAX_PAGE_BYTES / 1_000_000).contains(&object_events.len()), "{}", object_events.len());
+    assert!(ids.iter().rev().zip(&object_events).all(|(id, found)| id == found));
     store.close();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_survive_cut_connections_and_report_a_lost_store() {
     let server = pointsman_testing::RedisServer::start(RedisSettings::default()).unwrap();
-    let (store, _) = open_with_plan(&server.url(), &RegistrationBuilder::single_handler()).await;
+    let (store, _) = open_with_registration(&server.url(), &RegistrationBuilder::single_handler()).await;
     emit_events(&*store, vec![new_event("record")], START_TIME).await;
     for _ in 0..3 {
         let range = expect_ok(store.read_journal_range().await);

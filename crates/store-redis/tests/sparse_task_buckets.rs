@@ -13,12 +13,12 @@ use pointsman_testing::{RedisReply, RedisServer, RedisSettings};
 
 /// Number of tasks per bucket.
 const TASKS_PER_BUCKET: u64 = 1024;
-/// Number of tasks, more than two batches.
+/// Number of tasks: more than a prune reads in two batches.
 const TASKS: usize = 1_100;
 
-fn decode_varint(bytes: &[u8], at: usize) -> (u64, usize) {
-    let length = bytes[at..].iter().position(|byte| *byte < 0x80).unwrap() + 1;
-    let digits = bytes[at..at + length].iter().rev();
+fn decode_varint(bytes: &[u8], offset: usize) -> (u64, usize) {
+    let length = bytes[offset..].iter().position(|byte| *byte < 0x80).unwrap() + 1;
+    let digits = bytes[offset..offset + length].iter().rev();
     (digits.fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)), length)
 }
 
@@ -40,10 +40,10 @@ fn skip_bucket(server: &RedisServer) {
     };
     // Version and nonce, then six numbers before the last task number.
     state[15] ^= 1;
-    let at = (0..6).fold(16, |at, _| at + decode_varint(&state, at).1);
-    let (tasks, length) = decode_varint(&state, at);
+    let offset = (0..6).fold(16, |offset, _| offset + decode_varint(&state, offset).1);
+    let (tasks, length) = decode_varint(&state, offset);
     // Varints have the sign in the lowest bit.
-    state.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
+    state.splice(offset..offset + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
     server.run_command(&[b"SET".as_slice(), b"pointsman:store-state", &state]).unwrap();
 }
 
@@ -55,9 +55,9 @@ async fn sparse_tasks_keep_their_objects() {
     expect_ok(
         store.register(RegistrationBuilder::single_handler().unordered("index").build(), START_TIME).await,
     );
-    let emit = async |kind: &str, object: &str, now| {
+    let emit = async |event_type: &str, object: &str, now| {
         let (receipts, _) = expect_ok(
-            store.append(vec![emit_batch(vec![new_event(kind).with_key(object)])], None, now).await,
+            store.append(vec![emit_batch(vec![new_event(event_type).with_key(object)])], None, now).await,
         );
         receipts.into_iter().next().unwrap().unwrap().events.remove(0)
     };

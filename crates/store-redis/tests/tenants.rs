@@ -1,9 +1,9 @@
-//! Objects of two tenants that have the same name in the keys of 001: they share keys there, and nothing else.
+//! Objects of two tenants that have the same name in the keys of document 001: they share keys there, and nothing else.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use common::redis_location::{RedisLocation, outbox_event};
+use common::redis_location::{RedisLocation, outbox_event_json};
 use common::test_node::TestNode;
 use pointsman_core::store::Journal;
 use pointsman_core::{NewEvent, ObjectKey, Tenant};
@@ -18,7 +18,7 @@ fn acme_event() -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_of_two_tenants_with_one_name_have_separate_chains() {
+async fn objects_of_two_tenants_with_one_name_have_separate_prev_links() {
     for [first, second] in [[default_tenant_event(), acme_event()], [acme_event(), default_tenant_event()]] {
         let node = TestNode::open(&RedisLocation::on_shared_server()).await;
         let one = node.emit(first.clone()).await;
@@ -39,7 +39,7 @@ async fn events_pushed_to_a_shared_name_reach_their_tenants() {
     let acme_entry = r#"{"type": "a", "tenant": "acme"}"#.to_string();
     location.connect().push_events(
         "acme/vault:1",
-        &[acme_entry.clone(), outbox_event("a", 1), acme_entry, outbox_event("a", 2)],
+        &[acme_entry.clone(), outbox_event_json("a", 1), acme_entry, outbox_event_json("a", 2)],
     );
     let events = node.wait_for_events(4).await;
     for tenant in [Tenant::default(), Tenant::new("acme").unwrap()] {

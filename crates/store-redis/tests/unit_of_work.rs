@@ -40,7 +40,7 @@ async fn commands_run_and_events_are_emitted_in_order() {
         events.iter().filter(|event| event.key.as_ref() == Some(&key)).cloned().collect()
     };
     assert_eq!((event_values(&events_of("a")), event_values(&events_of("b"))), (vec!["1", "3"], vec!["2"]));
-    assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]).unwrap(), "1");
+    assert_eq!(location.connect().query_text(&["GET", ":mine:counter"]).unwrap(), "1");
     node.close().await;
 }
 
@@ -52,19 +52,19 @@ async fn failed_work_leaves_nothing_behind() {
     let first = key.clone();
     let failed = node.store.transact(move |sql| {
         sql.execute("SET", &[SqlValue::from(first), SqlValue::from("x")])?;
-        Err("changed my mind".into())
+        Err("the work fails".into())
     });
     assert!(matches!(failed.await, Err(TransactError::WorkFailed(_))));
-    let panicked = node.store.transact(|_| panic!("oh"));
-    assert!(panicked.await.unwrap_err().to_string().contains("oh"));
-    assert_eq!(location.connect().text_reply(&["GET", ":mine:text"]), None);
-    for (statement, why) in
+    let panicked = node.store.transact(|_| panic!("the work panics"));
+    assert!(panicked.await.unwrap_err().to_string().contains("the work panics"));
+    assert_eq!(location.connect().query_text(&["GET", ":mine:text"]), None);
+    for (statement, expected) in
         [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:store-state", "own tables")]
     {
         let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
         let refused = node.store.transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
         let message = refused.await.unwrap_err().to_string();
-        assert!(message.contains(why), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     let read = node.store.transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
     assert!(read.unwrap_err().to_string().contains("writes only"));
@@ -78,7 +78,7 @@ async fn failed_work_leaves_nothing_behind() {
 async fn command_refused_by_redis_emits_no_event() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    location.connect().command(&["LPUSH", ":mine:list", "x"]);
+    location.connect().run_command(&["LPUSH", ":mine:list", "x"]);
     let key = format!("{}mine:list", location.prefix);
     let refused = node.store.transact(move |sql| {
         sql.execute("INCR", &[SqlValue::from(key)])?;
@@ -110,11 +110,11 @@ async fn event_cause_is_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn unit_of_work_with_lost_reply_runs_once() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let proxy = CommandProxy::start(server.address());
     let node = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
     let script = include_str!("../src/lua/unit_of_work.lua");
-    let hash = location.connect().text_reply(&["SCRIPT", "LOAD", script]).unwrap();
+    let hash = location.connect().query_text(&["SCRIPT", "LOAD", script]).unwrap();
     for round in 1..=3 {
         let fault = proxy.arm(&hash, CommandFault::LoseReply);
         let (store, work) = (node.store.clone(), increment_counter(&location));
@@ -123,7 +123,7 @@ async fn unit_of_work_with_lost_reply_runs_once() {
         fault.release();
         unit.await.unwrap().unwrap();
         node.wait_for_events(3 * round).await;
-        assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]), Some(round.to_string()));
+        assert_eq!(location.connect().query_text(&["GET", ":mine:counter"]), Some(round.to_string()));
     }
     node.close().await;
 }

@@ -18,7 +18,7 @@ fn try_acquire(client: &mut RawClient, node: &str) -> bool {
         .into_iter()
         .chain(keys.iter().map(String::as_str))
         .chain([node, "60000", ""]);
-    client.command(&args.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
+    client.run_command(&args.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
 }
 
 /// Releases the lock; returns the next owner.
@@ -28,12 +28,12 @@ fn release(client: &mut RawClient, node: &str) -> Option<String> {
     let prefix = client.prefix.clone();
     let args = ["EVAL", COMMIT_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
     let args = args.chain([node, "60000", "", "", "", "", &prefix, "", "0"]);
-    client.command(&args.collect::<Vec<_>>());
-    client.text_reply(&["GET", ":pointsman:write-lock"])
+    client.run_command(&args.collect::<Vec<_>>());
+    client.query_text(&["GET", ":pointsman:write-lock"])
 }
 
-/// This includes nodes that arrive in the same second, regardless of their names: otherwise one of three busy nodes would
-/// hardly ever get the lock.
+/// The order of arrival also counts for nodes that arrive in the same second, whatever their names are: otherwise one of three
+/// busy nodes would hardly ever get the lock.
 #[test]
 fn longest_waiting_node_gets_the_write_lock_next() {
     let mut client = RedisLocation::on_shared_server().connect();
@@ -62,13 +62,20 @@ fn waiting_nodes_stay_in_order_and_vanished_nodes_are_removed() {
             && !try_acquire(&mut client, "waiting")
     );
     // Both have waited for a minute, and one has not repeated its request for 30 seconds.
-    let seconds: i64 = client.text_replies(&["TIME"])[0].parse().unwrap();
+    let seconds: i64 = client.query_texts(&["TIME"])[0].parse().unwrap();
     let [minute_ago, long_ago] = [60, 30].map(|ago| ((seconds - ago) * 1_000_000).to_string());
-    client.command(&["ZADD", ":pointsman:write-lock:waiting", &minute_ago, "gone", &minute_ago, "waiting"]);
-    client.command(&["ZADD", ":pointsman:write-lock:requested", &long_ago, "gone"]);
+    client.run_command(&[
+        "ZADD",
+        ":pointsman:write-lock:waiting",
+        &minute_ago,
+        "gone",
+        &minute_ago,
+        "waiting",
+    ]);
+    client.run_command(&["ZADD", ":pointsman:write-lock:requested", &long_ago, "gone"]);
     assert!(!try_acquire(&mut client, "late"));
     assert_eq!(
-        client.text_replies(&["ZRANGE", ":pointsman:write-lock:waiting", "0", "-1"]),
+        client.query_texts(&["ZRANGE", ":pointsman:write-lock:waiting", "0", "-1"]),
         ["waiting", "late"]
     );
     assert_eq!(release(&mut client, "a").as_deref(), Some("waiting"));
@@ -76,16 +83,16 @@ fn waiting_nodes_stay_in_order_and_vanished_nodes_are_removed() {
 
 /// Nodes that waited before all nodes were stopped do not delay others.
 #[test]
-fn waiting_list_expires_when_nobody_waits() {
+fn waiting_list_expires_when_no_node_waits() {
     let mut client = RedisLocation::on_shared_server().connect();
     assert!(try_acquire(&mut client, "a") && !try_acquire(&mut client, "b"));
     for key in [":pointsman:write-lock:waiting", ":pointsman:write-lock:requested"] {
-        assert!((1..=3000).contains(&client.integer_reply(&["PTTL", key])));
+        assert!((1..=3000).contains(&client.query_integer(&["PTTL", key])));
     }
     assert_eq!(release(&mut client, "a").as_deref(), Some("b"));
     assert!(try_acquire(&mut client, "b"));
     assert_eq!(
-        client.integer_reply(&["EXISTS", ":pointsman:write-lock:waiting", ":pointsman:write-lock:requested"]),
+        client.query_integer(&["EXISTS", ":pointsman:write-lock:waiting", ":pointsman:write-lock:requested"]),
         0
     );
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::redis_location::{RedisLocation, outbox_event};
+use common::redis_location::{RedisLocation, outbox_event_json};
 use common::test_node::{TestNode, event_values};
 use common::{now, wait_until};
 use pointsman_store::finding::FindingSeverity;
@@ -18,17 +18,18 @@ async fn entries_stay_in_the_outbox_while_set_aside_fails() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.command(&["SET", ":events.set.aside", "not a list"]);
-    client.push_events("mixed", &[outbox_event("a", 1), "poison".into(), outbox_event("a", 2)]);
+    client.run_command(&["SET", ":events.set.aside", "not a list"]);
+    client
+        .push_events("mixed", &[outbox_event_json("a", 1), "not an event".into(), outbox_event_json("a", 2)]);
     for _ in 0..20 {
         tokio::time::sleep(common::POLL_INTERVAL * 5).await;
         // One entry may be in flight, where it is kept as well.
         assert!(node.read_journal().await.is_empty());
     }
-    client.command(&["DEL", ":events.set.aside"]);
+    client.run_command(&["DEL", ":events.set.aside"]);
     assert_eq!(event_values(&node.wait_for_events(2).await), ["1", "2"]);
     wait_until("the entry is set aside", async || {
-        location.connect().integer_reply(&["LLEN", ":events.set.aside"]) == 1
+        location.connect().query_integer(&["LLEN", ":events.set.aside"]) == 1
     })
     .await;
     node.emit(new_event("a").with_key("mixed").with_value("3")).await;
@@ -41,9 +42,9 @@ async fn other_layouts_are_refused_with_advice() {
     let location = RedisLocation::on_shared_server();
     TestNode::open(&location).await.close().await;
     let mut client = location.connect();
-    let current: u32 = client.text_reply(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
+    let current: u32 = client.query_text(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
     for (layout, advice) in [(current + 1, "newer version"), (current - 1, "cannot be upgraded")] {
-        client.command(&["HSET", ":pointsman:texts", "layout", &layout.to_string()]);
+        client.run_command(&["HSET", ":pointsman:texts", "layout", &layout.to_string()]);
         let refused = Redis::open(&location.url, now()).await.err().unwrap().to_string();
         assert!(refused.contains(advice) && refused.contains(&format!("layout is {layout}")), "{refused}");
     }
@@ -54,14 +55,14 @@ async fn other_layouts_are_refused_with_advice() {
 async fn stores_of_an_older_layout_are_not_overwritten() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.command(&["HSET", ":pointsman:texts", "layout", "2"]);
-    client.command(&["SET", ":pointsman:point", "state of layout 2"]);
-    let refusals = [
+    client.run_command(&["HSET", ":pointsman:texts", "layout", "2"]);
+    client.run_command(&["SET", ":pointsman:point", "state of layout 2"]);
+    let refused_count = [
         Redis::open(&location.url, now()).await.err().unwrap().to_string(),
-        copy_error(&location, RedisStoreCopy::source).await,
-        copy_error(&location, RedisStoreCopy::target).await,
+        copy_error(&location, RedisStoreCopy::open_source).await,
+        copy_error(&location, RedisStoreCopy::open_target).await,
     ];
-    for refusal in refusals {
+    for refusal in refused_count {
         assert!(refusal.contains("layout is 2") && refusal.contains("cannot be upgraded"), "{refusal}");
     }
     let findings = examine(&location.url).await;
@@ -70,8 +71,8 @@ async fn stores_of_an_older_layout_are_not_overwritten() {
         finding.severity == FindingSeverity::Fault && finding.observation.contains("layout is 2"),
         "{finding:?}"
     );
-    assert_eq!(client.text_reply(&["HGET", ":pointsman:texts", "layout"]).as_deref(), Some("2"));
-    assert_eq!(client.integer_reply(&["EXISTS", ":pointsman:store-state"]), 0);
+    assert_eq!(client.query_text(&["HGET", ":pointsman:texts", "layout"]).as_deref(), Some("2"));
+    assert_eq!(client.query_integer(&["EXISTS", ":pointsman:store-state"]), 0);
 }
 
 async fn copy_error(

@@ -15,22 +15,22 @@ CREATE TABLE pointsman_meta (
 -- no index is needed to find them.
 CREATE TABLE pointsman_journal (
     id          INTEGER PRIMARY KEY,
-    prev        INTEGER,
+    prev        INTEGER, -- the previous event of the same object
     type        TEXT NOT NULL,
     key         TEXT,
-    sub         TEXT,
+    sub         TEXT, -- the key of a part of the object
     tenant      TEXT NOT NULL,
     value       TEXT NOT NULL,
     context     TEXT,
-    cause_event INTEGER,
-    cause_task  INTEGER,
-    depth       INTEGER NOT NULL,
+    cause_event INTEGER, -- the event whose task emitted this one
+    cause_task  INTEGER, -- the task that emitted this event
+    depth       INTEGER NOT NULL, -- the length of the chain of causes before this event
     first_task  INTEGER NOT NULL,
-    tasks       INTEGER NOT NULL
+    tasks       INTEGER NOT NULL -- the number of its tasks
 );
 CREATE INDEX pointsman_journal_cause ON pointsman_journal (cause_event) WHERE cause_event IS NOT NULL;
 
--- Every thousandth event with its consecutive number, so that the newest N events are found without counting.
+-- Every thousandth event with its consecutive number, so that an event is found by its number without counting.
 CREATE TABLE pointsman_journal_sparse_index (
     number INTEGER PRIMARY KEY,
     id     INTEGER NOT NULL
@@ -53,7 +53,7 @@ CREATE TABLE pointsman_handler (
     id            INTEGER PRIMARY KEY,
     name          TEXT NOT NULL UNIQUE,
     def           TEXT NOT NULL,
-    defined       INTEGER NOT NULL,
+    defined       INTEGER NOT NULL, -- 1 while a registrant defines it
     limiter_state TEXT NOT NULL DEFAULT '',  -- of its rate limiter and circuit breaker (see crates/core/src/limit.rs)
     -- The ranges of the journal in which it was not defined and received no events.
     gaps          TEXT NOT NULL DEFAULT '[]'
@@ -88,7 +88,7 @@ CREATE TABLE pointsman_task (
     concurrency_group INTEGER, -- the per-key concurrency group of an unordered task
     key_bucket        INTEGER,
     sync              INTEGER NOT NULL,
-    stage             INTEGER NOT NULL,
+    stage             INTEGER NOT NULL, -- position among the synchronous tasks of the event
     priority          INTEGER NOT NULL,
     score             INTEGER NOT NULL,
     rank              INTEGER NOT NULL,
@@ -96,15 +96,15 @@ CREATE TABLE pointsman_task (
     attempt           INTEGER NOT NULL,
     retries           INTEGER NOT NULL,
     crashes           INTEGER NOT NULL,
-    late              INTEGER NOT NULL,
+    late              INTEGER NOT NULL, -- runs out of order: retried by a person, adopted or replayed
     node              INTEGER,
     fence             INTEGER,
     leased_until      INTEGER,
     started           INTEGER,
-    prev_sent         INTEGER,
+    prev_sent         INTEGER, -- the previous event of the same object that was sent to the handler
     planned           INTEGER,
     created           INTEGER NOT NULL,
-    reason            INTEGER,
+    reason            INTEGER, -- why a task is in error: 0 failed, 1 crashed, 2 canceled
     error             TEXT,
     order_number      INTEGER -- the order whose step it is
 );
@@ -119,7 +119,7 @@ CREATE INDEX pointsman_task_scheduled ON pointsman_task (score DESC, rank, seq) 
 CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
 CREATE INDEX pointsman_task_leased ON pointsman_task (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = 7;
-CREATE INDEX pointsman_task_parked ON pointsman_task (seq) WHERE phase >= 6;
+CREATE INDEX pointsman_task_halted_or_missing ON pointsman_task (seq) WHERE phase >= 6;
 CREATE INDEX pointsman_task_late ON pointsman_task (event) WHERE late = 1;
 
 -- Ended tasks. `type` is the event's type, the source's collection, or the chain node of the step.
@@ -129,15 +129,15 @@ CREATE TABLE pointsman_history (
     event     INTEGER,
     type      TEXT NOT NULL,
     key       TEXT,
-    status    INTEGER NOT NULL,
-    reason    INTEGER,
+    status    INTEGER NOT NULL, -- 0: done, 1: error
+    reason    INTEGER, -- why a task is in error: 0 failed, 1 crashed, 2 canceled
     sync      INTEGER NOT NULL,
-    stage     INTEGER NOT NULL,
+    stage     INTEGER NOT NULL, -- position among the synchronous tasks of the event
     priority  INTEGER NOT NULL,
     attempt   INTEGER NOT NULL,
     retries   INTEGER NOT NULL,
     crashes   INTEGER NOT NULL,
-    late      INTEGER NOT NULL,
+    late      INTEGER NOT NULL, -- ran out of order
     has_lane  INTEGER NOT NULL,
     prev_sent INTEGER,
     planned   INTEGER,
@@ -181,16 +181,16 @@ CREATE TABLE pointsman_idempotency_record (
     key      TEXT NOT NULL,
     digest   BLOB NOT NULL,
     response TEXT NOT NULL,
-    at       INTEGER NOT NULL,
+    at       INTEGER NOT NULL, -- when the response was recorded
     UNIQUE (tenant, key)
 );
 
 CREATE TABLE pointsman_rule (
-    kind   TEXT NOT NULL,
-    space  TEXT NOT NULL, -- handler, collection, schedule or chain
+    kind   TEXT NOT NULL, -- pause or block
+    space  TEXT NOT NULL, -- the kind of the scope: handler, collection, schedule or chain
     name   TEXT NOT NULL,
     tenant TEXT NOT NULL, -- empty: all tenants
-    by     TEXT NOT NULL,
+    by     TEXT NOT NULL, -- who set the rule
     reason TEXT NOT NULL,
     since  INTEGER NOT NULL,
     PRIMARY KEY (kind, space, name, tenant)
@@ -201,7 +201,7 @@ CREATE TABLE pointsman_node (
     name           TEXT NOT NULL,
     joined         INTEGER NOT NULL,
     last_heartbeat INTEGER NOT NULL,
-    gone           INTEGER NOT NULL,
+    gone           INTEGER NOT NULL, -- 1 after the node has left or has been declared gone
     capabilities   TEXT NOT NULL DEFAULT ''
 );
 
@@ -210,8 +210,8 @@ CREATE TABLE pointsman_node (
 CREATE TABLE pointsman_schedule (
     name               TEXT PRIMARY KEY,
     expression         TEXT NOT NULL,
-    resolved_up_to     INTEGER NOT NULL,
-    next_catch_up      INTEGER,
+    resolved_up_to     INTEGER NOT NULL, -- the last planned time that has a row in the fire ledger
+    next_catch_up      INTEGER, -- the first planned time that a rule skipped and that is still to be caught up
     last_event         INTEGER,
     last_registered_at INTEGER NOT NULL DEFAULT 0 -- when a node last registered it
 ) WITHOUT ROWID;
@@ -222,7 +222,7 @@ CREATE TABLE pointsman_fire (
     n        INTEGER PRIMARY KEY,
     schedule TEXT NOT NULL,
     planned  INTEGER NOT NULL,
-    at       INTEGER NOT NULL,
+    at       INTEGER NOT NULL, -- when the row was written
     outcome  TEXT NOT NULL,
     event    INTEGER,
     task     TEXT,
@@ -233,9 +233,9 @@ CREATE TABLE pointsman_fire (
 CREATE TABLE pointsman_audit_entry (
     n      INTEGER PRIMARY KEY,
     at     INTEGER NOT NULL,
-    by     TEXT NOT NULL,
+    by     TEXT NOT NULL, -- who did it
     action TEXT NOT NULL,
-    what   TEXT NOT NULL,
+    what   TEXT NOT NULL, -- what it was done to
     detail TEXT NOT NULL
 );
 
@@ -249,7 +249,7 @@ CREATE TABLE pointsman_chain (
 
 -- Unfinished orders. Order ids are unique per tenant: orders of several tenants may have the same key.
 CREATE TABLE pointsman_order (
-    n                 INTEGER PRIMARY KEY,
+    n                 INTEGER PRIMARY KEY, -- the number of the order
     key               TEXT NOT NULL, -- /chain/path,id
     chain             TEXT NOT NULL,
     node              TEXT NOT NULL,
@@ -261,8 +261,8 @@ CREATE TABLE pointsman_order (
     started           INTEGER,
     suspended         INTEGER NOT NULL,
     task              INTEGER, -- the task of the current step, which points back by `order_number`
-    origin            INTEGER, -- the event that started it, and the depth of that event
-    depth             INTEGER NOT NULL,
+    origin            INTEGER, -- the event that created the order
+    depth             INTEGER NOT NULL, -- the depth of that event
     step_succeeded    INTEGER NOT NULL DEFAULT 0,
     suspended_by_task INTEGER, -- the task that suspended it
     took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step moved it along an on_error edge

@@ -16,12 +16,12 @@ pub(crate) struct SqliteBackend {
 }
 
 impl SqliteBackend {
-    /// Stores the random task id namespace and salt on the first start. All earlier nodes count as silent, because the
-    /// lock guarantees that no other process uses the file.
+    /// On the first start, stores a random task id namespace and salt. On every start, makes all earlier nodes count as
+    /// silent, because the lock guarantees that no other process uses the file.
     pub(crate) fn new(conn: Connection, lock: FileLock) -> Result<Self> {
-        let random = || uuid::Uuid::new_v4().as_u64_pair();
-        let (namespace, _) = random();
-        let (_, salt) = random();
+        let random_pair = || uuid::Uuid::new_v4().as_u64_pair();
+        let (namespace, _) = random_pair();
+        let (_, salt) = random_pair();
         let sql = "INSERT OR IGNORE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
         conn.execute(sql, ("task_id_namespace", (namespace & ((1 << 60) - 1)) as i64))?;
         conn.execute(sql, ("salt", salt as i64))?;
@@ -37,7 +37,7 @@ impl SqliteBackend {
 impl Backend for SqliteBackend {
     type Tables = SqliteTables;
 
-    fn begin(&mut self, _foreseen: ReadSet) -> Result<CacheState> {
+    fn begin(&mut self, _read_set: ReadSet) -> Result<CacheState> {
         self.conn().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         Ok(CacheState::Fresh)
     }

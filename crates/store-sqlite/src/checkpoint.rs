@@ -29,16 +29,17 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(crate) fn start(path: &Path, work: Arc<WriterStatus>) -> std::io::Result<Self> {
+    pub(crate) fn start(path: &Path, writer_status: Arc<WriterStatus>) -> std::io::Result<Self> {
         let conn = Connection::open(path).map_err(std::io::Error::other)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
+        let is_stop_requested = Arc::new(AtomicBool::new(false));
+        let stop_flag = is_stop_requested.clone();
         let thread = thread::Builder::new()
             .name("sqlite-checkpoint".into())
-            .spawn(move || run_checkpoints(&conn, &work, &stopped))?;
-        Ok(Self { is_stop_requested: stop, thread: Mutex::new(Some(thread)) })
+            .spawn(move || run_checkpoints(&conn, &writer_status, &stop_flag))?;
+        Ok(Self { is_stop_requested, thread: Mutex::new(Some(thread)) })
     }
 
+    /// Stops the thread, and waits until it has ended.
     pub(crate) fn stop(&self) {
         self.is_stop_requested.store(true, Ordering::Release);
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -56,17 +57,20 @@ impl Drop for Checkpointer {
     }
 }
 
-fn run_checkpoints(conn: &Connection, work: &WriterStatus, stopped: &AtomicBool) {
-    let (mut rows, mut commits) = (0, 0);
-    while !stopped.load(Ordering::Acquire) {
+/// Runs checkpoints when they are due, until a stop is requested.
+fn run_checkpoints(conn: &Connection, writer_status: &WriterStatus, is_stop_requested: &AtomicBool) {
+    let (mut checkpointed_rows, mut checkpointed_commits) = (0, 0);
+    while !is_stop_requested.load(Ordering::Acquire) {
         thread::park_timeout(CHECK_INTERVAL);
-        if work.rows_written().saturating_sub(rows) < ROWS_PER_CHECKPOINT
-            && work.commit_count().saturating_sub(commits) < COMMITS_PER_CHECKPOINT
+        if writer_status.rows_written().saturating_sub(checkpointed_rows) < ROWS_PER_CHECKPOINT
+            && writer_status.commit_count().saturating_sub(checkpointed_commits) < COMMITS_PER_CHECKPOINT
         {
             continue;
         }
-        (rows, commits) = (work.rows_written(), work.commit_count());
-        // The cause (a full disk, a damaged file) also fails a write, whose error is reported.
+        (checkpointed_rows, checkpointed_commits) =
+            (writer_status.rows_written(), writer_status.commit_count());
+        // Whatever makes a checkpoint fail (a full disk, a damaged file) makes writes fail too, and they report the
+        // error.
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::debug!(%error, "WAL checkpoint failed; it is retried after further writes");
         }

@@ -86,14 +86,14 @@ fn report_unreadable_file(path: &Path, error: &io::Error) -> Finding {
 }
 
 fn check_sizes(path: &Path, meta: &Metadata) -> Finding {
-    let wal = std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |meta| meta.len());
-    let found =
-        format!("{}, {}, with {} of WAL", path.display(), format_bytes(meta.len()), format_bytes(wal));
-    match wal > LARGE_WAL {
-        true => Finding::warning("file", found).with_advice(
+    let wal_size = std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |meta| meta.len());
+    let observation =
+        format!("{}, {}, with {} of WAL", path.display(), format_bytes(meta.len()), format_bytes(wal_size));
+    match wal_size > LARGE_WAL {
+        true => Finding::warning("file", observation).with_advice(
             "Something prevents WAL checkpoints: look for a backup or another reader that does not end.",
         ),
-        false => Finding::ok("file", found),
+        false => Finding::ok("file", observation),
     }
 }
 
@@ -108,7 +108,7 @@ fn check_permissions(path: &Path, meta: &Metadata) -> Finding {
         let mode = meta.permissions().mode() & 0o777;
         (mode & 0o077 != 0).then(|| format!("{} ({mode:o})", path.display()))
     };
-    let siblings = ["-wal", "-shm", ".token"].map(|end| sibling_path(path, end));
+    let siblings = ["-wal", "-shm", ".token"].map(|suffix| sibling_path(path, suffix));
     let others =
         siblings.iter().filter_map(|path| describe_if_readable(path, &std::fs::metadata(path).ok()?));
     let readable: Vec<String> = describe_if_readable(path, meta).into_iter().chain(others).collect();
@@ -121,26 +121,26 @@ fn check_permissions(path: &Path, meta: &Metadata) -> Finding {
 
 /// Checks the free space of the disk, and that SQLite can rely on its file system.
 fn check_disk_space(path: &Path) -> Finding {
-    let stat = match statfs(&parent_folder(path)) {
-        Ok(stat) => stat,
+    let file_system = match statfs(&parent_folder(path)) {
+        Ok(file_system) => file_system,
         Err(error) => return Finding::warning("disk", format!("cannot be examined: {error}")),
     };
-    let free = stat.blocks_available().saturating_mul(stat.block_size().unsigned_abs());
-    let found = format!("{} free", format_bytes(free));
-    if [NFS_SUPER_MAGIC, SMB_SUPER_MAGIC].contains(&stat.filesystem_type()) {
+    let free_bytes = file_system.blocks_available().saturating_mul(file_system.block_size().unsigned_abs());
+    let observation = format!("{} free", format_bytes(free_bytes));
+    if [NFS_SUPER_MAGIC, SMB_SUPER_MAGIC].contains(&file_system.filesystem_type()) {
         return Finding::fault("disk", "the file is on a network file system").with_advice(
             "SQLite's locks and shared memory do not work there. Move it to a disk of this \
              machine, or use PostgreSQL.",
         );
     }
-    match free {
-        free if free < CRITICAL_DISK_SPACE => Finding::fault("disk", found).with_advice(
+    match free_bytes {
+        free_bytes if free_bytes < CRITICAL_DISK_SPACE => Finding::fault("disk", observation).with_advice(
             "Free some space now: on a full disk every commit fails. A shorter retention of journal and history \
              helps too.",
         ),
-        free if free < LOW_DISK_SPACE => Finding::warning("disk", found)
+        free_bytes if free_bytes < LOW_DISK_SPACE => Finding::warning("disk", observation)
             .with_advice("Free some space, or shorten the retention of journal and history in the configuration."),
-        _ => Finding::ok("disk", found),
+        _ => Finding::ok("disk", observation),
     }
 }
 
@@ -148,7 +148,7 @@ fn check_disk_space(path: &Path) -> Finding {
 fn check_in_use(path: &Path) -> Finding {
     match find_lock_holder(path) {
         Ok(None) => Finding::ok("in use", "no"),
-        Ok(Some(who)) => Finding::ok("in use", who),
+        Ok(Some(holder)) => Finding::ok("in use", holder),
         Err(error) => Finding::warning("in use", format!("cannot be determined: {error}")),
     }
 }
@@ -178,20 +178,21 @@ fn describe_lock_holder(inode: u64) -> String {
     }
 }
 
-/// Finds the pid in lines such as `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393217 0 EOF`.
+/// Finds the process that has locked the file with this inode, in lines of `/proc/locks` such as
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393217 0 EOF`.
 fn find_locking_pid(locks: &str, inode: u64) -> Option<u32> {
-    let end = format!(":{inode}");
-    let words = |line: &str| {
+    let inode_suffix = format!(":{inode}");
+    let pid_of_line = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
-        let kind = words.next()?;
+        let lock_kind = words.next()?;
         let pid = words.nth(2)?.parse().ok()?;
-        (kind == "FLOCK" && words.next()?.ends_with(&end)).then_some(pid)
+        (lock_kind == "FLOCK" && words.next()?.ends_with(&inode_suffix)).then_some(pid)
     };
-    locks.lines().find_map(words)
+    locks.lines().find_map(pid_of_line)
 }
 
 fn check_contents(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
-    let unopened = |error: rusqlite::Error| {
+    let report_unreadable_contents = |error: rusqlite::Error| {
         let advice =
             "Restore a backup if the file is damaged; use another file if this one is not Pointsman's.";
         Finding::fault("contents", format!("cannot be read: {error}")).with_advice(advice)
@@ -204,10 +205,11 @@ fn check_contents(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Fin
     let check = |immutable| {
         open_read_only(path, immutable).and_then(|conn| check_database(&conn, depth, latest_layout))
     };
-    let found = check(immutable);
-    // A process has begun to write meanwhile: the pages read may be inconsistent, so the check is repeated.
-    let found = if immutable && !is_unused() { check(false) } else { found };
-    found.unwrap_or_else(|error| vec![unopened(error)])
+    let findings = check(immutable);
+    // If a process has begun to write meanwhile, the pages that were read may be inconsistent, so the check is
+    // repeated.
+    let findings = if immutable && !is_unused() { check(false) } else { findings };
+    findings.unwrap_or_else(|error| vec![report_unreadable_contents(error)])
 }
 
 /// Opens the file read-only, and as immutable if no process uses it.
@@ -246,14 +248,16 @@ fn check_database(
         }
         0 => Finding::ok("layout", "the file has no tables yet; the next start creates them"),
         layout if layout == latest_layout => Finding::ok("layout", format!("{layout}, the newest")),
-        newer if newer > latest_layout => Finding::fault(
+        newer_layout if newer_layout > latest_layout => Finding::fault(
             "layout",
-            format!("{newer}, written by a newer version; this version supports up to {latest_layout}"),
+            format!(
+                "{newer_layout}, written by a newer version; this version supports up to {latest_layout}"
+            ),
         )
         .with_advice("Run that version, or restore a backup made before the upgrade."),
-        older => Finding::ok(
+        older_layout => Finding::ok(
             "layout",
-            format!("{older}; the next start of this version migrates it to {latest_layout}"),
+            format!("{older_layout}; the next start of this version migrates it to {latest_layout}"),
         )
         .with_advice("Make a backup first; older versions cannot open the file after that."),
     };
@@ -280,15 +284,15 @@ fn has_tables(conn: &Connection) -> rusqlite::Result<bool> {
 }
 
 fn check_integrity(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Finding> {
-    let (check, sound) = match depth {
+    let (check, sound_text) = match depth {
         CheckDepth::Quick => ("quick_check", "every page is sound"),
         CheckDepth::Deep => ("integrity_check", "every page and every index is sound"),
     };
     let mut statement = conn.prepare(&format!("PRAGMA {check}({MAX_LISTED_ERRORS})"))?;
     let results = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
     Ok(match results.as_slice() {
-        [ok] if ok == "ok" => Finding::ok("contents", sound),
-        wrong => Finding::fault("contents", wrong.join("; "))
+        [ok] if ok == "ok" => Finding::ok("contents", sound_text),
+        errors => Finding::fault("contents", errors.join("; "))
             .with_advice("Stop the server, keep a copy of the file, and restore a backup."),
     })
 }

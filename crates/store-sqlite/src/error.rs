@@ -1,4 +1,4 @@
-//! Errors of the file, and their conversion to the errors of callers.
+//! Errors of opening and using the file, and their conversion to the errors that callers get.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -24,8 +24,8 @@ impl StoreReader for Sqlite {
         self.readers.run_read(read_journal::read_journal_range).await
     }
 
-    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
-        self.readers.run_read(move |conn| read_journal::read_event_page(conn, &read)).await
+    async fn read_events(&self, query: JournalQuery) -> Result<EventPage> {
+        self.readers.run_read(move |conn| read_journal::read_event_page(conn, &query)).await
     }
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
@@ -63,8 +63,8 @@ impl StoreReader for Sqlite {
         let id = id.clone();
         self.readers
             .run_read(move |conn| {
-                let extent = read_journal::read_journal_range(conn)?;
-                Ok(read_tasks::read_task_by_id(conn, &id)?.map(|task| (task, extent)))
+                let journal_range = read_journal::read_journal_range(conn)?;
+                Ok(read_tasks::read_task_by_id(conn, &id)?.map(|task| (task, journal_range)))
             })
             .await
     }
@@ -78,8 +78,8 @@ impl StoreReader for Sqlite {
         self.readers.run_read(move |conn| list_tasks::list_tasks(conn, &filter, before, limit)).await
     }
 
-    async fn find_lost_attempts(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.run_read(move |conn| read_tasks::find_lost_fences(conn, &held)).await
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.readers.run_read(move |conn| read_tasks::find_lost_fences(conn, &leases)).await
     }
 
     async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {

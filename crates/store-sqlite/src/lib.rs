@@ -6,12 +6,12 @@
 //! ```
 //!
 //! The logic of transactions, and the state in memory, is common to all stores and is in `pointsman-store`. This crate
-//! has what it runs on:
+//! provides the database for it:
 //!
 //! - `tables/` reads and writes the rows, and has all statements that write. `backend.rs` begins and commits.
 //! - `open.rs` opens the file, `checkpoint.rs` runs WAL checkpoints in the background.
 //! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `read_nodes.rs` and `list_tasks.rs` read,
-//!   on the connections of `readers.rs`; `read_trait.rs` implements the common store's `StoreReader` with them.
+//!   on the connections of `readers.rs`; `impl_store_reader.rs` implements the common store's `StoreReader` with them.
 //! - `doctor.rs` checks the file and its disk for problems.
 //! - `unit_of_work.rs` lets a program put its own writes and its events into one transaction.
 //! - `store_copy/` makes the file a source or target of a copy between stores.
@@ -107,15 +107,15 @@ impl Sqlite {
                 let checkpointer = Checkpointer::start(&path, writer.status()).map_err(io_to_open_error)?;
                 (Readers::new_pool(path), Some(Arc::new(checkpointer)))
             }
-            DatabaseLocation::Memory => (Readers::Writer(writer.clone()), None),
+            DatabaseLocation::Memory => (Readers::ThroughWriter(writer.clone()), None),
         };
         Ok(BackendStore::new(writer.clone(), Self { writer, readers, checkpointer }))
     }
 
     /// Returns the number of transactions committed and of rows changed since the store was opened.
     pub fn count_commits_and_rows(&self) -> (u64, u64) {
-        let work = self.writer.status();
-        (work.commit_count(), work.rows_written())
+        let status = self.writer.status();
+        (status.commit_count(), status.rows_written())
     }
 
     /// Limits the number of pages of the file; beyond it writes fail as on a full disk. `None` removes the limit. For
@@ -123,10 +123,10 @@ impl Sqlite {
     #[doc(hidden)]
     pub async fn limit_file_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
         let pages = pages.unwrap_or(u32::MAX - 1);
-        let set = move |txn: &mut Txn<'_, SqliteTables>| {
+        let set_limit = move |txn: &mut Txn<'_, SqliteTables>| {
             let sql = format!("PRAGMA max_page_count = {pages}");
             Ok(txn.tables.conn().query_row(&sql, [], |_| Ok(()))?)
         };
-        self.writer.run(set).await
+        self.writer.run(set_limit).await
     }
 }

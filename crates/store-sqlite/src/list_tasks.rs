@@ -70,11 +70,11 @@ pub(crate) fn list_tasks(
 
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
 fn build_where_clauses(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
-    let of_source = match &filter.handler {
+    let is_source = match &filter.handler {
         Some(handler) => is_source_handler(conn, handler)?,
         None => false,
     };
-    let (active, archived) = choose_row_filters(filter, of_source);
+    let (active, archived) = choose_row_filters(filter, is_source);
     let active = match active {
         ActiveRowFilter::Running => "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5",
         ActiveRowFilter::HaltedOrMissing => "WHERE seq < ?1 AND phase >= 6",

@@ -32,16 +32,17 @@ impl DatabaseLocation {
     }
 }
 
-/// A lock that keeps other processes from opening the same file, as long as it exists.
+/// A lock that keeps other processes from opening the same file. It is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     _file: Option<File>,
 }
 
 /// The time to wait for the lock. A process that is killed while it spawns a command leaves its open files, and with
-/// them the lock, to the child until that executes the command: a server that restarts at once would find the file in
-/// use.
+/// them the lock, to the child process until that executes the command. Without the wait, a server that restarts at
+/// once would find the file in use.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval at which the lock is tried again.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Acquires the lock of the file. SQLite alone would let two engines share the file, and each would treat the
@@ -56,11 +57,11 @@ pub(crate) fn acquire_lock(location: &DatabaseLocation) -> Result<FileLock, Open
         .mode(0o600)
         .open(sibling_path(path, ".lock"))
         .map_err(io)?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(FileLock { _file: Some(file) }),
-            Err(std::fs::TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIMEOUT => {
+            Err(std::fs::TryLockError::WouldBlock) if started_at.elapsed() < LOCK_TIMEOUT => {
                 thread::sleep(LOCK_RETRY_INTERVAL)
             }
             Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.clone() }),
@@ -120,6 +121,7 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
+/// Applies the migrations that the file does not have yet, in one transaction.
 fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), OpenError> {
     let fault = |e| OpenError::from_sqlite(path, e);
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
@@ -136,11 +138,11 @@ fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()
     tx.commit().map_err(fault)
 }
 
-/// Reads the layout of the file; 0 if it has none of our tables yet.
+/// Reads the version of the file's layout; 0 if the file has no tables of Pointsman yet.
 pub(crate) fn read_layout(conn: &Connection) -> rusqlite::Result<i64> {
-    let tables: i64 =
+    let table_count: i64 =
         conn.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'pointsman_meta'", [], |r| r.get(0))?;
-    if tables == 0 {
+    if table_count == 0 {
         return Ok(0);
     }
     let version = conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0));
@@ -155,15 +157,15 @@ mod tests {
     fn opening_waits_for_a_lock_that_is_released_soon() {
         let folder = tempfile::tempdir().unwrap();
         let location = DatabaseLocation::File(folder.path().join("a.db"));
-        let held = acquire_lock(&location).unwrap();
-        let waiting = thread::spawn({
+        let first_lock = acquire_lock(&location).unwrap();
+        let waiting_thread = thread::spawn({
             let location = location.clone();
             move || acquire_lock(&location)
         });
         thread::sleep(LOCK_RETRY_INTERVAL * 5);
-        drop(held);
-        let taken = waiting.join().unwrap().unwrap();
+        drop(first_lock);
+        let second_lock = waiting_thread.join().unwrap().unwrap();
         assert!(matches!(acquire_lock(&location), Err(OpenError::InUse { .. })));
-        drop(taken);
+        drop(second_lock);
     }
 }

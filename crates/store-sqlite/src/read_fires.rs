@@ -14,7 +14,7 @@ pub(crate) fn list_fires(
     before: Option<Timestamp>,
     limit: usize,
 ) -> Result<FirePage> {
-    let extent = read_journal_range(conn)?;
+    let journal_range = read_journal_range(conn)?;
     let sql = concat!(
         "SELECT ",
         fire_columns!(),
@@ -23,6 +23,6 @@ pub(crate) fn list_fires(
     let before = before.map_or(i64::MAX, Timestamp::micros);
     Ok(FirePage {
         fires: query_all(conn, sql, (schedule.as_str(), before, limit as i64), fire_from_row)?,
-        journal_range: extent,
+        journal_range,
     })
 }

@@ -25,9 +25,9 @@ pub(crate) fn read_journal_range(conn: &Connection) -> Result<JournalRange> {
     Ok(JournalRange { expired_up_to, head: EventId::from_i64(newest).max(expired_up_to) })
 }
 
-pub(crate) fn read_event_page(conn: &Connection, read: &JournalQuery) -> Result<EventPage> {
-    let mut page = JournalPageBuilder::new(read, read_journal_range(conn)?);
-    let sql = match read.backwards {
+pub(crate) fn read_event_page(conn: &Connection, query: &JournalQuery) -> Result<EventPage> {
+    let mut page = JournalPageBuilder::new(query, read_journal_range(conn)?);
+    let sql = match query.backwards {
         false => {
             concat!(
                 "SELECT ",
@@ -41,9 +41,9 @@ pub(crate) fn read_event_page(conn: &Connection, read: &JournalQuery) -> Result<
             " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
         ),
     };
-    let (low, high) = page.id_range_to_scan();
+    let (after, until) = page.id_range_to_scan();
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query((low.as_i64(), high.as_i64()))?;
+    let mut rows = statement.query((after.as_i64(), until.as_i64()))?;
     while let Some(row) = rows.next()? {
         if !page.scan_event(event_from_row(row)?) {
             break;
@@ -53,8 +53,8 @@ pub(crate) fn read_event_page(conn: &Connection, read: &JournalQuery) -> Result<
 }
 
 pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
-    let extent = read_journal_range(conn)?;
-    if id <= extent.expired_up_to {
+    let journal_range = read_journal_range(conn)?;
+    if id <= journal_range.expired_up_to {
         return Ok(None);
     }
     let Some(event) = events::read_event(conn, id)? else { return Ok(None) };
@@ -62,22 +62,22 @@ pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<E
     for seq in list_task_seqs_of_event(conn, id)? {
         tasks.extend(read_tasks::read_task(conn, seq)?);
     }
-    let caused = list_caused_events(conn, id)?;
-    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events: caused, journal_range: extent }))
+    let caused_events = list_caused_events(conn, id)?;
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events, journal_range }))
 }
 
-/// Lists the events that an event caused, directly and indirectly: the nearer first.
+/// Lists the events that an event caused: those it caused directly first, then those that they caused, and so on.
 fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
     let sql =
         concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
     let mut statement = conn.prepare_cached(sql)?;
     let mut found: Vec<Arc<Event>> = Vec::new();
     let (mut cause, mut followed, mut bytes) = (id, 0, 0);
-    let full =
+    let is_full =
         |found: &[Arc<Event>], bytes: usize| found.len() >= MAX_CAUSED_EVENTS || bytes >= MAX_PAGE_BYTES;
-    while !full(&found, bytes) {
+    while !is_full(&found, bytes) {
         let mut rows = statement.query([cause.as_i64()])?;
-        while !full(&found, bytes)
+        while !is_full(&found, bytes)
             && let Some(row) = rows.next()?
         {
             let event = event_from_row(row)?;
@@ -91,15 +91,15 @@ fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>>
     Ok(found)
 }
 
-/// Lists the tasks of an event: those that were created when it was journaled, and replays.
+/// Lists the tasks of an event: those that were created when it was journaled, and those of replays.
 pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT first_task, tasks FROM pointsman_journal WHERE id = ?1";
-    let made = query_first(conn, sql, [event.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (made, count): (i64, i64) = made.unwrap_or((0, 0));
+    let own_tasks = query_first(conn, sql, [event.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (first_task, task_count): (i64, i64) = own_tasks.unwrap_or((0, 0));
     let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1
                UNION ALL SELECT seq FROM pointsman_history WHERE late = 1 AND event = ?1";
     let mut seqs = query_all(conn, sql, [event.as_i64()], task_seq_from_row)?;
-    seqs.extend((made..made + count).map(TaskSeq));
+    seqs.extend((first_task..first_task + task_count).map(TaskSeq));
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
@@ -112,27 +112,27 @@ pub(crate) fn read_object_view(
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = read_journal_range(conn)?;
+    let journal_range = read_journal_range(conn)?;
     let sql = "SELECT last_event, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     let found = query_first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
         Ok((EventId::from_i64(row.get(0)?), row.get(1)?))
     })?;
     let Some((last, number)) = found else { return Ok(None) };
-    let events = list_object_events(conn, last, extent, limit)?;
-    Ok(Some(build_object_view(last, events, list_object_lanes(conn, number)?, extent)))
+    let events = list_object_events(conn, last, journal_range, limit)?;
+    Ok(Some(build_object_view(last, events, list_object_lanes(conn, number)?, journal_range)))
 }
 
 fn list_object_events(
     conn: &Connection,
     last: EventId,
-    extent: JournalRange,
+    journal_range: JournalRange,
     limit: usize,
 ) -> Result<Vec<Arc<Event>>> {
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
     while let Some(id) =
-        next.filter(|id| *id > extent.expired_up_to && events.len() < limit && bytes < MAX_PAGE_BYTES)
+        next.filter(|id| *id > journal_range.expired_up_to && events.len() < limit && bytes < MAX_PAGE_BYTES)
     {
         let Some(event) = events::read_event(conn, id)? else { break };
         next = event.prev;
@@ -146,8 +146,8 @@ fn list_object_events(
 /// so that the cost does not depend on the number of tasks in a lane.
 fn list_object_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let mut found = Vec::new();
-    let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
-    let (mut from, last) = all.into_inner();
+    let Some(lane_range) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
+    let (mut from, last) = lane_range.into_inner();
     while found.len() < LANES_TO_READ
         && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
     {

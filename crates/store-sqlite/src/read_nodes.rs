@@ -13,8 +13,8 @@ const MAX_LISTED_NODES: i64 = 100;
 
 pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
     let sql = "SELECT node, count(*) FROM pointsman_task WHERE phase = 5 GROUP BY node";
-    let running: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let running: HashMap<_, _> = running.into_iter().collect();
+    let running_counts: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let running_counts: HashMap<_, _> = running_counts.into_iter().collect();
     let sql = "SELECT id, name, joined, last_heartbeat, gone, capabilities
                FROM pointsman_node ORDER BY gone, id DESC LIMIT ?1";
     query_all(conn, sql, [MAX_LISTED_NODES], |row| {
@@ -30,7 +30,7 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
             last_heartbeat_at: read_time(row, 3)?,
             gone: row.get(4)?,
             capabilities,
-            running_tasks: running.get(&id).copied().unwrap_or(0).max(0) as u64,
+            running_tasks: running_counts.get(&id).copied().unwrap_or(0).max(0) as u64,
         })
     })
 }

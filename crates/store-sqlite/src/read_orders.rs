@@ -41,13 +41,13 @@ pub(crate) fn read_order_view(
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, JournalRange)>> {
-    let extent = read_journal_range(conn)?;
+    let journal_range = read_journal_range(conn)?;
     let environment = read_view_environment(conn)?;
     let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
     let view = query_first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
         build_order_view(conn, &environment, row)
     })?;
-    Ok(view.map(|view| (view, extent)))
+    Ok(view.map(|view| (view, journal_range)))
 }
 
 pub(crate) fn list_orders(
@@ -77,13 +77,13 @@ pub(crate) fn list_all_orders(
     Ok(page)
 }
 
-/// Calls `take_next` with the orders of a path and a tenant, by key, until it returns false.
+/// Calls `on_order` with the orders of a path and a tenant, by key, until it returns false.
 fn for_each_order(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
-    mut take_next: impl FnMut(OrderView) -> bool,
+    mut on_order: impl FnMut(OrderView) -> bool,
 ) -> Result<()> {
     let environment = read_view_environment(conn)?;
     let sql = concat!(
@@ -91,12 +91,14 @@ fn for_each_order(
         " WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
           ORDER BY o.key, o.tenant"
     );
-    let (low, high) = order_key_range(path);
-    let (key, of) = after.map(|after| (after.key.to_string(), after.tenant.as_str())).unwrap_or_default();
+    let (first_key, end_key) = order_key_range(path);
+    let (after_key, after_tenant) =
+        after.map(|after| (after.key.to_string(), after.tenant.as_str())).unwrap_or_default();
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query((key, of, low, high, tenant.map(Tenant::as_str)))?;
+    let mut rows =
+        statement.query((after_key, after_tenant, first_key, end_key, tenant.map(Tenant::as_str)))?;
     while let Some(row) = rows.next()? {
-        if path.matches(read_text(row, 1)?) && !take_next(build_order_view(conn, &environment, row)?) {
+        if path.matches(read_text(row, 1)?) && !on_order(build_order_view(conn, &environment, row)?) {
             break;
         }
     }
@@ -125,7 +127,7 @@ fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<
     Ok(environment.build_order_view(order, step))
 }
 
-/// Reads the failed task that suspended an order.
+/// Reads the id and the error of the failed task that suspended an order; `None` if none did.
 fn read_failed_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
     let Some(task) = order.suspended_by_task else { return Ok(None) };
     Ok(read_tasks::read_task(conn, task)?.map(|task| (task.id, task.error)))
@@ -137,21 +139,21 @@ pub(crate) fn read_order_statistics(
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, JournalRange)> {
-    let extent = read_journal_range(conn)?;
+    let journal_range = read_journal_range(conn)?;
     let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
                       t.retries > 0 AND t.phase <= 3
                FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
                WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.tenant = ?3)";
     let mut statement = conn.prepare_cached(sql)?;
-    let (from, to) = order_key_range(path);
-    let mut rows = statement.query((from, to, tenant.map(Tenant::as_str)))?;
-    let mut sum = OrderStatistics::default();
+    let (first_key, end_key) = order_key_range(path);
+    let mut rows = statement.query((first_key, end_key, tenant.map(Tenant::as_str)))?;
+    let mut statistics = OrderStatistics::default();
     while let Some(row) = rows.next()? {
         if path.matches(read_text(row, 0)?) {
-            sum.add(&statistics_of_order(read_statistics_columns(row)?, now));
+            statistics.add(&statistics_of_order(read_statistics_columns(row)?, now));
         }
     }
-    Ok((sum, extent))
+    Ok((statistics, journal_range))
 }
 
 /// Reads the columns of an order that the statistics count.
@@ -168,14 +170,14 @@ fn read_statistics_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
 }
 
 pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, JournalRange)> {
-    let extent = read_journal_range(conn)?;
+    let journal_range = read_journal_range(conn)?;
     let sql = "SELECT node, count(*) FROM pointsman_order WHERE chain = ?1 GROUP BY node ORDER BY node";
     let mut views = Vec::new();
-    for stored_chain in chain_rows::list_chains(conn)? {
-        let orders = query_all(conn, sql, [stored_chain.path().as_str()], |row| {
+    for chain_row in chain_rows::list_chains(conn)? {
+        let order_counts = query_all(conn, sql, [chain_row.path().as_str()], |row| {
             Ok((ChainNodeId::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get::<_, i64>(1)? as u64))
         })?;
-        views.extend(build_chain_view(stored_chain, orders));
+        views.extend(build_chain_view(chain_row, order_counts));
     }
-    Ok((views, extent))
+    Ok((views, journal_range))
 }

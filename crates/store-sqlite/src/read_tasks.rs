@@ -22,9 +22,9 @@ use crate::tables::{archived_tasks, tasks};
 /// Reads a task with its attempts, whether it is active or archived.
 pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Task>> {
     let found = match tasks::read_active_task(conn, seq)? {
-        Some(live) => Some(build_active_task(conn, live)?),
+        Some(active_task) => Some(build_active_task(conn, active_task)?),
         None => archived_tasks::read_archived_task(conn, seq)?
-            .map(|past| build_archived_task(conn, past))
+            .map(|archived_task| build_archived_task(conn, archived_task))
             .transpose()?,
     };
     let Some(mut task) = found else { return Ok(None) };
@@ -50,20 +50,20 @@ pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> 
     Ok(lost)
 }
 
-pub(crate) fn build_active_task(conn: &Connection, live: ActiveTaskRow) -> Result<Task> {
-    let (handler, tenant, of) = read_queue_identity(conn, live.queue)?;
-    let event = live.event.map(|event| read_event_type_and_key(conn, event)).transpose()?;
-    let order = live.order_number.map(|order| read_order_key(conn, order)).transpose()?.flatten();
-    let mut names = ActiveTaskDetails::new((handler, tenant), &of, event, order);
-    if is_halted_or_missing(&live) {
-        names.finished_at = read_last_attempt_end_time(conn, live.seq)?;
+pub(crate) fn build_active_task(conn: &Connection, active_task: ActiveTaskRow) -> Result<Task> {
+    let (handler, tenant, subject) = read_queue_identity(conn, active_task.queue)?;
+    let event = active_task.event.map(|event| read_event_type_and_key(conn, event)).transpose()?;
+    let order = active_task.order_number.map(|order| read_order_key(conn, order)).transpose()?.flatten();
+    let mut details = ActiveTaskDetails::new((handler, tenant), &subject, event, order);
+    if is_halted_or_missing(&active_task) {
+        details.finished_at = read_last_attempt_end_time(conn, active_task.seq)?;
     }
-    task_from_active_row(live, names, read_task_id_namespace(conn)?)
+    task_from_active_row(active_task, details, read_task_id_namespace(conn)?)
 }
 
-pub(crate) fn build_archived_task(conn: &Connection, past: ArchivedTaskRow) -> Result<Task> {
-    let (handler, tenant, _) = read_queue_identity(conn, past.queue)?;
-    task_from_archived_row(past, handler, tenant, read_task_id_namespace(conn)?)
+pub(crate) fn build_archived_task(conn: &Connection, archived_task: ArchivedTaskRow) -> Result<Task> {
+    let (handler, tenant, _) = read_queue_identity(conn, archived_task.queue)?;
+    task_from_archived_row(archived_task, handler, tenant, read_task_id_namespace(conn)?)
 }
 
 fn read_event_type_and_key(conn: &Connection, event: EventId) -> Result<(String, Option<String>)> {
@@ -71,8 +71,8 @@ fn read_event_type_and_key(conn: &Connection, event: EventId) -> Result<(String,
     Ok(statement.query_row([event.as_i64()], |r| Ok((r.get(0)?, r.get(1)?)))?)
 }
 
-fn read_order_key(conn: &Connection, n: i64) -> Result<Option<String>> {
-    query_first(conn, "SELECT key FROM pointsman_order WHERE n = ?1", [n], |row| Ok(row.get(0)?))
+fn read_order_key(conn: &Connection, number: i64) -> Result<Option<String>> {
+    query_first(conn, "SELECT key FROM pointsman_order WHERE n = ?1", [number], |row| Ok(row.get(0)?))
 }
 
 /// Reads when the last unsuccessful attempt of a task ended.
@@ -85,12 +85,12 @@ fn read_last_attempt_end_time(conn: &Connection, seq: TaskSeq) -> Result<Option<
 fn read_queue_identity(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";
-    let names = query_first(conn, sql, [queue], |row| {
+    let identity = query_first(conn, sql, [queue], |row| {
         let handler = HandlerName::new(read_text(row, 0)?).map_err(Fault::damaged)?;
         let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
         Ok((handler, tenant, QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?))
     })?;
-    names.ok_or_else(|| Fault::damaged(format!("queue {queue} is missing")))
+    identity.ok_or_else(|| Fault::damaged(format!("queue {queue} is missing")))
 }
 
 /// Reads the ended attempts of a task.
@@ -144,7 +144,7 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
     query_all(conn, sql, [handler.map(HandlerName::as_str)], |row| {
         let handler = HandlerName::new(read_text(row, 0)?).map_err(Fault::damaged)?;
         let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
-        let of = QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?;
+        let subject = QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
             ready: row.get(3)?,
             waiting: row.get(4)?,
@@ -153,9 +153,9 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
             halted: row.get(7)?,
             missing: row.get(8)?,
         };
-        let head_since =
+        let head_created_at =
             if counts.ready > 0 { read_queue_head_creation_time(conn, row.get(9)?)? } else { None };
-        Ok(environment.build_queue_view(handler, tenant, of, counts, head_since))
+        Ok(environment.build_queue_view(handler, tenant, subject, counts, head_created_at))
     })
 }
 

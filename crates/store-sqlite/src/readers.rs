@@ -20,7 +20,7 @@ const MAX_READERS: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) enum Readers {
     Pool(ReaderPool),
-    Writer(Writer<SqliteTables>),
+    ThroughWriter(Writer<SqliteTables>),
 }
 
 /// A pool of read-only connections, which are opened when needed.
@@ -44,7 +44,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
         match self {
-            Self::Writer(writer) => writer.run(|txn| read(txn.tables.conn())).await,
+            Self::ThroughWriter(writer) => writer.run(|txn| read(txn.tables.conn())).await,
             Self::Pool(pool) => pool.run_read(read).await,
         }
     }
@@ -57,7 +57,7 @@ impl ReaderPool {
     ) -> std::result::Result<T, StoreError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let pool = self.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let read_task = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let idle_conn = pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).pop();
             let conn = match idle_conn {
@@ -65,13 +65,13 @@ impl ReaderPool {
                 None => open::open_reader(&pool.path)?,
             };
             let result = run_in_transaction(&conn, read);
-            // A connection whose transaction could not be ended is not reused, nor one of a closed store.
+            // A connection is not reused if its transaction could not be ended or if the store is closed.
             if conn.is_autocommit() && !pool.permits.is_closed() {
                 pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
             }
             result
         });
-        let result = match read.await {
+        let result = match read_task.await {
             Ok(result) => result.map_err(|fault| to_store_error(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         };

@@ -43,11 +43,11 @@ impl SqlTransaction for UnitOfWorkTransaction<'_> {
 impl UnitOfWorkTransaction<'_> {
     /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
     fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
-        let word = parse_first_keyword(sql, CommentNesting::Flat);
-        if FORBIDDEN_STATEMENTS.contains(&word.as_str()) {
-            return Err(SqlError::TransactionControl(word));
+        let keyword = parse_first_keyword(sql, CommentNesting::Flat);
+        if FORBIDDEN_STATEMENTS.contains(&keyword.as_str()) {
+            return Err(SqlError::TransactionControl(keyword));
         }
-        // A trigger or a table's own conflict clause can end the transaction.
+        // The transaction has ended if a trigger or a table's conflict clause has rolled it back.
         if self.conn.is_autocommit() {
             return Err(SqlError::RolledBack);
         }
@@ -56,7 +56,7 @@ impl UnitOfWorkTransaction<'_> {
             if sql.to_ascii_lowercase().contains("pointsman_") {
                 return Err(SqlError::StoreTablesReadOnly);
             }
-            // As a conflict clause, ROLLBACK would undo the writes of others in the same transaction.
+            // As a conflict clause, ROLLBACK would undo the writes of other jobs in the same transaction.
             if contains_word(sql, "rollback") {
                 return Err(SqlError::TransactionControl("ROLLBACK".into()));
             }
@@ -84,7 +84,7 @@ impl Sqlite {
     }
 }
 
-/// Runs the work in a savepoint, so that its failure does not undo the writes of others in the same transaction.
+/// Runs the work in a savepoint, so that its failure does not undo the writes of other jobs in the same transaction.
 fn run_unit_of_work<F>(
     txn: &mut Txn<'_, SqliteTables>,
     work: F,
@@ -95,9 +95,9 @@ where
 {
     let conn = txn.tables.conn();
     conn.execute_batch("SAVEPOINT unit")?;
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitOfWorkTransaction { conn })));
-    let done = done.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
-    match done {
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitOfWorkTransaction { conn })));
+    let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
+    match result {
         Ok(events) => {
             conn.execute_batch("RELEASE unit")?;
             let events = txn.append_events(events, &mut ClaimSlots::default(), now)?;

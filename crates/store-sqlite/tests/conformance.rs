@@ -11,7 +11,7 @@ use pointsman_store_conformance::Harness;
 use pointsman_store_sqlite::{OpenError, Sqlite, SqliteStore};
 use tempfile::TempDir;
 
-/// The files of one test, in a folder that is removed after it. The last file created is the one that is reopened.
+/// The files of one test, in a folder that is removed after the test. Reopening opens the file that was created last.
 struct SqliteFiles {
     folder: TempDir,
     created_count: AtomicU64,
@@ -40,7 +40,7 @@ impl Harness for SqliteFiles {
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        // The lock is released when the writer's thread ends, for which there is no notification.
+        // The lock is released when the writer's thread ends. Nothing reports that, so opening is tried repeatedly.
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             match self.open(self.created_count.load(Ordering::Relaxed), now) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pointsman_core::store::{EmitBatch, Journal, Store};
-use pointsman_core::{HandlingKey, NewEvent, Timestamp};
+use pointsman_core::{EventType, NewEvent, Timestamp};
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_sqlite::doctor::{CheckDepth, examine, examine_with_latest_layout};
 use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
@@ -16,7 +16,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 fn new_database_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    // A name with characters that have a meaning in URLs.
+    // The name has characters with a meaning in URIs, because SQLite opens the file by a URI.
     let path = folder.path().join("a ?#%.db");
     (folder, path)
 }
@@ -37,7 +37,7 @@ fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
 }
 
 async fn emit_events(store: &SqliteStore, count: usize) {
-    let events = vec![NewEvent::new(HandlingKey::new("record").unwrap()); count];
+    let events = vec![NewEvent::new(EventType::new("record").unwrap()); count];
     let (receipts, _) = store.append(vec![EmitBatch { events, idempotency: None }], None, NOW).await.unwrap();
     assert!(receipts[0].is_ok());
 }
@@ -53,10 +53,10 @@ fn read_all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[tokio::test]
 async fn a_healthy_file_has_no_problems_and_stays_unchanged() {
     let (folder, path) = new_database_path();
-    let fresh = examine(&path, CheckDepth::Quick);
-    assert_eq!(problem_names(&fresh), [""; 0], "{fresh:#?}");
+    let findings_without_file = examine(&path, CheckDepth::Quick);
+    assert_eq!(problem_names(&findings_without_file), [""; 0], "{findings_without_file:#?}");
     assert!(
-        find_finding(&fresh, "file").observation.contains("does not exist yet")
+        find_finding(&findings_without_file, "file").observation.contains("does not exist yet")
             && read_all_files(folder.path()).is_empty()
     );
 
@@ -82,8 +82,8 @@ async fn a_file_in_use_by_a_server_is_checked() {
     emit_events(&store, 100).await;
     let findings = examine(&path, CheckDepth::Deep);
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
-    let user = &find_finding(&findings, "in use").observation;
-    assert!(user.contains(&format!("pid {}", std::process::id())), "{user}");
+    let in_use = &find_finding(&findings, "in use").observation;
+    assert!(in_use.contains(&format!("pid {}", std::process::id())), "{in_use}");
     emit_events(&store, 1).await;
     store.close();
 }
@@ -93,11 +93,11 @@ async fn the_wal_of_a_killed_process_is_read() {
     let (folder, path) = new_database_path();
     let store = Sqlite::open(&path, NOW).unwrap();
     emit_events(&store, 100).await;
-    // A copy as a crash would leave it: with a WAL, and not in use.
+    // A copy of the files is as a crash would leave them: with a WAL, and not in use.
     let copy = folder.path().join("copy.db");
-    for end in ["", "-wal"] {
-        let named = |path: &Path| format!("{}{end}", path.display());
-        std::fs::copy(named(&path), named(&copy)).unwrap();
+    for suffix in ["", "-wal"] {
+        let with_suffix = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(with_suffix(&path), with_suffix(&copy)).unwrap();
     }
     store.close();
     let findings = examine(&copy, CheckDepth::Quick);
@@ -121,11 +121,11 @@ fn permissions_that_are_too_wide_are_a_warning() {
 fn newer_and_older_layouts_are_reported() {
     let (_folder, path) = new_database_path();
     Sqlite::open(&path, NOW).unwrap().close();
-    let set = |layout: i64| {
+    let set_layout = |layout: i64| {
         let conn = Connection::open(&path).unwrap();
         conn.execute("UPDATE pointsman_meta SET value = ?1 WHERE name = 'layout'", [layout]).unwrap();
     };
-    set(99);
+    set_layout(99);
     let findings = examine(&path, CheckDepth::Quick);
     let newer = find_finding(&findings, "layout");
     assert!(
@@ -133,7 +133,7 @@ fn newer_and_older_layouts_are_reported() {
         "{newer:?}"
     );
     let this_layout = MIGRATIONS.len() as i64;
-    set(this_layout);
+    set_layout(this_layout);
     let findings = examine_with_latest_layout(&path, CheckDepth::Quick, this_layout + 1);
     let older = find_finding(&findings, "layout");
     let advice = format!("{this_layout}; the next start of this version migrates it to {}", this_layout + 1);
@@ -143,19 +143,25 @@ fn newer_and_older_layouts_are_reported() {
 #[test]
 fn foreign_and_invalid_files_are_reported() {
     let (folder, path) = new_database_path();
-    Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (n)").unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE table_of_other_program (n)").unwrap();
     let findings = examine(&path, CheckDepth::Quick);
     assert_eq!(find_finding(&findings, "layout").severity, FindingSeverity::Warning, "{findings:#?}");
 
-    let text = folder.path().join("text.db");
-    std::fs::write(&text, "no database, but long enough to be taken for one").unwrap();
-    assert_eq!(find_finding(&examine(&text, CheckDepth::Quick), "contents").severity, FindingSeverity::Fault);
+    let text_file = folder.path().join("text.db");
+    std::fs::write(&text_file, "no database, but long enough to be taken for one").unwrap();
+    assert_eq!(
+        find_finding(&examine(&text_file, CheckDepth::Quick), "contents").severity,
+        FindingSeverity::Fault
+    );
     assert_eq!(
         find_finding(&examine(folder.path(), CheckDepth::Quick), "file").severity,
         FindingSeverity::Fault
     );
-    let nowhere = folder.path().join("nowhere/a.db");
-    assert_eq!(find_finding(&examine(&nowhere, CheckDepth::Quick), "file").severity, FindingSeverity::Fault);
+    let path_in_missing_folder = folder.path().join("nowhere/a.db");
+    assert_eq!(
+        find_finding(&examine(&path_in_missing_folder, CheckDepth::Quick), "file").severity,
+        FindingSeverity::Fault
+    );
 }
 
 #[tokio::test]

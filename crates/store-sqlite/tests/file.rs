@@ -8,7 +8,7 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{
     EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
-use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
+use pointsman_core::{EventId, EventType, NewEvent, Timestamp};
 use pointsman_store::tables::Tables;
 use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
 use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
@@ -17,36 +17,36 @@ use rusqlite::Connection;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 fn new_emit_batch(kind: &str) -> EmitBatch {
-    EmitBatch { events: vec![NewEvent::new(HandlingKey::new(kind).unwrap())], idempotency: None }
+    EmitBatch { events: vec![NewEvent::new(EventType::new(kind).unwrap())], idempotency: None }
 }
 
 async fn read_event_types(store: &SqliteStore) -> Vec<String> {
-    let read = JournalQuery {
+    let query = JournalQuery {
         after: EventId::ZERO,
         until: None,
         filter: EventFilter::default(),
         limit: 1000,
         backwards: false,
     };
-    store.read_events(read).await.unwrap().events.iter().map(|event| event.kind.to_string()).collect()
+    store.read_events(query).await.unwrap().events.iter().map(|event| event.event_type.to_string()).collect()
 }
 
 #[tokio::test]
 async fn opening_a_file_in_use_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    let first = Sqlite::open(&path, NOW).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let first_store = Sqlite::open(&path, NOW).unwrap();
     let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
     assert!(refused.to_string().contains("in use by another process"), "{refused}");
-    first.close();
+    first_store.close();
     Sqlite::open(&path, NOW).unwrap().close();
 }
 
 #[tokio::test]
 async fn a_newer_layout_is_refused_with_advice() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
     Sqlite::open(&path, NOW).unwrap().close();
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_meta SET value = 99 WHERE name = 'layout'", []).unwrap();
@@ -63,28 +63,28 @@ async fn a_newer_layout_is_refused_with_advice() {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_and_left_unchanged() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("notes.txt");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
     let text = "These are my notes, not a database. ".repeat(200);
     std::fs::write(&path, &text).unwrap();
     let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::NotADatabase { .. }), "{refused}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    let refused = Sqlite::open(dir.path().join("no/such/folder/a.db"), NOW).unwrap_err();
+    let refused = Sqlite::open(folder.path().join("no/such/folder/a.db"), NOW).unwrap_err();
     assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
 }
 
 #[tokio::test]
 async fn a_program_can_keep_its_own_tables_in_the_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("app.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.db");
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("CREATE TABLE article (id INTEGER PRIMARY KEY, title TEXT NOT NULL)").unwrap();
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
     let work = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
-        Ok(vec![NewEvent::new(HandlingKey::new("article.written")?)])
+        Ok(vec![NewEvent::new(EventType::new("article.written")?)])
     };
     store.transact(work, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["article.written"]);
@@ -97,22 +97,22 @@ async fn a_program_can_keep_its_own_tables_in_the_file() {
 #[tokio::test]
 async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut dyn SqlTransaction| {
+    let create_table = |tx: &mut dyn SqlTransaction| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
-    store.transact(make, NOW).await.unwrap();
+    store.transact(create_table, NOW).await.unwrap();
     let failing = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
-        Ok(vec![NewEvent::new(HandlingKey::new("never")?)])
+        Ok(vec![NewEvent::new(EventType::new("rolled.back")?)])
     };
     let panicking = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         panic!("on purpose")
     };
-    // All of these share transactions.
-    let (good, failed, panicked, also_good) = tokio::join!(
+    // These four jobs share transactions.
+    let (first_append, failed, panicked, second_append) = tokio::join!(
         store.append(vec![new_emit_batch("a")], None, NOW),
         store.transact(failing, NOW),
         store.transact(panicking, NOW),
@@ -120,8 +120,8 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     );
     assert!(matches!(failed, Err(TransactError::WorkFailed(_))), "{failed:?}");
     assert!(panicked.unwrap_err().to_string().contains("on purpose"));
-    good.unwrap();
-    also_good.unwrap();
+    first_append.unwrap();
+    second_append.unwrap();
     assert_eq!(read_event_types(&store).await, ["a", "b"]);
     let count = |tx: &mut dyn SqlTransaction| {
         assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
@@ -133,11 +133,11 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
 #[tokio::test]
 async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut dyn SqlTransaction| {
+    let create_table = |tx: &mut dyn SqlTransaction| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
-    store.transact(make, NOW).await.unwrap();
+    store.transact(create_table, NOW).await.unwrap();
     for sql in [
         "/* x */ COMMIT",
         "DROP TABLE pointsman_meta",
@@ -153,15 +153,16 @@ async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
         let refused = store.transact(work, NOW).await;
         assert!(matches!(refused, Err(TransactError::WorkFailed(_))), "{sql}: {refused:?}");
     }
-    store.append(vec![new_emit_batch("still.well")], None, NOW).await.unwrap();
-    assert_eq!(read_event_types(&store).await, ["still.well"]);
+    store.append(vec![new_emit_batch("store.still.works")], None, NOW).await.unwrap();
+    assert_eq!(read_event_types(&store).await, ["store.still.works"]);
 }
 
-/// A table that the program has created elsewhere can have a conflict clause that ends the transaction.
+/// A table that the program has created outside a unit of work can have a conflict clause that rolls the transaction
+/// back.
 #[tokio::test]
 async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("app.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.db");
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("CREATE TABLE t (n INTEGER UNIQUE ON CONFLICT ROLLBACK); INSERT INTO t VALUES (1)")
         .unwrap();
@@ -170,7 +171,7 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
     let escaping = |tx: &mut dyn SqlTransaction| {
         assert!(tx.execute("INSERT INTO t VALUES (1)", &[]).is_err());
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
-        Ok(vec![NewEvent::new(HandlingKey::new("never")?)])
+        Ok(vec![NewEvent::new(EventType::new("rolled.back")?)])
     };
     assert!(store.transact(escaping, NOW).await.is_err());
     store.append(vec![new_emit_batch("after")], None, NOW).await.unwrap();
@@ -183,8 +184,8 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
 
 #[tokio::test]
 async fn writes_fail_on_a_full_disk_and_recover() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
     store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
@@ -192,9 +193,10 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     store.limit_file_pages(Some(64)).await.unwrap();
     let mut refused = None;
     for _ in 0..200 {
-        let mut big = new_emit_batch("big");
-        big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
-        if let Err(error) = store.append(vec![big], None, NOW).await {
+        let mut big_batch = new_emit_batch("big");
+        big_batch.events[0].value =
+            pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
+        if let Err(error) = store.append(vec![big_batch], None, NOW).await {
             refused = Some(error);
             break;
         }
@@ -207,8 +209,8 @@ async fn writes_fail_on_a_full_disk_and_recover() {
     assert_eq!(read_event_types(&store).await.len(), acknowledged + 1);
     assert!(id.timestamp() >= NOW, "the clock did not go back: {id}");
     store.close();
-    let again = Sqlite::open(&path, NOW).unwrap();
-    assert_eq!(read_event_types(&again).await.last().map(String::as_str), Some("after"));
+    let reopened = Sqlite::open(&path, NOW).unwrap();
+    assert_eq!(read_event_types(&reopened).await.last().map(String::as_str), Some("after"));
 }
 
 /// A small disk in memory. Dropping it unmounts it.
@@ -254,23 +256,23 @@ async fn opening_on_a_full_disk_reports_disk_full() {
     store.register(Registration::default(), NOW).await.unwrap();
     store.join_node("node", NOW).await.unwrap();
     store.append(vec![new_emit_batch("before")], None, NOW).await.unwrap();
-    let kept: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
+    let files_before_close: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
         .into_iter()
         .map(|name| (name, std::fs::read(disk.0.path().join(name)).unwrap_or_default()))
         .collect();
     store.close();
     drop(store);
-    // After a clean end, and after a crash that left the WAL behind.
-    for with_log in [false, true] {
-        if with_log {
-            for (name, bytes) in &kept {
+    // The disk is full after the store was closed, and then after a crash that left the WAL behind.
+    for after_crash in [false, true] {
+        if after_crash {
+            for (name, bytes) in &files_before_close {
                 std::fs::write(disk.0.path().join(name), bytes).unwrap();
             }
         }
         let ballast = disk.fill_free_space();
         let error = Sqlite::open(&path, NOW).expect_err("the disk has no free space");
         let message = error.to_string();
-        assert!(matches!(error, OpenError::DiskFull { .. }), "{with_log}: {message}: {error:?}");
+        assert!(matches!(error, OpenError::DiskFull { .. }), "{after_crash}: {message}: {error:?}");
         assert!(message.contains("disk is full; free some space and start again"), "{message}");
         std::fs::remove_file(ballast).unwrap();
         let store = Sqlite::open(&path, NOW).unwrap();
@@ -290,24 +292,25 @@ async fn a_closed_store_returns_closed_errors() {
 #[tokio::test]
 async fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(dir.path().join("a.db"), NOW).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(folder.path().join("a.db"), NOW).unwrap();
     store.append(vec![new_emit_batch("secret")], None, NOW).await.unwrap();
     for name in ["a.db", "a.db-wal", "a.db-shm", "a.db.lock"] {
-        let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
 }
 
 #[tokio::test]
-async fn reading_the_events_of_an_object_is_bounded() {
+async fn events_of_an_object_are_read_up_to_a_total_size() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let key = pointsman_core::ObjectKey::new("big").unwrap();
     for _ in 0..20 {
-        let mut big = new_emit_batch("a");
-        big.events[0].key = Some(key.clone());
-        big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
-        store.append(vec![big], None, NOW).await.unwrap();
+        let mut big_batch = new_emit_batch("a");
+        big_batch.events[0].key = Some(key.clone());
+        big_batch.events[0].value =
+            pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
+        store.append(vec![big_batch], None, NOW).await.unwrap();
     }
     let object = store.read_object(&Default::default(), &key, 1000).await.unwrap().unwrap();
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
@@ -316,24 +319,25 @@ async fn reading_the_events_of_an_object_is_bounded() {
 
 #[tokio::test]
 async fn dropping_a_store_releases_its_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
     drop(Sqlite::open(&path, NOW).unwrap());
-    // Opening waits a while for a lock that is about to be released.
+    // The lock may be released a moment later; opening waits for that.
     Sqlite::open(&path, NOW).unwrap().close();
 }
 
-/// Records of such orders would fill the store: events may start orders, and no request can repeat a generated id.
+/// Records of such orders would fill the store, and have no use: no request can repeat a generated id.
 #[tokio::test]
 async fn ended_orders_with_generated_ids_leave_no_record() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
-    let plan = RegistrationBuilder::default().chain("/pay", "a=first>done done").chain_route("paid", "/pay");
-    store.register(plan.build(), NOW).await.unwrap();
-    let added = |id: &str| new_order(id).starting_at_chain_node("done");
-    let generated = NewOrder { id: None, ..added("/pay,x") };
-    let orders = vec![added("/pay,given"), generated.clone(), generated];
+    let registration =
+        RegistrationBuilder::default().chain("/pay", "a=first>done done").chain_route("paid", "/pay");
+    store.register(registration.build(), NOW).await.unwrap();
+    let order_at_end_node = |id: &str| new_order(id).starting_at_chain_node("done");
+    let generated = NewOrder { id: None, ..order_at_end_node("/pay,x") };
+    let orders = vec![order_at_end_node("/pay,given"), generated.clone(), generated];
     store.add_orders(orders.into(), NOW).await.unwrap().unwrap();
     store.close();
     let count = "SELECT count(*) FROM pointsman_ended_order";
@@ -341,18 +345,18 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
     assert_eq!(records, 1);
 }
 
-/// A fault in the code of one transaction does not end the writer, and leaves nothing of that transaction.
+/// A panic in one transaction does not end the writer, and nothing of that transaction is stored.
 #[tokio::test]
 async fn a_transaction_that_panics_is_rolled_back_and_the_store_continues() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let panicking = store.writer().run(|txn| -> pointsman_store::error::Result<()> {
-        txn.tables.write_named_text("half", "done")?;
+        txn.tables.write_named_text("rolled_back", "text")?;
         panic!("a fault in a transaction");
     });
     let error = panicking.await.unwrap_err().to_string();
     assert!(error.contains("the transaction panicked: a fault in a transaction"), "{error}");
-    let half = store.writer().run(|txn| txn.tables.read_named_text("half")).await.unwrap();
-    assert_eq!(half, None);
-    let stored = store.writer().get_or_init_named_text("whole", "text").await.unwrap();
+    let rolled_back_text = store.writer().run(|txn| txn.tables.read_named_text("rolled_back")).await.unwrap();
+    assert_eq!(rolled_back_text, None);
+    let stored = store.writer().get_or_init_named_text("committed", "text").await.unwrap();
     assert_eq!(stored, "text");
 }

@@ -13,7 +13,7 @@ use pointsman_core::store::{
     Orders, Queue, Registration, Registry, ReplayReport, RescueSweep, Store, TaskFilter, Tasks,
 };
 use pointsman_core::{
-    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
+    EventId, EventType, HandlerDef, HandlerName, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
     Timestamp,
 };
 use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
@@ -21,8 +21,8 @@ use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A synthetic history of the layout: an older layout, made from the initial one, two migrations that lead to the
-/// initial one, and the migrations after it.
+/// Returns the migrations of a made-up history: an older layout, which is made from the initial one; two migrations
+/// that lead from it to the initial layout; and the migrations after that.
 fn migrations_from_older_layout() -> Vec<&'static str> {
     let mut migrations = vec![
         concat!(include_str!("../migrations/0001_initial.sql"), include_str!("older_layout/0001_older.sql")),
@@ -37,7 +37,7 @@ fn open_with_older_migrations(path: &Path) -> SqliteStore {
     Sqlite::open_with_migrations(path, &migrations_from_older_layout(), NOW).unwrap()
 }
 
-/// Creates a file of one of the older layouts.
+/// Creates a file of the older layout with this number: 1 or 2.
 fn create_file_of_older_layout(path: &Path, layout: usize) -> Connection {
     let conn = Connection::open(path).unwrap();
     for migration in &migrations_from_older_layout()[..layout] {
@@ -49,8 +49,8 @@ fn create_file_of_older_layout(path: &Path, layout: usize) -> Connection {
     conn
 }
 
-/// Rows of the first layout: a handler, three events of one object (the first is running on a node, the others
-/// wait behind it), one ready event without a key, one task in the history, and a rule.
+/// Rows of the first layout: a handler, three events of one object (the task of the first is running on a node, the
+/// tasks of the others wait behind it), an event without a key whose task is ready, an archived task, and a rule.
 const FIRST_LAYOUT_ROWS: &str = "
     INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
         \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
@@ -86,11 +86,11 @@ fn claim_request_for_node(node: i64) -> ClaimRequest {
 }
 
 fn successful_attempt(task: &ClaimedTask) -> FinishedAttempt {
-    let ended = AttemptResult::Succeeded { result: None };
+    let result = AttemptResult::Succeeded { result: None };
     FinishedAttempt {
         task: task.seq,
         fence: task.fence,
-        result: ended,
+        result,
         target_health: None,
         emitted_events: vec![],
         log_lines: vec![],
@@ -121,27 +121,28 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
             .len(),
         1
     );
-    let index = HandlerName::new("index").unwrap();
+    let index_handler = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
-    let registration = Registration { handlers: vec![HandlerDef::new(index)], routes, ..Default::default() };
+    routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index_handler.clone()));
+    let registration =
+        Registration { handlers: vec![HandlerDef::new(index_handler)], routes, ..Default::default() };
     store.register(registration, NOW).await.unwrap();
-    let mut another = NewEvent::new(HandlingKey::new("record").unwrap());
-    another.key = Some(ObjectKey::new("a").unwrap());
-    let emission = EmitBatch { events: vec![another], idempotency: None };
-    let (receipts, _) = store.append(vec![emission], None, NOW).await.unwrap();
+    let mut new_event = NewEvent::new(EventType::new("record").unwrap());
+    new_event.key = Some(ObjectKey::new("a").unwrap());
+    let batch = EmitBatch { events: vec![new_event], idempotency: None };
+    let (receipts, _) = store.append(vec![batch], None, NOW).await.unwrap();
     assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
-    let mut ran = Vec::new();
+    let mut ran_seqs = Vec::new();
     for _ in 0..5 {
         for task in store.claim_tasks(claim_request_for_node(node), NOW).await.unwrap().tasks {
-            ran.push(task.seq.0);
+            ran_seqs.push(task.seq.0);
             assert!(
                 store.finish_attempts(vec![successful_attempt(&task)], None, NOW).await.unwrap().0[0].is_ok()
             );
         }
     }
-    let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
-    assert_eq!((lane, ran.len()), (vec![2, 3, 4, 6], 5), "new tasks are behind waiting ones");
+    let lane_seqs: Vec<_> = ran_seqs.iter().filter(|seq| **seq != 5).copied().collect();
+    assert_eq!((lane_seqs, ran_seqs.len()), (vec![2, 3, 4, 6], 5), "new tasks are behind waiting ones");
     store.close();
 }
 
@@ -155,12 +156,15 @@ async fn events_before_a_migration_are_not_replayed() {
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
     let store = open_with_older_migrations(&path);
-    let index = HandlerName::new("index").unwrap();
+    let index_handler = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
-    let handlers = vec![HandlerDef::new(index.clone())];
+    routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index_handler.clone()));
+    let handlers = vec![HandlerDef::new(index_handler.clone())];
     store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
-    assert_eq!(store.replay_events(&index, EventId::ZERO, NOW).await.unwrap(), ReplayReport::default());
+    assert_eq!(
+        store.replay_events(&index_handler, EventId::ZERO, NOW).await.unwrap(),
+        ReplayReport::default()
+    );
     store.close();
 }
 
@@ -181,35 +185,35 @@ async fn orders_are_migrated_with_their_tenants() {
     let (view, _) = store.read_order(&shop, &key).await.unwrap().unwrap();
     assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
     assert!(!view.order.took_on_error);
-    let end = ChainNode { id: "a".parse().unwrap(), role: ChainNodeRole::End };
-    let chains = vec![Chain { path: key.chain.clone(), nodes: vec![end] }];
+    let end_node = ChainNode { id: "a".parse().unwrap(), role: ChainNodeRole::End };
+    let chains = vec![Chain { path: key.chain.clone(), nodes: vec![end_node] }];
     store.register(Registration { chains, ..Registration::default() }, NOW).await.unwrap();
-    let add = async |tenant: &Tenant| {
+    let add_order_succeeds = async |tenant: &Tenant| {
         let order =
             NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::new(key.chain.clone()) };
         store.add_orders(vec![order].into(), NOW).await.unwrap().is_ok()
     };
-    assert!(!add(&shop).await, "the tenant has such an order already");
-    assert!(add(&Tenant::default()).await);
+    assert!(!add_order_succeeds(&shop).await, "the tenant has such an order already");
+    assert!(add_order_succeeds(&Tenant::default()).await);
     store.close();
 }
 
-/// A fresh file and a migrated one have the same tables and indexes.
+/// A file that is migrated from an older layout gets the same tables and indexes as a new file.
 #[tokio::test]
-async fn fresh_and_migrated_layouts_are_equal() {
+async fn new_and_migrated_files_have_equal_layouts() {
     let folder = tempfile::tempdir().unwrap();
-    let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
-    create_file_of_first_layout(&old);
-    for path in [&old, &fresh] {
+    let (migrated, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
+    create_file_of_first_layout(&migrated);
+    for path in [&migrated, &new] {
         open_with_older_migrations(path).close();
     }
-    assert_eq!(read_schema(&old), read_schema(&fresh));
+    assert_eq!(read_schema(&migrated), read_schema(&new));
     let current = folder.path().join("current.db");
     Sqlite::open(&current, NOW).unwrap().close();
-    assert_eq!(read_columns(&old), read_columns(&current));
+    assert_eq!(read_columns(&migrated), read_columns(&current));
 }
 
-/// Returns the columns of all tables and indexes, whatever their order in the tables.
+/// Returns the columns of all tables and indexes, sorted by name.
 fn read_columns(path: &Path) -> Vec<(String, String, String, bool, Option<String>, i64)> {
     let conn = Connection::open(path).unwrap();
     let sql = "SELECT s.name, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk
@@ -220,11 +224,11 @@ fn read_columns(path: &Path) -> Vec<(String, String, String, bool, Option<String
                JOIN sqlite_schema x ON x.name = i.name WHERE s.type = 'table'
                ORDER BY 1, 2, 3, 4, 5, 6";
     let mut statement = conn.prepare(sql).unwrap();
-    let read = |r: &rusqlite::Row<'_>| {
+    let decode_row = |r: &rusqlite::Row<'_>| {
         let kind = r.get::<_, rusqlite::types::Value>(2)?;
         Ok((r.get(0)?, r.get(1)?, format!("{kind:?}"), r.get(3)?, r.get(4)?, r.get(5)?))
     };
-    statement.query_map([], read).unwrap().collect::<Result<_, _>>().unwrap()
+    statement.query_map([], decode_row).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 fn read_schema(path: &Path) -> Vec<(String, Option<String>)> {

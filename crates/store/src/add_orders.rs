@@ -1,4 +1,4 @@
-//! Adds orders. All refusals are checked before the first write, so a batch is added as a whole or not at all.
+//! Adds orders. All orders of a batch are checked before the first write, so a batch is added as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -31,13 +31,13 @@ impl<T: Tables> Txn<'_, T> {
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
-        let (taken, nodes) = match self.check_order_batch(&batch)? {
+        let (explicit_keys, start_nodes) = match self.check_order_batch(&batch)? {
             Ok(checked) => checked,
-            Err((index, refused)) => return Ok(Err(OrderBatchError::Order(index, refused))),
+            Err((index, error)) => return Ok(Err(OrderBatchError::Order(index, error))),
         };
         let mut orders = Vec::with_capacity(batch.orders.len());
-        for (new, node) in batch.orders.into_iter().zip(nodes) {
-            orders.push(self.insert_order(new, node, &taken, now)?);
+        for (new_order, node) in batch.orders.into_iter().zip(start_nodes) {
+            orders.push(self.insert_order(new_order, node, &explicit_keys, now)?);
         }
         self.write_idempotency_record(batch.idempotency.as_ref(), &orders, now)?;
         Ok(Ok(OrderReceipt { orders, repeated: false }))
@@ -49,81 +49,89 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         batch: &OrderBatch,
     ) -> Result<std::result::Result<OrderBatchCheck, (usize, OrderError)>> {
-        let (mut taken, mut nodes) = (ExplicitOrderKeys::new(), Vec::with_capacity(batch.orders.len()));
-        for (index, new) in batch.orders.iter().enumerate() {
-            if let Some(id) = new.id.as_ref().filter(|id| id.is_generated()) {
+        let (mut explicit_keys, mut start_nodes) =
+            (ExplicitOrderKeys::new(), Vec::with_capacity(batch.orders.len()));
+        for (index, new_order) in batch.orders.iter().enumerate() {
+            if let Some(id) = new_order.id.as_ref().filter(|id| id.is_generated()) {
                 return Ok(Err((index, OrderError::ReservedId(id.clone()))));
             }
-            match self.check_new_order(new, batch.reuse_ended_ids)? {
-                Ok(node) => nodes.push(node),
-                Err(refused) => return Ok(Err((index, refused))),
+            match self.check_new_order(new_order, batch.reuse_ended_ids)? {
+                Ok(node) => start_nodes.push(node),
+                Err(error) => return Ok(Err((index, error))),
             }
-            if let Some(id) = &new.id
-                && !taken.insert((new.tenant.clone(), OrderKey { chain: new.chain.clone(), id: id.clone() }))
+            if let Some(id) = &new_order.id
+                && !explicit_keys.insert((
+                    new_order.tenant.clone(),
+                    OrderKey { chain: new_order.chain.clone(), id: id.clone() },
+                ))
             {
-                return Ok(Err((index, OrderError::AlreadyExists(new.chain.clone(), id.clone()))));
+                return Ok(Err((index, OrderError::AlreadyExists(new_order.chain.clone(), id.clone()))));
             }
         }
-        Ok(Ok((taken, nodes)))
+        Ok(Ok((explicit_keys, start_nodes)))
     }
 
     /// Adds an order that an event or a schedule creates. It may reuse the id of an ended order: a schedule with a
     /// fixed id uses it at every planned time, and an event's id never belongs to a second event.
     pub(crate) fn add_order(
         &mut self,
-        new: NewOrder,
+        new_order: NewOrder,
         now: Timestamp,
     ) -> Result<std::result::Result<AddedOrder, OrderError>> {
-        Ok(match self.check_new_order(&new, true)? {
-            Ok(node) => Ok(self.insert_order(new, node, &ExplicitOrderKeys::new(), now)?),
-            Err(refused) => Err(refused),
+        Ok(match self.check_new_order(&new_order, true)? {
+            Ok(node) => Ok(self.insert_order(new_order, node, &ExplicitOrderKeys::new(), now)?),
+            Err(error) => Err(error),
         })
     }
 
     /// Returns the start node of an order, or the reason why the order is refused.
     fn check_new_order(
         &self,
-        new: &NewOrder,
+        new_order: &NewOrder,
         reuse_ended_id: bool,
     ) -> Result<std::result::Result<ChainNodeId, OrderError>> {
         let Some(chain) =
-            self.state.chains.find_chain(&new.chain).and_then(|chain_row| chain_row.definition())
+            self.state.chains.find_chain(&new_order.chain).and_then(|chain_row| chain_row.definition())
         else {
-            return Ok(Err(OrderError::NoSuchChain(new.chain.clone())));
+            return Ok(Err(OrderError::NoSuchChain(new_order.chain.clone())));
         };
-        let node = match &new.node {
+        let node = match &new_order.node {
             Some(node) if chain.find_node(node).is_none() => {
-                return Ok(Err(OrderError::NoSuchNode(new.chain.clone(), node.clone())));
+                return Ok(Err(OrderError::NoSuchNode(new_order.chain.clone(), node.clone())));
             }
             Some(node) => Some(node),
             None => chain.nodes.first().map(|node| &node.id),
         };
         let node = node.ok_or_else(|| Fault::damaged("a chain has no nodes"))?.clone();
-        if let Some(id) = &new.id {
-            let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
-            if self.tables.find_order_by_key(&new.tenant, &key)?.is_some() {
+        if let Some(id) = &new_order.id {
+            let key = OrderKey { chain: new_order.chain.clone(), id: id.clone() };
+            if self.tables.find_order_by_key(&new_order.tenant, &key)?.is_some() {
                 return Ok(Err(OrderError::AlreadyExists(key.chain, key.id)));
             }
-            if !reuse_ended_id && let Some(ended) = self.tables.read_ended_order(&new.tenant, &key)? {
+            if !reuse_ended_id && let Some(ended) = self.tables.read_ended_order(&new_order.tenant, &key)? {
                 return Ok(Err(OrderError::IdOfEndedOrder(Box::new(ended))));
             }
         }
         Ok(Ok(node))
     }
 
-    /// Generates an order id that is neither in use by the tenant nor in `taken`.
+    /// Generates the key of an order. Its id is neither in use by the tenant nor among `explicit_keys`.
     fn generate_order_key(
         &mut self,
-        new: &NewOrder,
-        taken: &ExplicitOrderKeys,
+        new_order: &NewOrder,
+        explicit_keys: &ExplicitOrderKeys,
         now: Timestamp,
     ) -> Result<OrderKey> {
-        let mut name =
-            (new.tenant.clone(), OrderKey { id: self.generate_order_id(now)?, chain: new.chain.clone() });
-        while taken.contains(&name) || self.tables.find_order_by_key(&name.0, &name.1)?.is_some() {
-            name.1.id = self.generate_order_id(now)?;
+        let mut tenant_and_key = (
+            new_order.tenant.clone(),
+            OrderKey { id: self.generate_order_id(now)?, chain: new_order.chain.clone() },
+        );
+        while explicit_keys.contains(&tenant_and_key)
+            || self.tables.find_order_by_key(&tenant_and_key.0, &tenant_and_key.1)?.is_some()
+        {
+            tenant_and_key.1.id = self.generate_order_id(now)?;
         }
-        Ok(name.1)
+        Ok(tenant_and_key.1)
     }
 
     fn generate_order_id(&mut self, now: Timestamp) -> Result<OrderId> {
@@ -133,25 +141,25 @@ impl<T: Tables> Txn<'_, T> {
     /// Inserts an order that passed all checks.
     fn insert_order(
         &mut self,
-        new: NewOrder,
+        new_order: NewOrder,
         node: ChainNodeId,
-        taken: &ExplicitOrderKeys,
+        explicit_keys: &ExplicitOrderKeys,
         now: Timestamp,
     ) -> Result<AddedOrder> {
-        let key = match &new.id {
-            Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
-            None => self.generate_order_key(&new, taken, now)?,
+        let key = match &new_order.id {
+            Some(id) => OrderKey { chain: new_order.chain.clone(), id: id.clone() },
+            None => self.generate_order_key(&new_order, explicit_keys, now)?,
         };
-        let tenant = new.tenant;
+        let tenant = new_order.tenant;
         let order = Order {
             key: key.clone(),
             tenant: tenant.clone(),
             node,
-            value: new.value,
-            priority: new.priority,
-            planned_at: new.planned_at,
+            value: new_order.value,
+            priority: new_order.priority,
+            planned_at: new_order.planned_at,
             created_at: now,
-            origin: new.origin,
+            origin: new_order.origin,
             started_at: None,
             suspended: false,
             task: None,

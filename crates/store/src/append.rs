@@ -16,19 +16,21 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
+    /// Appends the events of an emit. A repeat under the same idempotency key appends nothing and gets the first
+    /// answer.
     pub(crate) fn append_emit_batch(
         &mut self,
-        emission: EmitBatch,
+        batch: EmitBatch,
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<EmitReceipt, IdempotencyError>> {
-        match self.read_recorded_answer(emission.idempotency.as_ref())? {
+        match self.read_recorded_answer(batch.idempotency.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(EmitReceipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
-        let events = self.append_events(emission.events, slots, now)?;
-        self.write_idempotency_record(emission.idempotency.as_ref(), &events, now)?;
+        let events = self.append_events(batch.events, slots, now)?;
+        self.write_idempotency_record(batch.idempotency.as_ref(), &events, now)?;
         Ok(Ok(EmitReceipt { events, repeated: false }))
     }
 
@@ -43,61 +45,62 @@ impl<T: Tables> Txn<'_, T> {
         events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
-    /// Appends an event that got its id when it was taken out of an outbox. The event keeps that id unless a greater
-    /// one has been journaled in the meantime.
+    /// Appends an event that got its id when it was taken out of an outbox. The event keeps that id unless an event
+    /// with a greater id has been journaled in the meantime.
     pub fn append_event_with_id(
         &mut self,
         event: NewEvent,
-        given: Option<EventId>,
+        preassigned_id: Option<EventId>,
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<SequencedEvent> {
-        self.append_event(event, given, slots, now)
+        self.append_event(event, preassigned_id, slots, now)
     }
 
     fn append_event(
         &mut self,
-        new: NewEvent,
-        given: Option<EventId>,
+        new_event: NewEvent,
+        preassigned_id: Option<EventId>,
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<SequencedEvent> {
-        let id = self.state.event_id_generator.use_preassigned_or_next(given, now);
-        let handlers = self.state.resolve_handlers(&new.kind);
+        let id = self.state.event_id_generator.use_preassigned_or_next(preassigned_id, now);
+        let handlers = self.state.resolve_handlers(&new_event.event_type);
         let first_task = self.state.allocate_task_numbers(handlers.len());
-        let object = match &new.key {
-            Some(key) => Some(self.record_object_event(&new.tenant, key.as_str(), &handlers, id)?),
+        let object = match &new_event.key {
+            Some(key) => Some(self.record_object_event(&new_event.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
         let prev = object.as_ref().and_then(|object| object.previous_event());
-        let number = object.as_ref().map(|object| object.number);
-        let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned_at);
-        let event = Arc::new(build_event(new, id, prev));
+        let object_number = object.as_ref().map(|object| object.number);
+        let (due, priority, planned_at) =
+            (new_event.due.unwrap_or(now), new_event.priority, new_event.planned_at);
+        let event = Arc::new(build_event(new_event, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
             self.state.recent_events.push_event(&event);
         }
         let mut tasks = Vec::with_capacity(handlers.len());
-        let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
-        for (index, (handler, sync)) in handlers.iter().enumerate() {
+        let sync_count = handlers.iter().filter(|(_, is_sync)| *is_sync).count();
+        for (index, (handler, is_sync)) in handlers.iter().enumerate() {
             let seq = TaskSeq(first_task.0 + index as i64);
-            // Synchronous handlers come first in the list, so the index is the stage.
-            let stage = if *sync { index } else { sync_count } as i64;
+            // Synchronous handlers come first in the list, so their index is their sync stage.
+            let sync_stage = if *is_sync { index } else { sync_count } as i64;
             let prev_sent = object.as_ref().and_then(|object| object.last_sent_to(*handler));
             let task = NewTask {
                 seq,
                 handler: *handler,
-                is_sync: *sync,
-                stage,
+                is_sync: *is_sync,
+                sync_stage,
                 priority,
                 due,
                 prev_sent_event: prev_sent,
-                planned_at: planned,
-                is_late: false,
+                planned_at,
+                out_of_order: false,
             };
-            tasks.push(self.create_task(task, &event, number, slots, now)?);
+            tasks.push(self.create_task(task, &event, object_number, slots, now)?);
         }
-        for chain in self.state.chains.resolve_chains(&event.kind).iter() {
+        for chain in self.state.chains.resolve_chains(&event.event_type).iter() {
             self.add_order_for_event(&event, chain, priority, due, now)?;
         }
         Ok(SequencedEvent { id, prev, tasks })
@@ -128,10 +131,15 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Writes an event to the journal and increments the event counter.
-    pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
+    /// Inserts an event into the journal, with the number after that of the event before it.
+    pub(crate) fn insert_event(
+        &mut self,
+        event: &Event,
+        first_task: TaskSeq,
+        task_count: usize,
+    ) -> Result<()> {
         self.state.counters.journaled_event_count += 1;
-        self.tables.insert_event(event, self.state.counters.journaled_event_count, first_task, tasks)
+        self.tables.insert_event(event, self.state.counters.journaled_event_count, first_task, task_count)
     }
 
     fn create_task(
@@ -146,7 +154,7 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
         let TaskGrouping { lane, concurrency_group, key_bucket } =
             TaskGrouping::for_object(self.state.salt, &handler, object);
-        let laned = lane.is_some();
+        let has_lane = lane.is_some();
         let mut task_row = ActiveTaskRow {
             seq: task.seq,
             queue,
@@ -158,7 +166,7 @@ impl<T: Tables> Txn<'_, T> {
             concurrency_group,
             key_bucket,
             is_sync: task.is_sync,
-            stage: task.stage,
+            sync_stage: task.sync_stage,
             priority: task.priority.into(),
             score: handler.def.limits.queue_score(task.priority, now),
             rank: 0,
@@ -167,14 +175,14 @@ impl<T: Tables> Txn<'_, T> {
             created_at: now,
             started_at: None,
             error: None,
-            lifecycle: if task.is_late {
-                TaskLifecycle::new_out_of_order(task.due, laned)
+            lifecycle: if task.out_of_order {
+                TaskLifecycle::new_out_of_order(task.due, has_lane)
             } else {
-                TaskLifecycle::new(task.due, laned)
+                TaskLifecycle::new(task.due, has_lane)
             },
         };
-        let id = self.state.build_task_id(handler.id, event.kind.as_str(), task_row.seq)?;
-        if task_row.stage > 0 {
+        let id = self.state.build_task_id(handler.id, event.event_type.as_str(), task_row.seq)?;
+        if task_row.sync_stage > 0 {
             self.tables.insert_active_task(&task_row)?;
             self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
@@ -193,7 +201,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(id)
     }
 
-    /// Creates a late task, at the lowest priority, for an event that the handler was not sent when it was journaled.
+    /// Creates a task for an event that the handler was not sent when the event was journaled. The task runs out of
+    /// order, at the lowest priority.
     pub(crate) fn create_replay_task(
         &mut self,
         handler: HandlerId,
@@ -204,12 +213,12 @@ impl<T: Tables> Txn<'_, T> {
             seq: self.state.allocate_task_numbers(1),
             handler,
             is_sync: false,
-            stage: 0,
+            sync_stage: 0,
             priority: Priority::MIN,
             due: now,
             prev_sent_event: None,
             planned_at: None,
-            is_late: true,
+            out_of_order: true,
         };
         let object = self.read_object_number(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
         self.create_task(task, event, object, &mut ClaimSlots::default(), now)
@@ -221,24 +230,24 @@ struct NewTask {
     seq: TaskSeq,
     handler: HandlerId,
     is_sync: bool,
-    stage: i64,
+    sync_stage: i64,
     priority: Priority,
     due: Timestamp,
     prev_sent_event: Option<EventId>,
     planned_at: Option<Timestamp>,
-    is_late: bool,
+    out_of_order: bool,
 }
 
-fn build_event(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
+fn build_event(new_event: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
     Event {
         id,
         prev,
-        kind: new.kind,
-        key: new.key,
-        sub_object: new.sub_object,
-        value: new.value,
-        context: new.context,
-        tenant: new.tenant,
-        cause: new.cause,
+        event_type: new_event.event_type,
+        key: new_event.key,
+        sub_object: new_event.sub_object,
+        value: new_event.value,
+        context: new_event.context,
+        tenant: new_event.tenant,
+        cause: new_event.cause,
     }
 }

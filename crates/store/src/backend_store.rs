@@ -42,17 +42,17 @@ pub struct BackendStore<R: StoreReader> {
 }
 
 impl<R: StoreReader> BackendStore<R> {
-    pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
-        Self { writer, reader: reads }
+    pub fn new(writer: Writer<R::Tables>, reader: R) -> Self {
+        Self { writer, reader }
     }
 
     pub fn writer(&self) -> &Writer<R::Tables> {
         &self.writer
     }
 
-    /// Fails if the store takes no new events and orders now. Called before they are accepted.
-    fn check_accepts_writes(&self) -> Result<()> {
-        self.reader.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
+    /// Fails if the store takes no new events and orders now, because it is full. Called before they are accepted.
+    fn check_accepts_new_work(&self) -> Result<()> {
+        self.reader.emit_refusal_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Re-evaluates all orders whose chains have changed, batch by batch.
@@ -107,22 +107,21 @@ impl<R: StoreReader> Store for BackendStore<R> {
 impl<R: StoreReader> Journal for BackendStore<R> {
     async fn append(
         &self,
-        emissions: Vec<EmitBatch>,
+        batches: Vec<EmitBatch>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)> {
-        self.check_accepts_writes()?;
+        self.check_accepts_new_work()?;
         let request = JobRequest {
             position: JobPosition::First,
-            input: (emissions, claim),
+            input: (batches, claim),
             add_to_read_set: add_emit_batches_to_read_set,
         };
         self.writer
-            .run_job(request, move |txn, (emissions, claim)| {
+            .run_job(request, move |txn, (batches, claim)| {
                 let mut slots =
-                    txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
-                let receipts =
-                    emissions.into_iter().map(|emission| txn.append_emit_batch(emission, &mut slots, now));
+                    txn.reserve_claim_slots(claim, batches.iter().flat_map(|batch| &batch.events), now)?;
+                let receipts = batches.into_iter().map(|batch| txn.append_emit_batch(batch, &mut slots, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
                 Ok((receipts, txn.claim_tasks(slots, now)?))
             })
@@ -155,8 +154,8 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         self.reader.read_journal_range().await
     }
 
-    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
-        self.reader.read_events(read).await
+    async fn read_events(&self, query: JournalQuery) -> Result<EventPage> {
+        self.reader.read_events(query).await
     }
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
@@ -185,8 +184,8 @@ impl<R: StoreReader> Journal for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> Queue for BackendStore<R> {
-    async fn schedule_tasks(&self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.writer.run(move |txn| txn.schedule_tasks_ahead(ahead, now)).await
+    async fn schedule_tasks(&self, target_count: usize, now: Timestamp) -> Result<usize> {
+        self.writer.run(move |txn| txn.schedule_tasks_ahead(target_count, now)).await
     }
 
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult> {
@@ -200,22 +199,26 @@ impl<R: StoreReader> Queue for BackendStore<R> {
 
     async fn finish_attempts(
         &self,
-        endings: Vec<FinishedAttempt>,
+        attempts: Vec<FinishedAttempt>,
         claim: Option<ClaimRequest>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskCommandError>>, ClaimResult)> {
         let request = JobRequest {
             position: JobPosition::Last,
-            input: (endings, claim),
+            input: (attempts, claim),
             add_to_read_set: add_finished_attempts_to_read_set,
         };
         self.writer
-            .run_job(request, move |txn, (endings, claim)| {
-                let mut slots =
-                    txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emitted_events), now)?;
-                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut slots, now));
-                let finished = finished.collect::<crate::error::Result<_>>()?;
-                Ok((finished, txn.claim_tasks(slots, now)?))
+            .run_job(request, move |txn, (attempts, claim)| {
+                let mut slots = txn.reserve_claim_slots(
+                    claim,
+                    attempts.iter().flat_map(|attempt| &attempt.emitted_events),
+                    now,
+                )?;
+                let receipts =
+                    attempts.into_iter().map(|attempt| txn.finish_attempt(attempt, &mut slots, now));
+                let receipts = receipts.collect::<crate::error::Result<_>>()?;
+                Ok((receipts, txn.claim_tasks(slots, now)?))
             })
             .await
     }
@@ -250,17 +253,17 @@ impl<R: StoreReader> Queue for BackendStore<R> {
     }
 
     async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
-        let (rescued, redefined) = self
+        let (report, registrants_expired) = self
             .writer
             .run(move |txn| {
-                let redefined = sweep.mark_missing && txn.expire_registrants(now)?;
-                Ok((txn.rescue_tasks(sweep, now)?, redefined))
+                let registrants_expired = sweep.mark_missing && txn.expire_registrants(now)?;
+                Ok((txn.rescue_tasks(sweep, now)?, registrants_expired))
             })
             .await?;
-        if redefined {
+        if registrants_expired {
             self.reevaluate_orders(now).await?;
         }
-        Ok(rescued)
+        Ok(report)
     }
 }
 
@@ -308,9 +311,9 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.writer.run(move |txn| txn.add_rule(rule)).await
     }
 
-    async fn lift_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<bool> {
-        let (place, tenant) = (place.clone(), tenant.cloned());
-        self.writer.run(move |txn| txn.remove_rule(kind, &place, tenant.as_ref())).await
+    async fn lift_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<bool> {
+        let (scope, tenant) = (scope.clone(), tenant.cloned());
+        self.writer.run(move |txn| txn.remove_rule(kind, &scope, tenant.as_ref())).await
     }
 
     async fn list_rules(&self) -> Result<Vec<Rule>> {
@@ -388,7 +391,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     }
 
     async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        // In batches, so that emits do not wait for a whole backlog.
+        // Each batch is one transaction, so that emits do not wait until the whole backlog is adopted.
         let mut adopted = 0;
         loop {
             let handler = handler.clone();
@@ -415,19 +418,19 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
 impl<R: StoreReader> Schedules for BackendStore<R> {
     async fn register_schedules(
         &self,
-        plans: Vec<ScheduleDef>,
+        schedules: Vec<ScheduleDef>,
         now: Timestamp,
     ) -> Result<Vec<ScheduleProgress>> {
-        self.writer.run(move |txn| txn.register_schedules(plans, now)).await
+        self.writer.run(move |txn| txn.register_schedules(schedules, now)).await
     }
 
-    async fn record_fires(&self, firings: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+    async fn record_fires(&self, requests: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
         let request = JobRequest {
             position: JobPosition::Last,
-            input: firings,
+            input: requests,
             add_to_read_set: add_fire_requests_to_read_set,
         };
-        self.writer.run_job(request, move |txn, firings| txn.process_fire_requests(firings, now)).await
+        self.writer.run_job(request, move |txn, requests| txn.process_fire_requests(requests, now)).await
     }
 
     async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
@@ -452,7 +455,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrderBatchError>> {
-        self.check_accepts_writes()?;
+        self.check_accepts_new_work()?;
         self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
@@ -505,9 +508,9 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
         let chain = chain.clone();
-        let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
+        let result = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
         self.reevaluate_orders(now).await?;
-        Ok(done)
+        Ok(result)
     }
 
     async fn set_chain_node_action(
@@ -518,8 +521,9 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
         let (chain, node) = (chain.clone(), node.clone());
-        let done = self.writer.run(move |txn| txn.set_chain_node_action(&chain, &node, action, now)).await?;
+        let result =
+            self.writer.run(move |txn| txn.set_chain_node_action(&chain, &node, action, now)).await?;
         self.reevaluate_orders(now).await?;
-        Ok(done)
+        Ok(result)
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Mutex;
 
 use tokio::task::JoinHandle;
 
+/// Handles of the background futures of a store.
 #[derive(Debug, Default)]
 pub struct BackgroundJobs(Mutex<Vec<JoinHandle<()>>>);
 
 impl BackgroundJobs {
-    pub fn add_handles(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
+    pub fn add_handles(&self, handles: impl IntoIterator<Item = JoinHandle<()>>) {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(handles);
     }
 
     pub fn abort_all(&self) {
-        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
-        tasks.iter().for_each(JoinHandle::abort);
+        let handles = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
+        handles.iter().for_each(JoinHandle::abort);
     }
 }
 

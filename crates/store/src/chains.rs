@@ -1,4 +1,5 @@
-//! In-memory registry of chains (definitions and operator settings), and the operations on chains.
+//! In-memory registry of chains (definitions and operator settings), and the operations on chains. The operator
+//! settings are what an operator has set at run time: whether the chain is stopped, and the action of each chain node.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use pointsman_core::route::ChainRoutes;
 use pointsman_core::store::OrderError;
 use pointsman_core::task::QueueSubject;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{HandlerName, HandlingKey, Timestamp};
+use pointsman_core::{EventType, HandlerName, Timestamp};
 
 use crate::error::Result;
 use crate::queues::QueueState;
 use crate::row::ChainRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{MAX_RESOLVED_TYPES, read_named_json, write_named_json};
+use crate::writer_state::{MAX_CACHED_EVENT_TYPES, read_named_json, write_named_json};
 
 /// Most orders that one transaction re-evaluates.
 const MAX_ORDERS_PER_REEVALUATION: usize = 500;
@@ -28,7 +29,7 @@ pub struct ChainRegistry {
     chains: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
     /// Cache of resolved routes by event type; cleared when the registration changes.
-    resolved_routes: HashMap<HandlingKey, Arc<[ChainPath]>>,
+    resolved_routes: HashMap<EventType, Arc<[ChainPath]>>,
 }
 
 impl ChainRegistry {
@@ -56,14 +57,15 @@ impl ChainRegistry {
     }
 
     /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
-    pub fn is_chain_node_stopped(&self, kind: &QueueSubject) -> bool {
-        let QueueSubject::ChainNode { chain, node } = kind else { return false };
+    pub fn is_chain_node_stopped(&self, subject: &QueueSubject) -> bool {
+        let QueueSubject::ChainNode { chain, node } = subject else { return false };
         self.chains.get(chain).is_some_and(|chain_row| chain_row.state.is_node_stopped(node))
     }
 
-    /// Describes why the steps of a chain node do not run, or `None` if nothing stops them.
-    pub fn describe_stop(&self, kind: &QueueSubject) -> Option<String> {
-        let QueueSubject::ChainNode { chain, node } = kind else { return None };
+    /// Describes the stop that keeps the tasks of a queue from running: that of their chain or of their chain node.
+    /// `None` if there is none.
+    pub fn describe_stop(&self, subject: &QueueSubject) -> Option<String> {
+        let QueueSubject::ChainNode { chain, node } = subject else { return None };
         let state = &self.chains.get(chain)?.state;
         match (state.stopped, state.is_node_stopped(node)) {
             (true, _) => Some(format!("the chain {chain} is stopped")),
@@ -72,23 +74,23 @@ impl ChainRegistry {
         }
     }
 
-    /// Returns the retry policy of a chain node that replaces the handler's.
-    pub(crate) fn find_retry_override(&self, kind: &QueueSubject) -> Option<&RetryPolicy> {
-        let QueueSubject::ChainNode { chain, node } = kind else { return None };
+    /// Returns the retry policy that a chain node sets in place of the handler's.
+    pub(crate) fn find_retry_override(&self, subject: &QueueSubject) -> Option<&RetryPolicy> {
+        let QueueSubject::ChainNode { chain, node } = subject else { return None };
         self.chains.get(chain)?.chain.find_step(node)?.retry.as_ref()
     }
 
     /// Returns the chains for which an event of this type creates orders.
-    pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
-        if let Some(cached) = self.resolved_routes.get(kind) {
+    pub(crate) fn resolve_chains(&mut self, event_type: &EventType) -> Arc<[ChainPath]> {
+        if let Some(cached) = self.resolved_routes.get(event_type) {
             return cached.clone();
         }
-        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+        if self.resolved_routes.len() >= MAX_CACHED_EVENT_TYPES {
             self.resolved_routes.clear();
         }
-        let found: Arc<[_]> = self.routes.resolve_chains(kind).into();
-        self.resolved_routes.insert(kind.clone(), found.clone());
-        found
+        let chain_paths: Arc<[_]> = self.routes.resolve_chains(event_type).into();
+        self.resolved_routes.insert(event_type.clone(), chain_paths.clone());
+        chain_paths
     }
 }
 
@@ -99,17 +101,19 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         chains: &[Chain],
         routes: &ChainRoutes,
-        fresh_handlers: &[HandlerName],
+        new_handlers: &[HandlerName],
     ) -> Result<()> {
         write_named_json(self.tables, "chain_routes", routes)?;
         self.tables.set_defined_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
-        let changed =
+        let is_changed =
             |(path, chain_row): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(chain_row);
-        let begins =
-            |chain_row: &ChainRow| chain_row.chain.handlers().any(|handler| fresh_handlers.contains(handler));
-        let now_known = self.state.chains.chains.iter();
-        let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
+        let uses_new_handler =
+            |chain_row: &ChainRow| chain_row.chain.handlers().any(|handler| new_handlers.contains(handler));
+        let all_chains = self.state.chains.chains.iter();
+        let changed = all_chains
+            .filter(|entry| is_changed(entry) || uses_new_handler(entry.1))
+            .map(|(path, _)| path.clone());
         changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_orders_for_reevaluation(path))
     }
 
@@ -143,6 +147,7 @@ impl<T: Tables> Txn<'_, T> {
         self.publish_engine_event(&EngineEvent::FileBasedChanged { change, key: key.into() }, now)
     }
 
+    /// Stops or resumes a chain.
     pub(crate) fn set_chain_stopped(
         &mut self,
         path: &ChainPath,
@@ -159,15 +164,16 @@ impl<T: Tables> Txn<'_, T> {
         }
         let state = ChainState { stopped, ..chain_row.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
-        let passes = state.node_actions.keys().any(|node| state.skips_node(node));
+        let skips_nodes = state.node_actions.keys().any(|node| state.skips_node(node));
         self.write_chain_state(&chain_row, state, now)?;
         self.publish_engine_event(&event, now)?;
-        if passes {
+        if skips_nodes {
             self.mark_orders_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
+    /// Sets whether orders run, wait at, or skip a chain node.
     pub(crate) fn set_chain_node_action(
         &mut self,
         path: &ChainPath,
@@ -186,7 +192,7 @@ impl<T: Tables> Txn<'_, T> {
         if chain_row.state.node_action(node) == action {
             return Ok(Ok(()));
         }
-        let passed = chain_row.state.skips_node(node);
+        let was_skipped = chain_row.state.skips_node(node);
         let mut state = chain_row.state.clone();
         match action {
             ChainNodeAction::Process => drop(state.node_actions.remove(node)),
@@ -200,8 +206,8 @@ impl<T: Tables> Txn<'_, T> {
             &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
             now,
         )?;
-        // Orders that stopped in a cycle of skipped nodes may be at any node.
-        if passed || action == ChainNodeAction::NextState {
+        // Orders that found only skipped nodes in a cycle have stopped at any of them.
+        if was_skipped || action == ChainNodeAction::NextState {
             self.mark_orders_for_reevaluation(path)?;
         }
         Ok(Ok(()))

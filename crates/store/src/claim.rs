@@ -18,7 +18,7 @@ use crate::writer_state::{RegisteredHandler, RunningTask};
 /// Most delayed tasks that one claim makes ready.
 const MAX_DUE_TASKS_PER_CLAIM: usize = 1000;
 
-/// A claim that is combined with another operation, and the tasks it has been given so far.
+/// The slots of a claim that is combined with another operation: the request, and the tasks locked for it so far.
 #[derive(Debug, Default)]
 pub struct ClaimSlots {
     request: Option<ClaimRequest>,
@@ -26,17 +26,18 @@ pub struct ClaimSlots {
     /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
     /// otherwise a later event of the batch with a higher priority would be overtaken.
     top_priority: Option<Priority>,
-    /// Tasks that could have been created locked if the claim had had a free slot.
+    /// The number of new tasks that would have been created locked if the claim had had a free slot.
     tasks_without_slot: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Moves tasks to `scheduled` until `ahead` tasks are; returns how many are scheduled now.
-    pub(crate) fn schedule_tasks_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
+    /// Schedules tasks ahead of their claims until `target_count` tasks are `scheduled`, as far as there are any;
+    /// returns how many are scheduled now.
+    pub(crate) fn schedule_tasks_ahead(&mut self, target_count: usize, now: Timestamp) -> Result<usize> {
         self.make_due_tasks_ready(now)?;
         let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
         let mut scheduled = already_scheduled;
-        for task_row in self.select_for_look_ahead(ahead.saturating_sub(already_scheduled), now)? {
+        for task_row in self.select_for_look_ahead(target_count.saturating_sub(already_scheduled), now)? {
             if self
                 .apply_command_to_active_task(task_row, TaskCommand::Schedule, AttemptOutput::default(), now)?
                 .is_ok()
@@ -68,25 +69,24 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Locks tasks for the free slots of a claim.
     pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<ClaimResult> {
-        let ClaimSlots { request: claim, claimed_tasks: mut tasks, tasks_without_slot: turned_away, .. } =
-            slots;
+        let ClaimSlots { request: claim, claimed_tasks: mut tasks, tasks_without_slot, .. } = slots;
         let Some(claim) = claim else {
-            return Ok(ClaimResult { new_tasks_without_slot: turned_away, ..ClaimResult::default() });
+            return Ok(ClaimResult { new_tasks_without_slot: tasks_without_slot, ..ClaimResult::default() });
         };
         let free_slots = if self.may_claim(&claim) { claim.max_tasks.saturating_sub(tasks.len()) } else { 0 };
-        self.record_pull(&claim, now);
-        let (scheduled, more_scheduled) = self.select_scheduled_tasks(&claim, free_slots, now)?;
+        self.record_pull_time(&claim, now);
+        let (scheduled, has_more_scheduled) = self.select_scheduled_tasks(&claim, free_slots, now)?;
         if free_slots > 0 {
             let free_slots = free_slots - scheduled.len();
             tasks.extend(self.lock_tasks(scheduled, &claim, now)?);
             let selected = self.select_for_claim(&claim, free_slots, now)?;
             tasks.extend(self.lock_tasks(selected, &claim, now)?);
         }
-        let more = more_scheduled || self.has_more_for_claim(&claim, now)?;
+        let has_more = has_more_scheduled || self.has_more_for_claim(&claim, now)?;
         Ok(ClaimResult {
             tasks,
-            has_more: more,
-            new_tasks_without_slot: turned_away,
+            has_more,
+            new_tasks_without_slot: tasks_without_slot,
             next_due: self.state.next_due(),
         })
     }
@@ -100,7 +100,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records when a worker last pulled tasks of each handler.
-    fn record_pull(&mut self, claim: &ClaimRequest, now: Timestamp) {
+    fn record_pull_time(&mut self, claim: &ClaimRequest, now: Timestamp) {
         if let Claimant::Worker { .. } = claim.claimant {
             for name in claim.handlers.iter() {
                 if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
@@ -118,52 +118,56 @@ impl<T: Tables> Txn<'_, T> {
         max: usize,
         now: Timestamp,
     ) -> Result<(Vec<ActiveTaskRow>, bool)> {
-        let mut chosen: Vec<ActiveTaskRow> = Vec::new();
+        let mut selected_tasks: Vec<ActiveTaskRow> = Vec::new();
         if self.state.scheduled_count == 0 || claim.is_by_worker() {
-            return Ok((chosen, false));
+            return Ok((selected_tasks, false));
         }
         for task_row in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
-            let free = !self.state.is_handler_limited(handler.id)?
+            let has_free_slot = !self.state.is_handler_limited(handler.id)?
                 || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(slots)
-                    if (slots as usize) > self.count_tasks_of_handler(&chosen, handler)?);
-            if free && claim.handlers.contains(&handler.def.name) {
-                if chosen.len() == max {
-                    return Ok((chosen, true));
+                    if (slots as usize) > self.count_tasks_of_handler(&selected_tasks, handler)?);
+            if has_free_slot && claim.handlers.contains(&handler.def.name) {
+                if selected_tasks.len() == max {
+                    return Ok((selected_tasks, true));
                 }
-                chosen.push(task_row);
+                selected_tasks.push(task_row);
             }
         }
-        Ok((chosen, false))
+        Ok((selected_tasks, false))
     }
 
     /// Counts the chosen tasks that belong to a handler.
-    fn count_tasks_of_handler(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
-        let mut taken = 0;
-        for task_row in chosen {
-            taken += usize::from(self.state.queue(task_row.queue)?.handler == handler.id);
+    fn count_tasks_of_handler(
+        &self,
+        selected_tasks: &[ActiveTaskRow],
+        handler: &RegisteredHandler,
+    ) -> Result<usize> {
+        let mut count = 0;
+        for task_row in selected_tasks {
+            count += usize::from(self.state.queue(task_row.queue)?.handler == handler.id);
         }
-        Ok(taken)
+        Ok(count)
     }
 
     /// Locks the chosen tasks. Their events and orders are prefetched together.
     fn lock_tasks(
         &mut self,
-        chosen: Vec<ActiveTaskRow>,
+        selected_tasks: Vec<ActiveTaskRow>,
         claim: &ClaimRequest,
         now: Timestamp,
     ) -> Result<Vec<ClaimedTask>> {
-        self.prefetch_task_subjects(&chosen)?;
-        chosen.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
+        self.prefetch_task_subjects(&selected_tasks)?;
+        selected_tasks.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
-    fn prefetch_task_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
-        let events = chosen.iter().filter_map(|task_row| task_row.event);
+    fn prefetch_task_subjects(&self, selected_tasks: &[ActiveTaskRow]) -> Result<()> {
+        let events = selected_tasks.iter().filter_map(|task_row| task_row.event);
         let events: BTreeSet<_> =
             events.filter(|id| self.state.recent_events.find_event(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
-        let orders: Vec<_> = chosen.iter().filter_map(|task_row| task_row.order_number).collect();
+        let orders: Vec<_> = selected_tasks.iter().filter_map(|task_row| task_row.order_number).collect();
         if events.is_empty() && orders.is_empty() {
             return Ok(());
         }
@@ -182,7 +186,7 @@ impl<T: Tables> Txn<'_, T> {
             None => self.read_task_subject(&task_row)?,
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
-        let id = self.state.build_task_id(handler.id, subject.collection(), task_row.seq)?;
+        let id = self.state.build_task_id(handler.id, subject.name(), task_row.seq)?;
         let before = task_row.phase;
         let lease = self.grant_lease(&mut task_row, &handler, claim, now)?;
         self.tables.write_task_lock(&task_row)?;
@@ -213,7 +217,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Locks a task in memory; the caller writes the row.
+    /// Sets the lease of a task in its row; the caller writes the row.
     fn grant_lease(
         &mut self,
         task_row: &mut ActiveTaskRow,
@@ -228,22 +232,22 @@ impl<T: Tables> Txn<'_, T> {
                 Lease { node: 0, fence, since: now, until: Some(until) }
             }
         };
-        let (life, _) =
+        let (lifecycle, _) =
             transition(task_row.seq, task_row.lifecycle, TaskCommand::Lock(lease), &handler.def, now)
-                .map_err(|rejected| {
+                .map_err(|error| {
                     Fault::damaged(format!(
-                        "task {} was selected but cannot be locked: {rejected}",
+                        "task {} was selected but cannot be locked: {error}",
                         task_row.seq
                     ))
                 })?;
-        task_row.lifecycle = life;
+        task_row.lifecycle = lifecycle;
         task_row.phase = TaskPhase::Locked;
         task_row.started_at = Some(now);
         Ok(lease)
     }
 
-    /// Returns whether a new task may be created locked, because nothing is ahead of it. Counts tasks that fail only
-    /// for lack of a slot.
+    /// Returns whether a new task may be created locked, because it would run next and the claim has a free slot.
+    /// Counts the tasks that would run next and find no free slot.
     pub(crate) fn may_create_task_locked(
         &self,
         task_row: &ActiveTaskRow,
@@ -252,7 +256,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
-        let next = task_row.phase == TaskPhase::Ready
+        let would_run_now = task_row.phase == TaskPhase::Ready
             && !handler.def.pull
             && !queue.is_paused
             && queue.is_defined
@@ -261,10 +265,10 @@ impl<T: Tables> Txn<'_, T> {
                 || matches!(self.state.check_handler_limits(handler.id, now)?, Admission::Admitted(_)));
         let Some(claim) = slots.request.as_ref().filter(|claim| slots.claimed_tasks.len() < claim.max_tasks)
         else {
-            slots.tasks_without_slot += usize::from(next);
+            slots.tasks_without_slot += usize::from(would_run_now);
             return Ok(false);
         };
-        Ok(next
+        Ok(would_run_now
             && slots.top_priority.map(i64::from) == Some(task_row.priority)
             && self.may_claim(claim)
             && !claim.is_by_worker()
@@ -293,7 +297,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Caches a running task, so that its end needs no read.
+    /// Caches a running task, so that its end needs no read; returns it as the claimant sees it.
     fn cache_running_task(
         &mut self,
         running: RunningTask,
@@ -301,8 +305,8 @@ impl<T: Tables> Txn<'_, T> {
         id: TaskId,
         lease: Lease,
     ) -> ClaimedTask {
-        let TaskLifecycle { attempt, retries, late, .. } = running.row.lifecycle;
-        let ActiveTaskRow { seq, prev_sent_event: prev_sent, planned_at: planned, .. } = running.row;
+        let TaskLifecycle { attempt, retries, out_of_order, .. } = running.row.lifecycle;
+        let ActiveTaskRow { seq, prev_sent_event, planned_at, .. } = running.row;
         let subject = running.subject.clone();
         self.state.running_tasks.insert(seq, running);
         ClaimedTask {
@@ -310,19 +314,19 @@ impl<T: Tables> Txn<'_, T> {
             id,
             handler: handler.def.name.clone(),
             subject,
-            planned_at: planned,
+            planned_at,
             attempt,
             retries,
             fence: lease.fence,
             lease_until: lease.until,
-            prev_sent_event: prev_sent,
-            out_of_order: late,
+            prev_sent_event,
+            out_of_order,
         }
     }
 
     /// Makes due tasks ready, and reopens handlers whose limits allow more tasks again.
     pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> Result<()> {
-        self.state.reopen_due_handlers(now)?;
+        self.state.refresh_due_limiters(now)?;
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Runs of sources: at most one task at a time for each pair of source and collection.
+//! Runs of sources: each collection of a source has at most one unfinished task.
 
 use pointsman_core::store::{
     CollectionRunError, CollectionRunReceipt, IdempotencyKey, NewCollectionRun, NoSuchCollection,
@@ -21,29 +21,43 @@ struct SourceCollectionDef {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Creates a task for a source's collection, or returns the existing one.
+    /// Creates a task for a source's collection, unless the collection has an unfinished one; returns the task.
     pub(crate) fn create_collection_run(
         &mut self,
         run: &NewCollectionRun,
-        planned: Option<Timestamp>,
+        planned_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<std::result::Result<CollectionRunReceipt, NoSuchCollection>> {
-        let Some(pair_def) = self.find_source_collection(&run.source_collection) else {
+        let Some(collection_def) = self.find_source_collection(&run.source_collection) else {
             return Ok(Err(NoSuchCollection(run.source_collection.clone())));
         };
         let collection = run.source_collection.collection.as_str();
-        let kind = QueueSubject::Collection(run.source_collection.collection.clone());
-        let queue =
-            self.state.get_or_create_non_event_queue(self.tables, pair_def.source, &pair_def.tenant, kind)?;
-        let (seq, created) = match self.find_source_collection_task(pair_def.source, collection)? {
+        let subject = QueueSubject::Collection(run.source_collection.collection.clone());
+        let queue = self.state.get_or_create_non_event_queue(
+            self.tables,
+            collection_def.source,
+            &collection_def.tenant,
+            subject,
+        )?;
+        let (seq, created) = match self.find_source_collection_task(collection_def.source, collection)? {
             Some(seq) => (seq, false),
             None => {
-                let priority = run.priority.unwrap_or(pair_def.priority);
-                (self.create_collection_run_task(&pair_def, queue, collection, priority, planned, now)?, true)
+                let priority = run.priority.unwrap_or(collection_def.priority);
+                (
+                    self.create_collection_run_task(
+                        &collection_def,
+                        queue,
+                        collection,
+                        priority,
+                        planned_at,
+                        now,
+                    )?,
+                    true,
+                )
             }
         };
         Ok(Ok(CollectionRunReceipt {
-            task: self.state.build_task_id(pair_def.source, collection, seq)?,
+            task: self.state.build_task_id(collection_def.source, collection, seq)?,
             created,
             repeated: false,
         }))
@@ -58,51 +72,55 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<std::result::Result<CollectionRunReceipt, CollectionRunError>> {
         match self.read_recorded_answer::<CollectionRunReceipt>(idempotency)? {
-            Ok(Some(answer)) => return Ok(Ok(CollectionRunReceipt { repeated: true, ..answer })),
+            Ok(Some(receipt)) => return Ok(Ok(CollectionRunReceipt { repeated: true, ..receipt })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
-        let ran = match self.create_collection_run(run, None, now)? {
-            Ok(ran) => ran,
-            Err(no_such_pair) => return Ok(Err(no_such_pair.into())),
+        let receipt = match self.create_collection_run(run, None, now)? {
+            Ok(receipt) => receipt,
+            Err(no_such_collection) => return Ok(Err(no_such_collection.into())),
         };
-        self.write_idempotency_record(idempotency, &ran, now)?;
-        Ok(Ok(ran))
+        self.write_idempotency_record(idempotency, &receipt, now)?;
+        Ok(Ok(receipt))
     }
 
-    /// Cancels the queued or running task of a source's collection.
+    /// Cancels the task of a source's collection, queued or running, if there is one.
     pub(crate) fn cancel_collection_run(
         &mut self,
-        pair: &SourceCollection,
-        reason: AttemptOutput<'_>,
+        source_collection: &SourceCollection,
+        output: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(pair_def) = self.find_source_collection(pair) else { return Ok(()) };
-        if let Some(seq) = self.find_source_collection_task(pair_def.source, pair.collection.as_str())? {
-            // A refusal means that the task has already ended.
-            let _ = self.apply_task_command(seq, TaskCommand::Cancel, reason, now)?;
+        let Some(collection_def) = self.find_source_collection(source_collection) else { return Ok(()) };
+        if let Some(seq) =
+            self.find_source_collection_task(collection_def.source, source_collection.collection.as_str())?
+        {
+            // The command is rejected if the task has already ended; then there is nothing to cancel.
+            let _ = self.apply_task_command(seq, TaskCommand::Cancel, output, now)?;
         }
         Ok(())
     }
 
-    fn find_source_collection(&self, pair: &SourceCollection) -> Option<SourceCollectionDef> {
-        let handler = self.state.find_handler(&pair.source).filter(|handler| handler.is_defined)?;
+    fn find_source_collection(&self, source_collection: &SourceCollection) -> Option<SourceCollectionDef> {
+        let handler =
+            self.state.find_handler(&source_collection.source).filter(|handler| handler.is_defined)?;
         let source = handler.def.source.as_ref()?;
-        let priority = *source.collections.get(&pair.collection)?;
+        let priority = *source.collections.get(&source_collection.collection)?;
         Some(SourceCollectionDef { source: handler.id, tenant: source.tenant.clone(), priority })
     }
 
     fn create_collection_run_task(
         &mut self,
-        pair_def: &SourceCollectionDef,
+        collection_def: &SourceCollectionDef,
         queue: QueueId,
         collection: &str,
         priority: Priority,
-        planned: Option<Timestamp>,
+        planned_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<TaskSeq> {
-        let handler = self.state.handler(pair_def.source)?.clone();
-        let track = TaskGrouping::for_source_collection(self.state.salt, pair_def.source, collection);
+        let handler = self.state.handler(collection_def.source)?.clone();
+        let grouping =
+            TaskGrouping::for_source_collection(self.state.salt, collection_def.source, collection);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
@@ -110,23 +128,23 @@ impl<T: Tables> Txn<'_, T> {
             event: None,
             order_number: None,
             phase: TaskPhase::Blocked,
-            lane: track.lane,
+            lane: grouping.lane,
             lane_position: Some(seq.0),
             concurrency_group: None,
             key_bucket: None,
             is_sync: false,
-            stage: 0,
+            sync_stage: 0,
             priority: priority.into(),
             score: handler.def.limits.queue_score(priority, now),
             rank: 0,
             prev_sent_event: None,
-            planned_at: planned,
+            planned_at,
             created_at: now,
             started_at: None,
             error: None,
             lifecycle: TaskLifecycle::new(now, true),
         };
-        if !self.is_lane_occupied(track.lane)? {
+        if !self.is_lane_occupied(grouping.lane)? {
             (task_row.phase, task_row.rank) =
                 self.phase_when_unblocked(&WaitingTask::from_row(&task_row, now), now)?;
         }

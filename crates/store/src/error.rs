@@ -1,4 +1,4 @@
-//! Errors inside a transaction. They are never the caller's fault.
+//! Errors inside a transaction. The caller has caused none of them: the database has failed or is damaged.
 
 use std::any::Any;
 use std::error::Error;
@@ -38,7 +38,7 @@ impl fmt::Display for Fault {
 
 pub type Result<T> = std::result::Result<T, Fault>;
 
-/// Returns the text of a panic.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

@@ -5,7 +5,7 @@
 //! (a larger weight has a shorter stride), and the smallest virtual time is served next. An entry that returns from
 //! idleness starts at the virtual time of those served last: idle time earns no credit.
 //!
-//! Only runnable queues are contained, so the number of idle queues does not matter.
+//! A fair queue contains runnable queues only, so its cost does not depend on the number of idle queues.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -44,6 +44,7 @@ struct TenantRotation {
     /// Virtual time of the entry that was served last.
     last_served_virtual_time: i64,
     source_queues_by_rank: BTreeSet<(SourceRank, QueueId)>,
+    /// Virtual time of the one entry of all source queues.
     sources_virtual_time: i64,
 }
 
@@ -92,7 +93,8 @@ impl FairQueue {
         self.remove_tenant_if_idle(tenant);
     }
 
-    /// Returns the round robin of a tenant, and adds the tenant to the order if it had nothing to run.
+    /// Returns the round robin of a tenant that gets a runnable queue. A tenant without runnable queues so far is added
+    /// to the order of tenants.
     fn activate_tenant(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
         let rotation = self.tenants.entry(tenant).or_default();
         if rotation.entries_by_virtual_time.is_empty() {
@@ -102,7 +104,7 @@ impl FairQueue {
         rotation
     }
 
-    /// Removes a tenant that has nothing to run from the order.
+    /// Removes a tenant from the order of tenants if it has no runnable queue.
     fn remove_tenant_if_idle(&mut self, tenant: TenantIndex) {
         if let Some(rotation) = self.tenants.get(&tenant)
             && rotation.entries_by_virtual_time.is_empty()
@@ -130,18 +132,20 @@ impl FairQueue {
         self.tenants.get(&tenant)?.entries_by_virtual_time.iter().find_map(|(_, entry)| match entry {
             FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
             FairQueueEntry::AllSources => {
-                let sources = self.tenants.get(&tenant)?.source_queues_by_rank.iter();
-                sources.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
+                let source_queues = self.tenants.get(&tenant)?.source_queues_by_rank.iter();
+                source_queues.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
             }
         })
     }
 
     /// Returns whether a queue that is added now would be served next.
     pub(crate) fn would_be_served_next(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
-        let Some((first_turn, first)) = self.tenants_by_virtual_time.first() else { return true };
+        let Some((first_virtual_time, first_tenant)) = self.tenants_by_virtual_time.first() else {
+            return true;
+        };
         match self.tenants.get(&tenant).filter(|rotation| !rotation.entries_by_virtual_time.is_empty()) {
             Some(rotation) => {
-                *first == tenant
+                *first_tenant == tenant
                     && rotation
                         .entries_by_virtual_time
                         .first()
@@ -150,13 +154,13 @@ impl FairQueue {
             None => {
                 self.tenants.get(&tenant).map_or(self.last_served_virtual_time, |rotation| {
                     rotation.virtual_time.max(self.last_served_virtual_time)
-                }) <= *first_turn
+                }) <= *first_virtual_time
             }
         }
     }
 
-    /// Serves an entry once: advances the virtual times of the entry and its tenant. Returns the entry's new virtual
-    /// time.
+    /// Records that an entry was served once: advances the virtual times of the entry and its tenant. Returns the
+    /// entry's new virtual time.
     pub(crate) fn record_entry_served(
         &mut self,
         tenant: TenantIndex,
@@ -165,37 +169,37 @@ impl FairQueue {
         strides: Strides,
     ) -> i64 {
         let rotation = self.tenants.entry(tenant).or_default();
-        let is_listed = !rotation.entries_by_virtual_time.is_empty();
-        if is_listed {
+        let is_tenant_active = !rotation.entries_by_virtual_time.is_empty();
+        if is_tenant_active {
             self.tenants_by_virtual_time.remove(&(rotation.virtual_time, tenant));
         } else {
             rotation.virtual_time = rotation.virtual_time.max(self.last_served_virtual_time);
         }
         self.last_served_virtual_time = self.last_served_virtual_time.max(rotation.virtual_time);
         rotation.virtual_time += strides.tenant;
-        if is_listed {
+        if is_tenant_active {
             self.tenants_by_virtual_time.insert((rotation.virtual_time, tenant));
         }
         let virtual_time = match entry {
             FairQueueEntry::Queue(_) => virtual_time,
             FairQueueEntry::AllSources => rotation.sources_virtual_time,
         };
-        let was_listed = rotation.entries_by_virtual_time.remove(&(virtual_time, entry));
+        let was_entry_active = rotation.entries_by_virtual_time.remove(&(virtual_time, entry));
         let virtual_time =
-            if was_listed { virtual_time } else { virtual_time.max(rotation.last_served_virtual_time) };
+            if was_entry_active { virtual_time } else { virtual_time.max(rotation.last_served_virtual_time) };
         rotation.last_served_virtual_time = rotation.last_served_virtual_time.max(virtual_time);
-        let next = virtual_time + strides.entry;
-        if was_listed {
-            rotation.entries_by_virtual_time.insert((next, entry));
+        let next_virtual_time = virtual_time + strides.entry;
+        if was_entry_active {
+            rotation.entries_by_virtual_time.insert((next_virtual_time, entry));
         }
         if entry == FairQueueEntry::AllSources {
-            rotation.sources_virtual_time = next;
+            rotation.sources_virtual_time = next_virtual_time;
         }
-        next
+        next_virtual_time
     }
 }
 
-/// How far one service advances the virtual times of a tenant and of its entry.
+/// By how much the virtual times of a tenant and of its entry advance each time they are served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strides {
     pub(crate) tenant: i64,
@@ -274,12 +278,12 @@ mod tests {
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
             fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
         }
-        let virtual_time_of_queue = fair_queue.add_queue(1, 9, 0);
-        let mut order = Vec::new();
-        let mut virtual_time = virtual_time_of_queue;
+        let initial_virtual_time = fair_queue.add_queue(1, 9, 0);
+        let mut served_queues = Vec::new();
+        let mut virtual_time = initial_virtual_time;
         for _ in 0..6 {
             let Some((tenant, queue)) = fair_queue.find_next_queue(|_| true) else { break };
-            order.push(queue);
+            served_queues.push(queue);
             if queue == 9 {
                 virtual_time = fair_queue.record_entry_served(
                     tenant,
@@ -293,12 +297,13 @@ mod tests {
                 fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
         }
-        let sources: Vec<_> = order.iter().filter(|queue| **queue != 9).copied().collect();
-        assert_eq!(sources, [3, 2, 1]);
+        let served_source_queues: Vec<_> =
+            served_queues.iter().filter(|queue| **queue != 9).copied().collect();
+        assert_eq!(served_source_queues, [3, 2, 1]);
         assert_eq!(
-            order.iter().filter(|queue| **queue == 9).count(),
+            served_queues.iter().filter(|queue| **queue == 9).count(),
             3,
-            "the source queues together are served every other time: {order:?}"
+            "the source queues together are served every other time: {served_queues:?}"
         );
     }
 

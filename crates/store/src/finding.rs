@@ -26,16 +26,19 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, severity: FindingSeverity::Ok, observation: found.into(), advice: None }
+    /// Builds a finding without a problem.
+    pub fn ok(name: &'static str, observation: impl Into<String>) -> Self {
+        Self { name, severity: FindingSeverity::Ok, observation: observation.into(), advice: None }
     }
 
-    pub fn warning(name: &'static str, found: impl Into<String>) -> Self {
-        Self { severity: FindingSeverity::Warning, ..Self::ok(name, found) }
+    /// Builds a finding that is a warning.
+    pub fn warning(name: &'static str, observation: impl Into<String>) -> Self {
+        Self { severity: FindingSeverity::Warning, ..Self::ok(name, observation) }
     }
 
-    pub fn fault(name: &'static str, found: impl Into<String>) -> Self {
-        Self { severity: FindingSeverity::Fault, ..Self::ok(name, found) }
+    /// Builds a finding that is a fault.
+    pub fn fault(name: &'static str, observation: impl Into<String>) -> Self {
+        Self { severity: FindingSeverity::Fault, ..Self::ok(name, observation) }
     }
 
     #[must_use]
@@ -47,19 +50,20 @@ impl Finding {
 /// Largest clock difference, in seconds, that is no warning.
 const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
-/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within
+/// Compares a server's clock with this machine's: the server's was `ahead_seconds` ahead at some moment within
 /// `read_seconds` after this machine's was read.
-pub fn check_clock_offset(ahead: f64, read_seconds: f64) -> Finding {
-    let offset = if ahead < 0.0 { ahead } else { (ahead - read_seconds).max(0.0) };
-    let found = match offset {
-        offset if offset.abs() < 0.05 => "as this machine's".into(),
-        offset if offset > 0.0 => format!("{offset:.1} s ahead of this machine's"),
-        offset => format!("{:.1} s behind this machine's", -offset),
+pub fn check_clock_offset(ahead_seconds: f64, read_seconds: f64) -> Finding {
+    let offset_seconds =
+        if ahead_seconds < 0.0 { ahead_seconds } else { (ahead_seconds - read_seconds).max(0.0) };
+    let observation = match offset_seconds {
+        offset_seconds if offset_seconds.abs() < 0.05 => "as this machine's".into(),
+        offset_seconds if offset_seconds > 0.0 => format!("{offset_seconds:.1} s ahead of this machine's"),
+        offset_seconds => format!("{:.1} s behind this machine's", -offset_seconds),
     };
-    match offset.abs() > MAX_CLOCK_OFFSET_SECONDS {
-        true => Finding::warning("clock", found)
+    match offset_seconds.abs() > MAX_CLOCK_OFFSET_SECONDS {
+        true => Finding::warning("clock", observation)
             .with_advice("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
-        false => Finding::ok("clock", found),
+        false => Finding::ok("clock", observation),
     }
 }
 
@@ -79,7 +83,7 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
-/// Formats a duration in its largest suitable unit.
+/// Formats a duration in seconds, minutes, hours or days, whichever suits its length.
 pub fn format_age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -95,21 +99,21 @@ mod tests {
 
     #[test]
     fn clock_offset_is_a_warning_only_beyond_the_read_delay() {
-        let result = |ahead, read_seconds| {
-            let Finding { severity, observation, .. } = check_clock_offset(ahead, read_seconds);
+        let check = |ahead_seconds, read_seconds| {
+            let Finding { severity, observation, .. } = check_clock_offset(ahead_seconds, read_seconds);
             (severity, observation)
         };
-        assert_eq!(result(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
-        assert_eq!(result(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
-        assert_eq!(result(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
-        assert_eq!(result(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
-        assert_eq!(result(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
+        assert_eq!(check(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(check(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(check(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(check(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(check(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
     }
 
     #[test]
     fn sizes_are_formatted_with_units() {
-        let result = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
-        assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 KiB", "12 KiB", "4.8 MiB", "1.0 TiB"]);
+        let formatted = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
+        assert_eq!(formatted, ["0 bytes", "1023 bytes", "1.0 KiB", "12 KiB", "4.8 MiB", "1.0 TiB"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// Returns the text of the answer recorded under a key, whichever kind of request recorded it.
+    /// Returns the answer recorded under a key as text, for requests of any kind.
     pub(crate) fn read_recorded_answer_text(
         &self,
         idempotency: &IdempotencyKey,

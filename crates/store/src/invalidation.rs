@@ -16,8 +16,11 @@ const MAX_QUEUE_INVALIDATIONS: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invalidation {
     Queue(QueueId),
+    /// The limiter state of a handler.
     Limiter(HandlerId),
+    /// A task that another node may have cached as running.
     Task(TaskSeq),
+    /// Stands for all queues, if too many have changed to list them.
     AllQueues,
 }
 
@@ -56,42 +59,44 @@ impl CommitVersion {
     }
 }
 
-/// A commit and its invalidations; `None` if there were too many.
+/// A commit and what it invalidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitRecord {
     pub version: CommitVersion,
-    /// Encoded by [`encode_invalidations`].
+    /// Encoded by [`encode_invalidations`]; `None` if there were too many.
     pub invalidations: Option<Vec<i64>>,
 }
 
-/// Returns the commits after `version`, if `version` is the first of `commits`.
+/// Returns the commits after `version`; `None` if the first of `commits` does not have this version.
 pub fn commits_since<C>(
     commits: &[C],
     version: CommitVersion,
-    at: impl Fn(&C) -> CommitVersion,
+    version_of: impl Fn(&C) -> CommitVersion,
 ) -> Option<&[C]> {
-    let (first, later) = commits.split_first()?;
-    (at(first) == version).then_some(later)
+    let (first, later_commits) = commits.split_first()?;
+    (version_of(first) == version).then_some(later_commits)
 }
 
 /// Decodes the invalidations of commits; `None` if one of the commits published none.
 pub fn decode_invalidations<'c>(
-    changes: impl Iterator<Item = Option<&'c Vec<i64>>>,
+    encoded_invalidations: impl Iterator<Item = Option<&'c Vec<i64>>>,
 ) -> Option<Vec<Invalidation>> {
-    let codes: Option<Vec<_>> = changes.collect();
+    let codes: Option<Vec<_>> = encoded_invalidations.collect();
     Some(codes?.into_iter().flatten().map(|code| Invalidation::decode(*code)).collect())
 }
 
 /// Encodes the invalidations of a commit; `None` if there are too many.
-pub fn encode_invalidations(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
-    changes.sort_unstable();
-    changes.dedup();
-    let queues = changes.iter().filter(|change| matches!(change, Invalidation::Queue(_))).count();
+pub fn encode_invalidations(mut invalidations: Vec<Invalidation>) -> Option<Vec<i64>> {
+    invalidations.sort_unstable();
+    invalidations.dedup();
+    let queues =
+        invalidations.iter().filter(|invalidation| matches!(invalidation, Invalidation::Queue(_))).count();
     if queues > MAX_QUEUE_INVALIDATIONS {
-        changes.retain(|change| !matches!(change, Invalidation::Queue(_)));
-        changes.push(Invalidation::AllQueues);
+        invalidations.retain(|invalidation| !matches!(invalidation, Invalidation::Queue(_)));
+        invalidations.push(Invalidation::AllQueues);
     }
-    (changes.len() <= MAX_INVALIDATIONS).then(|| changes.into_iter().map(Invalidation::encode).collect())
+    (invalidations.len() <= MAX_INVALIDATIONS)
+        .then(|| invalidations.into_iter().map(Invalidation::encode).collect())
 }
 
 #[cfg(test)]
@@ -102,12 +107,12 @@ mod tests {
         CommitVersion { number: version, nonce: version * 10 }
     }
 
-    fn commit_records(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
-        let versions = changes.into_iter().zip(7..);
+    fn commit_records(invalidations: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
+        let versions = invalidations.into_iter().zip(7..);
         versions
-            .map(|(changes, version)| CommitRecord {
+            .map(|(invalidations, version)| CommitRecord {
                 version: version_numbered(version),
-                invalidations: encode_invalidations(changes),
+                invalidations: encode_invalidations(invalidations),
             })
             .collect()
     }
@@ -122,26 +127,27 @@ mod tests {
 
     #[test]
     fn invalidations_of_missed_commits_are_decoded() {
-        let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
-        let records =
-            commit_records(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
+        let second_commit =
+            vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
+        let commits =
+            commit_records(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second_commit]);
         let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
-        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(all));
+        assert_eq!(invalidations_since(&commits, version_numbered(7)), Some(all));
     }
 
     #[test]
     fn current_node_gets_no_invalidations_and_outdated_node_must_reload() {
-        let records = commit_records(vec![vec![Invalidation::Queue(9)]]);
-        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(vec![]));
+        let commits = commit_records(vec![vec![Invalidation::Queue(9)]]);
+        assert_eq!(invalidations_since(&commits, version_numbered(7)), Some(vec![]));
         assert_eq!(
             (
-                invalidations_since(&records, version_numbered(6)),
-                invalidations_since(&records, version_numbered(8))
+                invalidations_since(&commits, version_numbered(6)),
+                invalidations_since(&commits, version_numbered(8))
             ),
             (None, None)
         );
         assert_eq!(
-            invalidations_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
+            invalidations_since(&commits, CommitVersion { nonce: 71, ..version_numbered(7) }),
             None,
             "the same number with another nonce is another commit"
         );
@@ -157,11 +163,11 @@ mod tests {
             encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
             None
         );
-        let records = commit_records(vec![
+        let commits = commit_records(vec![
             vec![],
             (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(),
             vec![],
         ]);
-        assert_eq!(invalidations_since(&records, version_numbered(7)), None);
+        assert_eq!(invalidations_since(&commits, version_numbered(7)), None);
     }
 }

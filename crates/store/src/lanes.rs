@@ -1,10 +1,11 @@
 //! Lanes and concurrency groups: which of an object's tasks may run.
 //!
 //! A lane runs one task at a time, in the order of lane positions. A new task takes its own number as its position; a
-//! task that returns after it was parked takes a new number, and so is last.
+//! task that returns to its lane (retried by a person, or adopted) takes a new number, and so is last.
 //!
 //! A concurrency group belongs to a handler without ordering that limits how many tasks of an object run at a time. A
-//! task that finds the group full is blocked; a task that leaves the group unblocks the oldest blocked one.
+//! task that becomes due while the group is full is blocked; a task that leaves the group unblocks the oldest blocked
+//! one.
 
 use std::ops::RangeInclusive;
 
@@ -28,13 +29,13 @@ pub(crate) struct TaskGrouping {
 impl TaskGrouping {
     pub(crate) fn for_object(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
         let Some(object) = object else { return Self::default() };
-        let number = lane_number(object, handler.id);
-        let ordered = handler.def.ordering == LaneOrdering::Key;
-        let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
+        let lane = lane_number(object, handler.id);
+        let is_ordered = handler.def.ordering == LaneOrdering::Key;
+        let has_group = !is_ordered && handler.def.limits.concurrency_per_key.is_some();
         Self {
-            lane: ordered.then_some(number),
-            concurrency_group: crowded.then_some(number),
-            key_bucket: Some(key_bucket_of(hash_with_salt(number, salt))),
+            lane: is_ordered.then_some(lane),
+            concurrency_group: has_group.then_some(lane),
+            key_bucket: Some(key_bucket_of(hash_with_salt(lane, salt))),
         }
     }
 
@@ -49,8 +50,8 @@ impl TaskGrouping {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Returns the phase of a task that neither its lane nor a synchronous task holds back, and its rank if it is
-    /// ready.
+    /// Returns the phase of a task that waits neither for its lane nor for a synchronous task, and its rank if it is
+    /// ready. It may still wait for its due time or for its concurrency group.
     pub(crate) fn phase_when_unblocked(
         &mut self,
         waiting: &WaitingTask,
@@ -75,7 +76,7 @@ impl<T: Tables> Txn<'_, T> {
         ))
     }
 
-    /// Moves a task out of the waiting phase `from`.
+    /// Moves a task from the waiting phase `from` to its next phase, unless it still has to wait.
     pub(crate) fn unblock_task(
         &mut self,
         waiting: &WaitingTask,
@@ -132,17 +133,17 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
-    /// Returns the active tasks of a concurrency group, and whether the group is full.
+    /// Returns the ready, scheduled and locked tasks of a concurrency group, and whether the group is full.
     pub(crate) fn read_concurrency_group(
         &self,
         concurrency_group: i64,
         queue: QueueId,
     ) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
-        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
-        let active = self.tables.list_active_in_concurrency_group(concurrency_group, max)?;
-        let full = active.len() >= max;
-        Ok((active, full))
+        let limit = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |limit| limit as usize);
+        let counted = self.tables.list_counted_in_concurrency_group(concurrency_group, limit)?;
+        let is_full = counted.len() >= limit;
+        Ok((counted, is_full))
     }
 
     /// Unblocks the oldest blocked tasks of a concurrency group while it is not full.
@@ -197,9 +198,9 @@ fn source_collection_lane_number(salt: u64, source: HandlerId, collection: &str)
     (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
-fn hash_with_salt(number: i64, salt: u64) -> i64 {
-    let spread = (number as u64).wrapping_mul(HASH_MULTIPLIER);
-    ((spread ^ spread >> 32) ^ salt) as i64
+fn hash_with_salt(lane: i64, salt: u64) -> i64 {
+    let hash = (lane as u64).wrapping_mul(HASH_MULTIPLIER);
+    ((hash ^ hash >> 32) ^ salt) as i64
 }
 
 #[cfg(test)]

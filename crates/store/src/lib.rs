@@ -13,13 +13,14 @@
 //! - `tables.rs`: operations that a database provides; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read
 //!   operations; `views/`: conversion of rows into views, shared by all readers.
 //! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
-//!   `writer_state.rs`: its cache of the tables; `read_set.rs`: what a group of jobs will read.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `source_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
+//!   `writer_state.rs` and `recent_events.rs`: its cache of the tables; `read_set.rs`: the rows that a job will read.
+//! - `append.rs`, `claim.rs`, `finish.rs`, `collection_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
 //!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
-//!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting tasks.
+//!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting
+//!   tasks, `objects.rs` numbers the objects, and `idempotency.rs` records the answers to requests.
 //! - Selection of the next tasks: `queues/` has the counts and placement of queues, `fair_queue.rs` the round robin of
-//!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects. `wait_reasons.rs`
-//!   collects the same facts for one task.
+//!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects.
+//!   `wait_reasons.rs` collects the same facts for one task.
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
 //! - `caller_time.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
 //!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.

@@ -41,7 +41,7 @@ impl<'a> AttemptOutput<'a> {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Applies `command` to an active or archived task. A refusal changes nothing.
+    /// Applies a command to an active or archived task. A rejected command changes nothing.
     pub(crate) fn apply_task_command(
         &mut self,
         seq: TaskSeq,
@@ -77,9 +77,9 @@ impl<T: Tables> Txn<'_, T> {
         let task_row =
             if command == TaskCommand::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
         let def = self.effective_handler_def(&task_row, &handler)?;
-        let (life, effects) = match transition(task_row.seq, task_row.lifecycle, command, &def, now) {
+        let (lifecycle, effects) = match transition(task_row.seq, task_row.lifecycle, command, &def, now) {
             Ok(outcome) => outcome,
-            Err(rejected) => return Ok(Err(rejected)),
+            Err(error) => return Ok(Err(error)),
         };
         if effects.contains(&TaskEffect::JoinLane) && self.is_source_collection_busy(&task_row)? {
             return Ok(Err(TaskCommandError::CollectionBusy));
@@ -98,11 +98,11 @@ impl<T: Tables> Txn<'_, T> {
             // Read before the task is deleted: its event may be stored only because of this task.
             let subject = match &mut subject {
                 Some(subject) => subject,
-                unknown => unknown.insert(self.read_task_subject(&task_row)?),
+                not_cached => not_cached.insert(self.read_task_subject(&task_row)?),
             };
             self.tables.delete_active_task(&task_row)?;
             self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
-                &task_row, subject, life, now, output,
+                &task_row, subject, lifecycle, now, output,
             ))?;
             self.state.count_phase_change(task_row.queue, Some(task_row.phase), None)?;
             self.state.counters.archived_task_count += 1;
@@ -112,12 +112,12 @@ impl<T: Tables> Txn<'_, T> {
             if effects.contains(&TaskEffect::JoinLane) {
                 self.join_lane(&mut task_row);
             }
-            Some(self.update_unfinished_task(task_row, life, output.error, now)?)
+            Some(self.update_unfinished_task(task_row, lifecycle, output.error, now)?)
         };
         for effect in effects {
             match effect {
-                TaskEffect::RecordAttempt(end) => {
-                    self.record_unsuccessful_attempt(&task_row, end, output.error, now)?
+                TaskEffect::RecordAttempt(outcome) => {
+                    self.record_unsuccessful_attempt(&task_row, outcome, output.error, now)?
                 }
                 TaskEffect::OpenSyncGate => {
                     if let Some(event) = task_row.event.filter(|_| task_row.is_sync) {
@@ -132,16 +132,20 @@ impl<T: Tables> Txn<'_, T> {
         self.record_step_end(
             &task_row,
             order,
-            step_outcome_of_command(&task_row, command, &life, output),
+            step_outcome_of_command(&task_row, command, &lifecycle, output),
             now,
         )?;
-        let ended =
-            TaskAfterCommand { row_before: &task_row, subject: subject.as_ref(), lifecycle: &life, output };
-        self.publish_attempt_end(ended, &handler, command, now)?;
-        Ok(Ok(life))
+        let task_after = TaskAfterCommand {
+            row_before: &task_row,
+            subject: subject.as_ref(),
+            lifecycle: &lifecycle,
+            output,
+        };
+        self.publish_attempt_end(task_after, &handler, command, now)?;
+        Ok(Ok(lifecycle))
     }
 
-    /// Returns the definition that applies to a task: a chain node may replace the retry policy of the handler.
+    /// Returns the definition of the handler as it applies to a task: a chain node may replace its retry policy.
     fn effective_handler_def<'h>(
         &self,
         task_row: &ActiveTaskRow,
@@ -157,7 +161,8 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// Groups a task that was missing by the current definition of its handler.
+    /// Assigns the lane, concurrency group and key bucket of a missing task again, by the current definition of its
+    /// handler.
     fn regroup_task(
         &mut self,
         mut task_row: ActiveTaskRow,
@@ -178,8 +183,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(task_row)
     }
 
-    /// Passes the capacity that a task has released to other tasks: that of its concurrency group and that of its
-    /// handler.
+    /// Lets other tasks use the capacity that a task has released: in its concurrency group and in its handler's
+    /// limits.
     fn release_capacity(
         &mut self,
         task_row: &ActiveTaskRow,
@@ -193,8 +198,8 @@ impl<T: Tables> Txn<'_, T> {
         {
             self.unblock_in_concurrency_group(concurrency_group, task_row.queue, now)?;
         }
-        let ran = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
-        if ran && self.state.is_handler_limited(handler.id)? {
+        let has_stopped_running = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
+        if has_stopped_running && self.state.is_handler_limited(handler.id)? {
             self.state.apply_handler_limits(handler.id, now)?;
         }
         Ok(())
@@ -223,11 +228,11 @@ impl<T: Tables> Txn<'_, T> {
             .collection()
             .ok_or_else(|| Fault::damaged("a task has neither an event, an order nor a collection"))?;
         let source = self.state.handler(queue.handler)?.def.name.clone();
-        let pair = SourceCollection { source, collection: collection.clone() };
-        Ok(CollectionRun { source_collection: pair, tenant: queue.tenant.clone() })
+        let source_collection = SourceCollection { source, collection: collection.clone() };
+        Ok(CollectionRun { source_collection, tenant: queue.tenant.clone() })
     }
 
-    /// Returns whether a source's task cannot be restored, because another task of its collection is queued or
+    /// Returns whether a source's task cannot return to its lane, because another task of its collection is queued or
     /// running.
     fn is_source_collection_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
@@ -246,7 +251,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Applies a command to an archived task. The only command it accepts is to run again.
+    /// Applies a command to an archived task, which accepts only [`TaskCommand::Retry`].
     fn apply_command_to_archived_task(
         &mut self,
         mut archived_row: ArchivedTaskRow,
@@ -260,7 +265,7 @@ impl<T: Tables> Txn<'_, T> {
             (QueueSubject::Events, None)
             | (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }, _) => None,
         };
-        let track = match &queue.subject {
+        let grouping = match &queue.subject {
             QueueSubject::Collection(collection) => {
                 TaskGrouping::for_source_collection(self.state.salt, handler.id, collection.as_str())
             }
@@ -270,12 +275,12 @@ impl<T: Tables> Txn<'_, T> {
             }
             QueueSubject::ChainNode { .. } => TaskGrouping::default(),
         };
-        archived_row.lifecycle.has_lane = track.lane.is_some();
-        let (life, _) = match transition(archived_row.seq, archived_row.lifecycle, command, &handler.def, now)
-        {
-            Ok(outcome) => outcome,
-            Err(rejected) => return Ok(Err(rejected)),
-        };
+        archived_row.lifecycle.has_lane = grouping.lane.is_some();
+        let (lifecycle, _) =
+            match transition(archived_row.seq, archived_row.lifecycle, command, &handler.def, now) {
+                Ok(outcome) => outcome,
+                Err(error) => return Ok(Err(error)),
+            };
         if let Some(event) = archived_row.event {
             let is_deleted = archived_row.key.is_some() && object.is_none();
             if is_deleted || self.tables.read_event(event)?.is_none() {
@@ -294,12 +299,12 @@ impl<T: Tables> Txn<'_, T> {
             event: archived_row.event,
             order_number: None,
             phase: TaskPhase::Gated,
-            lane: track.lane,
+            lane: grouping.lane,
             lane_position: None,
-            concurrency_group: track.concurrency_group,
-            key_bucket: track.key_bucket,
+            concurrency_group: grouping.concurrency_group,
+            key_bucket: grouping.key_bucket,
             is_sync: archived_row.is_sync,
-            stage: archived_row.stage,
+            sync_stage: archived_row.sync_stage,
             priority: archived_row.priority,
             score: handler.def.limits.queue_score(priority, archived_row.created_at),
             rank: 0,
@@ -308,7 +313,7 @@ impl<T: Tables> Txn<'_, T> {
             created_at: archived_row.created_at,
             started_at: archived_row.started_at,
             error: archived_row.error.clone(),
-            lifecycle: life,
+            lifecycle,
         };
         if self.is_source_collection_busy(&task_row)? {
             return Ok(Err(TaskCommandError::CollectionBusy));
@@ -319,19 +324,19 @@ impl<T: Tables> Txn<'_, T> {
         (task_row.phase, task_row.rank) = self.phase_of_new_task(&task_row, now, now)?;
         self.tables.insert_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, None, Some(task_row.phase))?;
-        Ok(Ok(life))
+        Ok(Ok(lifecycle))
     }
 
-    /// Writes the new state of a task that stays unfinished; returns its phase.
+    /// Writes the new state of a task that stays unfinished; returns its new phase.
     fn update_unfinished_task(
         &mut self,
         mut task_row: ActiveTaskRow,
-        life: TaskLifecycle,
+        lifecycle: TaskLifecycle,
         error: Option<&str>,
         now: Timestamp,
     ) -> Result<TaskPhase> {
         let before = task_row.phase;
-        (task_row.phase, task_row.rank) = match life.state {
+        (task_row.phase, task_row.rank) = match lifecycle.state {
             TaskState::New { due } => self.phase_of_new_task(&task_row, due, now)?,
             TaskState::Scheduled => (TaskPhase::Scheduled, task_row.rank),
             TaskState::Locked(_) => (TaskPhase::Locked, task_row.rank),
@@ -342,8 +347,8 @@ impl<T: Tables> Txn<'_, T> {
         // The error that the task had before its handler went missing is obsolete once the task is adopted.
         let error = error.map(str::to_string).or(task_row.error.take());
         task_row.error = error.filter(|_| before != TaskPhase::Missing);
-        task_row.lane_position = task_row.lane_position.filter(|_| life.in_lane);
-        task_row.lifecycle = life;
+        task_row.lane_position = task_row.lane_position.filter(|_| lifecycle.in_lane);
+        task_row.lifecycle = lifecycle;
         task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
         self.tables.update_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
@@ -354,17 +359,17 @@ impl<T: Tables> Txn<'_, T> {
         Ok(task_row.phase)
     }
 
-    /// Returns the phase of a task in state `new`, and its rank if it is ready.
+    /// Returns the phase that a task in state `new` gets, and its rank if it becomes ready.
     fn phase_of_new_task(
         &mut self,
         task_row: &ActiveTaskRow,
         due: Timestamp,
         now: Timestamp,
     ) -> Result<(TaskPhase, i64)> {
-        // Only a task that was missing or archived can be gated again.
-        let was_away = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
-        if let Some(event) = task_row.event.filter(|_| was_away)
-            && self.is_stage_gated(event, task_row.stage)?
+        // A task that was in another phase has passed the sync gate already.
+        let may_be_gated = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
+        if let Some(event) = task_row.event.filter(|_| may_be_gated)
+            && self.is_gated_at_sync_stage(event, task_row.sync_stage)?
         {
             return Ok((TaskPhase::Gated, 0));
         }
@@ -376,26 +381,28 @@ impl<T: Tables> Txn<'_, T> {
         self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
     }
 
-    /// Returns whether a synchronous task of the event before this stage has not had its first attempt yet.
-    fn is_stage_gated(&self, event: EventId, stage: i64) -> Result<bool> {
-        if stage == 0 {
+    /// Returns whether a synchronous task of the event, at an earlier sync stage, has not ended its first attempt yet.
+    fn is_gated_at_sync_stage(&self, event: EventId, sync_stage: i64) -> Result<bool> {
+        if sync_stage == 0 {
             return Ok(false);
         }
-        Ok(self.tables.find_unfinished_sync_task_before(event, stage, true)?.is_some())
+        Ok(self.tables.find_unfinished_sync_task_before(event, sync_stage, true)?.is_some())
     }
 
-    /// Releases gated tasks of the event that no synchronous task holds back any more.
+    /// Moves gated tasks of the event on, unless they still wait for a synchronous task.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for GatedTask { task: waiting, lane, lane_position, stage } in self.tables.list_gated_tasks(event)? {
-            if self.is_stage_gated(event, stage)? {
-                // The remaining tasks have the same or a later stage, so they are gated too.
+        for GatedTask { task: waiting, lane, lane_position, sync_stage } in
+            self.tables.list_gated_tasks(event)?
+        {
+            if self.is_gated_at_sync_stage(event, sync_stage)? {
+                // The remaining tasks have the same or a later sync stage, so they are gated too.
                 break;
             }
-            let first = match (lane, lane_position) {
+            let is_head = match (lane, lane_position) {
                 (Some(lane), Some(lane_position)) => self.is_lane_head(lane, lane_position)?,
                 _ => true,
             };
-            if first {
+            if is_head {
                 self.unblock_task(&waiting, TaskPhase::Gated, now)?;
             } else {
                 self.tables.set_task_phase(waiting.seq, TaskPhase::Blocked, 0)?;
@@ -412,27 +419,16 @@ impl<T: Tables> Txn<'_, T> {
     fn record_unsuccessful_attempt(
         &mut self,
         task_row: &ActiveTaskRow,
-        end: AttemptOutcome,
+        outcome: AttemptOutcome,
         error: Option<&str>,
         now: Timestamp,
     ) -> Result<()> {
-        if end == AttemptOutcome::Succeeded {
+        if outcome == AttemptOutcome::Succeeded {
             return Ok(());
         }
-        let ActiveTaskRow {
-            seq: task,
-            started_at: started,
-            lifecycle: TaskLifecycle { attempt: number, .. },
-            ..
-        } = *task_row;
-        let started = started.unwrap_or(now);
-        self.tables.write_attempt(&AttemptRow {
-            task,
-            number,
-            started_at: started,
-            ended_at: now,
-            outcome: end,
-            error,
-        })
+        let ActiveTaskRow { seq: task, started_at, lifecycle: TaskLifecycle { attempt: number, .. }, .. } =
+            *task_row;
+        let started_at = started_at.unwrap_or(now);
+        self.tables.write_attempt(&AttemptRow { task, number, started_at, ended_at: now, outcome, error })
     }
 }

@@ -1,8 +1,8 @@
 //! Limits at runtime: the limiter state of each handler, and whether another of its tasks may start.
 //!
-//! The core decides ([`LimiterState::admission`]); this module provides the input and applies the result. A handler
-//! that closes leaves its queues in the fair queue until they are selected; a handler that opens returns as many parked
-//! queues as it has free slots.
+//! The core decides ([`LimiterState::admission`]); this module provides the input and applies the result. When a
+//! handler reaches a limit, its queues stay in the fair queue until they are selected, and then wait at its limiter.
+//! When it has free slots again, as many of them return to the fair queue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,16 +21,17 @@ pub(crate) struct HandlerLimiter {
     pub(crate) running_count: i64,
     pub(crate) scheduled_count: i64,
     pub(crate) state: LimiterState,
-    /// Whether a limit keeps all of its tasks from starting.
-    pub(crate) is_closed: bool,
+    /// Whether a limit leaves no free slot, so that none of the handler's tasks may start.
+    pub(crate) is_exhausted: bool,
     /// Tasks that could still start when the limits were last checked.
     pub(crate) free_slots: u32,
-    /// Number of its queues in the fair queue.
+    /// Number of the handler's queues in the fair queue.
     pub(crate) queues_in_fair_queue: u32,
-    /// Its queues that wait for a free slot, by virtual time.
-    pub(crate) parked_queues: BTreeSet<(i64, QueueId)>,
-    /// When the limits allow tasks again without further action.
-    reopens_at: Option<Timestamp>,
+    /// The handler's queues that wait for a free slot, by virtual time.
+    pub(crate) waiting_queues: BTreeSet<(i64, QueueId)>,
+    /// When the rate limit or the circuit breaker lets tasks start again; `None` if that does not depend on time.
+    available_at: Option<Timestamp>,
+    /// Whether the state has changed since it was last written.
     is_dirty: bool,
 }
 
@@ -38,11 +39,11 @@ pub(crate) struct HandlerLimiter {
 #[derive(Debug, Default)]
 pub(crate) struct Limiters {
     by_handler: Vec<HandlerLimiter>,
-    /// Closed handlers by the time at which they reopen.
-    reopen_times: BTreeSet<(Timestamp, HandlerId)>,
-    /// Handlers changed in this transaction; written before the commit.
+    /// Handlers without a free slot, by the time at which their limits let tasks start again.
+    handlers_by_available_time: BTreeSet<(Timestamp, HandlerId)>,
+    /// Handlers whose limiter state has changed in this transaction; it is written before the commit.
     dirty_handlers: Vec<HandlerId>,
-    /// Time of the last check.
+    /// When due limiters were last refreshed.
     last_checked_at: Timestamp,
 }
 
@@ -51,15 +52,16 @@ pub(crate) struct Limiters {
 const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 
 impl WriterState {
-    /// Returns parked queues of a handler to the fair queue, lowest virtual time first, until there is one for each
-    /// free slot.
-    pub(crate) fn unpark_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
+    /// Returns queues that wait at a handler's limiter to the fair queue, lowest virtual time first, until it contains
+    /// one for each free slot.
+    pub(crate) fn admit_waiting_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
         let limiter = self.limiter(handler)?;
-        let missing =
+        let free_count =
             usize::try_from(free_slots.saturating_sub(limiter.queues_in_fair_queue)).unwrap_or(usize::MAX);
-        let returning: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
-        for id in returning {
-            self.unpark_queue(id)?;
+        let returning_queues: Vec<QueueId> =
+            limiter.waiting_queues.iter().take(free_count).map(|(_, id)| *id).collect();
+        for id in returning_queues {
+            self.admit_waiting_queue(id)?;
             self.has_new_ready_tasks = true;
         }
         Ok(())
@@ -91,7 +93,7 @@ impl WriterState {
         }
     }
 
-    /// Returns whether any limit applies to a handler. Most handlers have none and skip all checks.
+    /// Returns whether any limit applies to a handler. Tasks of the other handlers, which are most, skip all checks.
     pub(crate) fn is_handler_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
@@ -100,13 +102,13 @@ impl WriterState {
             || limits.rate.is_some()
             || limiter_state.is_breaker_tripped()
             || limiter_state.breaker_open_until > Timestamp::MIN
-            || limiter.is_closed)
+            || limiter.is_exhausted)
     }
 
     pub(crate) fn check_handler_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Admission> {
         let limiter = self.limiter(handler)?;
-        let running = u32::try_from(limiter.running_count).unwrap_or(0);
-        Ok(limiter.state.admission(&self.handler(handler)?.def.limits, running, now))
+        let running_count = u32::try_from(limiter.running_count).unwrap_or(0);
+        Ok(limiter.state.admission(&self.handler(handler)?.def.limits, running_count, now))
     }
 
     /// Changes the limiter state of a handler; it is written before the commit.
@@ -125,60 +127,60 @@ impl WriterState {
         Ok(())
     }
 
-    /// Opens or closes a handler according to its limits at `now`.
+    /// Computes the free slots of a handler at `now`, and returns as many waiting queues to the fair queue.
     pub(crate) fn apply_handler_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
-        let opening = self.check_handler_limits(handler, now)?;
-        let reopens = match opening {
+        let admission = self.check_handler_limits(handler, now)?;
+        let available_at = match admission {
             Admission::RateLimited(at) | Admission::BreakerOpen(at) => Some(at),
             Admission::Admitted(_) | Admission::ConcurrencyFull => None,
         };
         let limiter = self.limiter_mut(handler)?;
-        limiter.free_slots = match opening {
+        limiter.free_slots = match admission {
             Admission::Admitted(free_slots) => free_slots,
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
         };
-        let was_closed = std::mem::replace(&mut limiter.is_closed, limiter.free_slots == 0);
-        // If another node had closed the handler, its queues are still in the fair queue here.
-        let opened = was_closed && !limiter.is_closed && limiter.queues_in_fair_queue > 0;
-        let before = std::mem::replace(&mut limiter.reopens_at, reopens);
-        if before != reopens {
+        let was_exhausted = std::mem::replace(&mut limiter.is_exhausted, limiter.free_slots == 0);
+        // If a peer used up the slots, the handler's queues are still in the fair queue of this node.
+        let was_released = was_exhausted && !limiter.is_exhausted && limiter.queues_in_fair_queue > 0;
+        let before = std::mem::replace(&mut limiter.available_at, available_at);
+        if before != available_at {
             if let Some(at) = before {
-                self.limiters.reopen_times.remove(&(at, handler));
+                self.limiters.handlers_by_available_time.remove(&(at, handler));
             }
-            if let Some(at) = reopens {
-                self.limiters.reopen_times.insert((at, handler));
+            if let Some(at) = available_at {
+                self.limiters.handlers_by_available_time.insert((at, handler));
                 self.has_earlier_due_time |= self.counters.next_due.is_none_or(|due| at < due);
             }
         }
-        self.has_new_ready_tasks |= opened;
-        match opening {
-            Admission::Admitted(free_slots) => self.unpark_queues(handler, free_slots),
+        self.has_new_ready_tasks |= was_released;
+        match admission {
+            Admission::Admitted(free_slots) => self.admit_waiting_queues(handler, free_slots),
             Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => Ok(()),
         }
     }
 
-    /// Reopens the handlers whose reopening time has come. If the clock was set back, checks all handlers, because
-    /// their reopening times come from a clock that was ahead.
-    pub(crate) fn reopen_due_handlers(&mut self, now: Timestamp) -> Result<()> {
+    /// Applies the limits of handlers whose tasks may start again by now. If the clock was set back, does so for all
+    /// handlers, because their times come from a clock that was ahead.
+    pub(crate) fn refresh_due_limiters(&mut self, now: Timestamp) -> Result<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
                 self.apply_handler_limits(handler, now)?;
             }
         }
         while let Some((at, handler)) =
-            self.limiters.reopen_times.first().copied().filter(|(at, _)| *at <= now)
+            self.limiters.handlers_by_available_time.first().copied().filter(|(at, _)| *at <= now)
         {
-            self.limiters.reopen_times.remove(&(at, handler));
-            self.limiter_mut(handler)?.reopens_at = None;
+            self.limiters.handlers_by_available_time.remove(&(at, handler));
+            self.limiter_mut(handler)?.available_at = None;
             self.apply_handler_limits(handler, now)?;
         }
         Ok(())
     }
 
-    /// Returns the next time at which a task can run without further action.
+    /// Returns the next time at which a task becomes due or a limit lets tasks start again.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let reopening = self.limiters.reopen_times.first().map(|(at, _)| *at);
-        self.counters.next_due.into_iter().chain(reopening).min()
+        let earliest_available = self.limiters.handlers_by_available_time.first().map(|(at, _)| *at);
+        self.counters.next_due.into_iter().chain(earliest_available).min()
     }
 
     /// Writes the limiter states that changed.

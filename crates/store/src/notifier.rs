@@ -14,11 +14,11 @@ use crate::writer::{CommitHook, Writer};
 
 /// Commits within this time after a message share the next message, because each message has a cost.
 pub const COALESCE_WINDOW: Duration = Duration::from_millis(5);
-/// How often a node polls without a notification.
+/// How often a node reads the store's state, so that it finds commits of its peers without a notification.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Delay before a disconnected listener reconnects.
+/// Delay before the listener for notifications reconnects after its connection broke.
 pub const RECONNECT_DELAY: Duration = Duration::from_millis(500);
-/// Message that announces entries in the outbox.
+/// Message by which a producer announces entries in the outbox.
 const OUTBOX_MESSAGE: &str = "outbox";
 
 /// Notifications about this node's commits that have not been sent to its peers yet.
@@ -26,10 +26,14 @@ const OUTBOX_MESSAGE: &str = "outbox";
 pub struct PeerNotifier {
     /// Identifies this process, so that it ignores its own messages.
     sender_id: Uuid,
+    /// The newest event that peers have not been notified of; 0 if there is none.
     pending_journal_head: AtomicU64,
-    has_pending_ready_tasks: AtomicBool,
-    /// Whether other nodes are to be notified. Until the first check has found them, they find commits by polling.
+    /// Whether peers have yet to be notified of work: tasks that are ready, or due earlier than those before.
+    has_pending_work: AtomicBool,
+    /// Whether there are peers to notify. Until the first poll has found them, they find this node's commits by
+    /// polling.
     has_peers: AtomicBool,
+    /// Wakes the future that sends pending notifications.
     pending_signal: Notify,
     /// Signals that the outbox has entries.
     pub outbox_signal: Notify,
@@ -42,7 +46,7 @@ impl Default for PeerNotifier {
         Self {
             sender_id: Uuid::new_v4(),
             pending_journal_head: AtomicU64::new(0),
-            has_pending_ready_tasks: AtomicBool::new(false),
+            has_pending_work: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
             pending_signal: Notify::new(),
             outbox_signal: Notify::new(),
@@ -56,7 +60,7 @@ impl PeerNotifier {
         self.messages_sent.load(Ordering::Relaxed)
     }
 
-    pub fn count_sent_message(&self) {
+    pub fn record_sent_message(&self) {
         self.messages_sent.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -64,7 +68,7 @@ impl PeerNotifier {
         self.has_peers.store(has_peers, Ordering::Relaxed);
     }
 
-    /// Waits for something to publish; returns the message for the channel.
+    /// Waits for a notification to send; returns its message. `None` if an earlier message has included it.
     pub async fn wait_for_message(&self) -> Option<String> {
         self.pending_signal.notified().await;
         self.take_pending_message()
@@ -72,17 +76,18 @@ impl PeerNotifier {
 
     fn take_pending_message(&self) -> Option<String> {
         let head = self.pending_journal_head.swap(0, Ordering::AcqRel);
-        let work = self.has_pending_ready_tasks.swap(false, Ordering::AcqRel);
-        (head > 0 || work).then(|| format!("{} {head} {}", self.sender_id, u8::from(work)))
+        let has_work = self.has_pending_work.swap(false, Ordering::AcqRel);
+        (head > 0 || has_work).then(|| format!("{} {head} {}", self.sender_id, u8::from(has_work)))
     }
 
-    /// Parses a message; `None` if this node sent it or it is malformed.
-    fn parse_message(&self, message: &str) -> Option<(EventId, bool)> {
-        let mut message = message.split(' ');
-        let from: Uuid = message.next()?.parse().ok()?;
-        let head = message.next()?.parse().ok()?;
-        let work = message.next()? == "1";
-        (from != self.sender_id).then_some((head, work))
+    /// Parses the message of a peer: the head of its journal, and whether there is new work. `None` if this node sent
+    /// the message or it is malformed.
+    fn parse_peer_message(&self, message: &str) -> Option<(EventId, bool)> {
+        let mut fields = message.split(' ');
+        let sender_id: Uuid = fields.next()?.parse().ok()?;
+        let head = fields.next()?.parse().ok()?;
+        let has_work = fields.next()? == "1";
+        (sender_id != self.sender_id).then_some((head, has_work))
     }
 
     /// Forwards a message of the channel to the writer's listeners.
@@ -91,11 +96,11 @@ impl PeerNotifier {
             self.outbox_signal.notify_one();
             return;
         }
-        let Some((head, work)) = self.parse_message(message) else { return };
+        let Some((head, has_work)) = self.parse_peer_message(message) else { return };
         if head > EventId::ZERO {
             writer.notify_listeners(StoreSignal::JournalGrew(head));
         }
-        if work {
+        if has_work {
             writer.notify_listeners(StoreSignal::TasksReady);
         }
     }
@@ -109,12 +114,12 @@ impl PeerNotifier {
 }
 
 impl CommitHook for PeerNotifier {
-    fn on_commit(&self, head: Option<EventId>, work: bool) {
+    fn on_commit(&self, head: Option<EventId>, has_new_work: bool) {
         if !self.has_peers.load(Ordering::Relaxed) {
             return;
         }
         self.pending_journal_head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
-        self.has_pending_ready_tasks.fetch_or(work, Ordering::AcqRel);
+        self.has_pending_work.fetch_or(has_new_work, Ordering::AcqRel);
         self.pending_signal.notify_one();
     }
 }

@@ -11,7 +11,7 @@ use crate::row::{HandlerId, ObjectNumber, ObjectRow};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// An object's number, and its row before the latest event.
+/// An object after an event was added to it: its number, and its row before that event.
 pub(crate) struct UpdatedObject {
     pub(crate) number: ObjectNumber,
     previous_row: Option<ObjectRow>,
@@ -28,7 +28,8 @@ impl UpdatedObject {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes `id` the object's last event, sent to these handlers; returns the row before.
+    /// Makes `id` the object's last event, and the last event sent to each of these handlers. Returns the object's
+    /// number and its previous row.
     pub(crate) fn record_object_event(
         &mut self,
         tenant: &Tenant,
@@ -36,20 +37,16 @@ impl<T: Tables> Txn<'_, T> {
         handlers: &[(HandlerId, bool)],
         id: EventId,
     ) -> Result<UpdatedObject> {
-        let before = self.tables.read_object(tenant, key)?;
-        let number = match &before {
+        let previous_row = self.tables.read_object(tenant, key)?;
+        let number = match &previous_row {
             Some(row) if row.number != 0 => row.number,
             Some(_) | None => self.state.allocate_object_number(),
         };
-        let others = before.iter().flat_map(|object| &object.last_sent_events).copied();
-        let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
-        let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.write_object(
-            tenant,
-            key,
-            &ObjectRow { number, last_event: id, last_sent_events: sent },
-        )?;
-        Ok(UpdatedObject { number, previous_row: before })
+        let of_other_handlers = previous_row.iter().flat_map(|object| &object.last_sent_events).copied();
+        let of_other_handlers = of_other_handlers.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
+        let last_sent_events = of_other_handlers.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
+        self.tables.write_object(tenant, key, &ObjectRow { number, last_event: id, last_sent_events })?;
+        Ok(UpdatedObject { number, previous_row })
     }
 
     /// Returns the number of an object that must exist.

@@ -1,4 +1,4 @@
-//! Carries out the core's decisions about orders, in the transaction of what caused them.
+//! Applies inputs to orders and carries out the effects that the core decides on, in the transaction of the input.
 
 use pointsman_core::chain::{ChainNodeId, ChainState, OrderKey};
 use pointsman_core::engine_event::{EngineEvent, FileBasedChange};
@@ -39,19 +39,19 @@ impl<T: Tables> Txn<'_, T> {
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
-        let Some(found) = self.tables.find_order_by_key(tenant, key)? else {
+        let Some(order_row) = self.tables.find_order_by_key(tenant, key)? else {
             return Ok(Err(OrderError::NoSuchOrder(key.clone())));
         };
-        let running = found.order.step_running;
+        let is_running = order_row.order.step_running;
         match command {
-            OrderCommand::Suspend => drop(self.apply_order_input(found, OrderInput::Suspend, now)?),
-            OrderCommand::Resume => drop(self.apply_order_input(found, OrderInput::Resume, now)?),
-            OrderCommand::Remove | OrderCommand::Change { .. } if running => {
+            OrderCommand::Suspend => drop(self.apply_order_input(order_row, OrderInput::Suspend, now)?),
+            OrderCommand::Resume => drop(self.apply_order_input(order_row, OrderInput::Resume, now)?),
+            OrderCommand::Remove | OrderCommand::Change { .. } if is_running => {
                 return Ok(Err(OrderError::StepRunning(key.clone())));
             }
-            OrderCommand::Remove => drop(self.apply_order_input(found, OrderInput::Remove, now)?),
-            OrderCommand::Change { value, node, planned_at: at } => {
-                return self.change_order(found, value, node, at, now);
+            OrderCommand::Remove => drop(self.apply_order_input(order_row, OrderInput::Remove, now)?),
+            OrderCommand::Change { value, node, planned_at } => {
+                return self.change_order(order_row, value, node, planned_at, now);
             }
         }
         Ok(Ok(()))
@@ -59,45 +59,46 @@ impl<T: Tables> Txn<'_, T> {
 
     fn change_order(
         &mut self,
-        mut found: OrderRow,
+        mut order_row: OrderRow,
         value: Option<Json>,
         node: Option<ChainNodeId>,
-        at: Option<Timestamp>,
+        planned_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderError>> {
-        let path = found.order.key.chain.clone();
-        if let Some(to) = &node {
+        let path = order_row.order.key.chain.clone();
+        if let Some(target_node) = &node {
             let Some(chain) =
                 self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
             else {
                 return Ok(Err(OrderError::NoSuchChain(path)));
             };
-            if chain.find_node(to).is_none() {
-                return Ok(Err(OrderError::NoSuchNode(path, to.clone())));
+            if chain.find_node(target_node).is_none() {
+                return Ok(Err(OrderError::NoSuchNode(path, target_node.clone())));
             }
         }
-        let to = node.filter(|node| *node != found.order.node);
-        let value = value.filter(|value| *value != found.order.value);
-        let replaced = value.is_some() || at.is_some();
+        let target_node = node.filter(|node| *node != order_row.order.node);
+        let value = value.filter(|value| *value != order_row.order.value);
+        let is_replaced = value.is_some() || planned_at.is_some();
         if let Some(value) = value {
-            found.order.value = value;
-            self.tables.update_order(&found)?;
+            order_row.order.value = value;
+            self.tables.update_order(&order_row)?;
         }
-        if at.is_some() {
-            found.order.planned_at = at;
-            // The task was created for the old time and is created again.
-            let task = found.order.task.take();
-            self.tables.update_order(&found)?;
+        if planned_at.is_some() {
+            order_row.order.planned_at = planned_at;
+            // The task was created for the old time. It is canceled here, and created again below.
+            let task = order_row.order.task.take();
+            self.tables.update_order(&order_row)?;
             self.cancel_step_task(task, now)?;
         }
-        if replaced {
-            let key = format!("Order:{}", found.order.key);
+        if is_replaced {
+            let key = format!("Order:{}", order_row.order.key);
             let replaced = EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key };
-            self.publish_tenant_engine_event(&found.order.tenant, &replaced, now)?;
+            self.publish_tenant_engine_event(&order_row.order.tenant, &replaced, now)?;
         }
         self.apply_order_input(
-            found,
-            to.map_or(OrderInput::Reevaluate, |to| OrderInput::MoveTo { node: to }),
+            order_row,
+            target_node
+                .map_or(OrderInput::Reevaluate, |target_node| OrderInput::MoveTo { node: target_node }),
             now,
         )?;
         Ok(Ok(()))
@@ -111,7 +112,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         match self.tables.read_order(number)? {
-            Some(found) => self.apply_order_input(found, input, now).map(drop),
+            Some(order_row) => self.apply_order_input(order_row, input, now).map(drop),
             None => Ok(()),
         }
     }
@@ -119,63 +120,63 @@ impl<T: Tables> Txn<'_, T> {
     /// Applies an input to an order; returns the order afterwards.
     pub(crate) fn apply_order_input(
         &mut self,
-        found: OrderRow,
+        order_row: OrderRow,
         input: OrderInput,
         now: Timestamp,
     ) -> Result<OrderRow> {
-        let OrderRow { number, order } = found;
+        let OrderRow { number, order } = order_row;
         let before = order.clone();
         let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
         let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
         let (order, effects) = order.apply(input, chain, &state, now);
-        let mut found = OrderRow { number, order };
-        let (mut canceled, mut outcome) = (None, None);
+        let mut order_row = OrderRow { number, order };
+        let (mut canceled_task, mut outcome) = (None, None);
         for effect in effects {
             match effect {
                 OrderEffect::Publish(event) => {
                     self.publish_tenant_engine_event(&before.tenant, &event, now)?;
                 }
                 OrderEffect::CreateTask { handler } => {
-                    found.order.task = self.create_step_task(&found, &handler, now)?
+                    order_row.order.task = self.create_step_task(&order_row, &handler, now)?
                 }
                 OrderEffect::KeepTask { handler } => {
-                    if !self.is_task_of_step(found.order.task, &found.order.node, &handler)? {
-                        canceled = found.order.task;
-                        found.order.task = self.create_step_task(&found, &handler, now)?;
+                    if !self.is_task_of_step(order_row.order.task, &order_row.order.node, &handler)? {
+                        canceled_task = order_row.order.task;
+                        order_row.order.task = self.create_step_task(&order_row, &handler, now)?;
                     }
                 }
-                OrderEffect::CancelTask => canceled = before.task,
-                OrderEffect::EndOrder(how) => outcome = Some(how),
+                OrderEffect::CancelTask => canceled_task = before.task,
+                OrderEffect::EndOrder(order_outcome) => outcome = Some(order_outcome),
             }
         }
-        if mutable_order_fields(&found.order) != mutable_order_fields(&before) {
-            self.tables.update_order(&found)?;
+        if mutable_order_fields(&order_row.order) != mutable_order_fields(&before) {
+            self.tables.update_order(&order_row)?;
         }
-        self.cancel_step_task(canceled, now)?;
+        self.cancel_step_task(canceled_task, now)?;
         if let Some(outcome) = outcome {
-            self.end_order(&found, outcome, now)?;
+            self.end_order(&order_row, outcome, now)?;
         }
         // The running step has the order cached; the cache may be on another node.
-        let Some(task) = found.order.task else { return Ok(found) };
+        let Some(task) = order_row.order.task else { return Ok(order_row) };
         match self.state.running_tasks.get_mut(&task) {
-            Some(running) => running.order = Some(found.clone()),
-            None if before.step_running && found.order.step_running => {
+            Some(running) => running.order = Some(order_row.clone()),
+            None if before.step_running && order_row.order.step_running => {
                 self.tables.invalidate_task_on_peers(task)
             }
             None => {}
         }
-        Ok(found)
+        Ok(order_row)
     }
 
     /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
     /// record.
-    fn end_order(&self, found: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
-        self.tables.delete_order(found.number)?;
-        if found.order.key.id.is_generated() {
+    fn end_order(&self, order_row: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
+        self.tables.delete_order(order_row.number)?;
+        if order_row.order.key.id.is_generated() {
             return Ok(());
         }
-        let Order { key, tenant, node, .. } = found.order.clone();
+        let Order { key, tenant, node, .. } = order_row.order.clone();
         self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended_at: now })
     }
 
@@ -189,7 +190,7 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.delete_active_task(&task_row)?;
             return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
-        // A refusal means that the task has already ended.
+        // The command is rejected if the task has already ended; then there is nothing to cancel.
         let _ =
             self.apply_command_to_active_task(task_row, TaskCommand::Cancel, AttemptOutput::default(), now)?;
         Ok(())
@@ -213,28 +214,29 @@ impl<T: Tables> Txn<'_, T> {
     /// Creates the task of an order's step. If the handler was never registered, the order gets no task.
     fn create_step_task(
         &mut self,
-        found: &OrderRow,
+        order_row: &OrderRow,
         handler: &HandlerName,
         now: Timestamp,
     ) -> Result<Option<TaskSeq>> {
-        let order = &found.order;
+        let order = &order_row.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
-        let kind = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue = self.state.get_or_create_non_event_queue(self.tables, handler.id, &order.tenant, kind)?;
+        let subject = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
+        let queue =
+            self.state.get_or_create_non_event_queue(self.tables, handler.id, &order.tenant, subject)?;
         let due = order.planned_at.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
-            order_number: Some(found.number),
+            order_number: Some(order_row.number),
             phase: TaskPhase::Ready,
             lane: None,
             lane_position: None,
             concurrency_group: None,
             key_bucket: None,
             is_sync: false,
-            stage: 0,
+            sync_stage: 0,
             priority: order.priority.into(),
             score: handler.def.limits.queue_score(order.priority, now),
             rank: 0,
@@ -287,49 +289,59 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         task_row: &ActiveTaskRow,
         order: Option<OrderRow>,
-        end: Option<StepOutcome>,
+        outcome: Option<StepOutcome>,
         now: Timestamp,
     ) -> Result<()> {
-        let (Some(number), Some(end)) = (task_row.order_number, end) else { return Ok(()) };
+        let (Some(number), Some(outcome)) = (task_row.order_number, outcome) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
             None => self.tables.read_order(number)?,
         };
         match order {
             // An order that has moved on from the task ignores its end.
-            Some(found) if found.order.task == Some(task_row.seq) => {
-                self.apply_order_input(found, OrderInput::StepEnded(end), now).map(drop)
+            Some(order_row) if order_row.order.task == Some(task_row.seq) => {
+                self.apply_order_input(order_row, OrderInput::StepEnded(outcome), now).map(drop)
             }
             Some(_) | None => Ok(()),
         }
     }
 }
 
-/// Returns the fields of an order that its row stores and that can change.
+/// Returns the fields of an order that can change and that its row stores.
 fn mutable_order_fields(order: &Order) -> impl PartialEq + '_ {
     let Order {
         node,
         value,
-        planned_at: planned,
-        started_at: started,
+        planned_at,
+        started_at,
         suspended,
         task,
-        step_succeeded: stepped,
-        suspended_by_task: halted_by,
+        step_succeeded,
+        suspended_by_task,
         took_on_error,
         ..
     } = order;
-    (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
+    (
+        node,
+        value.as_str(),
+        planned_at,
+        started_at,
+        suspended,
+        task,
+        step_succeeded,
+        suspended_by_task,
+        took_on_error,
+    )
 }
 
-/// Returns the end of a step that results from a command to its task.
+/// Returns the outcome that a command to a step's task has for the step; `None` if the command does not end an attempt.
 pub(crate) fn step_outcome_of_command(
     task_row: &ActiveTaskRow,
     command: TaskCommand,
-    life: &TaskLifecycle,
+    lifecycle: &TaskLifecycle,
     output: AttemptOutput<'_>,
 ) -> Option<StepOutcome> {
-    let has_ended = matches!(life.state, TaskState::Done | TaskState::Error { .. });
+    let has_ended = matches!(lifecycle.state, TaskState::Done | TaskState::Error { .. });
     Some(match command {
         TaskCommand::Succeed { .. } => StepOutcome::Success { value: output.result.map(Json::from_trusted) },
         TaskCommand::Fail { .. } | TaskCommand::Expire { .. } if has_ended => {
@@ -339,7 +351,7 @@ pub(crate) fn step_outcome_of_command(
         TaskCommand::Expire { .. } | TaskCommand::Snooze { .. } | TaskCommand::Release { .. } => {
             StepOutcome::Unfinished
         }
-        TaskCommand::Cancel => StepOutcome::Canceled { running: task_row.phase == TaskPhase::Locked },
+        TaskCommand::Cancel => StepOutcome::Canceled { was_running: task_row.phase == TaskPhase::Locked },
         TaskCommand::Schedule
         | TaskCommand::Unschedule
         | TaskCommand::Lock(_)

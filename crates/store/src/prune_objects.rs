@@ -31,13 +31,14 @@ use crate::writer_state::write_named_json;
 /// Most events or objects that one transaction visits. Emits wait for it.
 const OBJECT_BATCH_SIZE: usize = 500;
 
-/// While fewer than [`OBJECT_BATCH`] objects are due, rounds begin at this interval.
+/// While fewer than [`OBJECT_BATCH_SIZE`] objects are idle, a round begins only after this interval.
 const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
+/// A stored round is abandoned if its cutoff is later than the current one by more than this: the round began with a
+/// shorter retention period.
 const CUTOFF_TOLERANCE: Duration = Duration::from_secs(3600);
 
-/// Name of the text that stores the latest round.
+/// Name of the named text in which the latest round is stored.
 const OBJECT_ROUND_TEXT_NAME: &str = "object_round";
 
 /// The latest round and its progress.
@@ -54,29 +55,33 @@ struct ObjectPruneRound {
     step: PruneRoundStep,
 }
 
+/// The step that a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum PruneRoundStep {
-    /// Events after this one that unfinished tasks need.
+    /// Marks the objects of events that unfinished tasks need; continues after this event.
     Events(EventId),
+    /// Visits the idle objects.
     Objects,
     Done,
 }
 
 impl ObjectPruneRound {
-    fn is_cutoff_valid(&self, cutoff: EventId) -> bool {
+    /// Returns whether the round began with about the current cutoff, or an earlier one.
+    fn fits_cutoff(&self, cutoff: EventId) -> bool {
         self.cutoff.timestamp() <= cutoff.timestamp().plus(CUTOFF_TOLERANCE)
     }
 
-    fn is_recent(&self, now: Timestamp) -> bool {
+    /// Returns whether the round began within the last [`ROUND_INTERVAL`].
+    fn began_recently(&self, now: Timestamp) -> bool {
         (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of unused objects; returns how many, and whether the round continues.
-    pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
-        let cutoff = self.compute_object_cutoff(retain_for, now);
+    pub(crate) fn prune_objects(&mut self, retention: Duration, now: Timestamp) -> Result<(u64, bool)> {
+        let cutoff = self.compute_object_cutoff(retention, now);
         if cutoff == EventId::ZERO {
             return Ok((0, false));
         }
@@ -85,17 +90,17 @@ impl<T: Tables> Txn<'_, T> {
             .tables
             .read_named_text(OBJECT_ROUND_TEXT_NAME)?
             .and_then(|text| serde_json::from_str::<ObjectPruneRound>(&text).ok());
-        let round = match latest.filter(|round| round.is_cutoff_valid(cutoff)) {
+        let round = match latest.filter(|round| round.fits_cutoff(cutoff)) {
             Some(round) if round.step != PruneRoundStep::Done => Some(round),
             latest => self.begin_object_round(latest, cutoff, now)?,
         };
         let Some(round) = round else { return Ok((0, false)) };
-        let in_use = first_event_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
+        let checked_id = first_event_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
             PruneRoundStep::Events(after) => {
-                (0, self.mark_event_objects_in_use(after, round.cutoff, in_use)?)
+                (0, self.mark_event_objects_in_use(after, round.cutoff, checked_id)?)
             }
-            PruneRoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
+            PruneRoundStep::Objects => self.delete_unused_objects(&round, checked_id)?,
             PruneRoundStep::Done => (0, PruneRoundStep::Done),
         };
         write_named_json(self.tables, OBJECT_ROUND_TEXT_NAME, &ObjectPruneRound { step, ..round })?;
@@ -104,10 +109,14 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
     /// empty journal has no later event, so its low-water mark does not count.
-    fn compute_object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
-        let (age, low_water_mark) =
-            (first_event_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
-        if low_water_mark >= self.state.event_id_generator.last() { age } else { age.min(low_water_mark) }
+    fn compute_object_cutoff(&self, retention: Duration, now: Timestamp) -> EventId {
+        let (expired_by_age, low_water_mark) =
+            (first_event_id_at(now.minus(retention)), self.state.counters.expired_up_to);
+        if low_water_mark >= self.state.event_id_generator.last() {
+            expired_by_age
+        } else {
+            expired_by_age.min(low_water_mark)
+        }
     }
 
     fn begin_object_round(
@@ -116,8 +125,9 @@ impl<T: Tables> Txn<'_, T> {
         cutoff: EventId,
         now: Timestamp,
     ) -> Result<Option<ObjectPruneRound>> {
-        let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH_SIZE } else { 1 };
-        let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
+        let min_count =
+            if latest.is_some_and(|round| round.began_recently(now)) { OBJECT_BATCH_SIZE } else { 1 };
+        let is_due = self.tables.list_idle_objects(cutoff, min_count)?.len() >= min_count;
         let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
         let step = PruneRoundStep::Events(EventId::ZERO);
         Ok(is_due.then_some(ObjectPruneRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
@@ -127,17 +137,17 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         after: EventId,
         cutoff: EventId,
-        in_use: EventId,
+        checked_id: EventId,
     ) -> Result<PruneRoundStep> {
         let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH_SIZE)?;
-        self.tables.mark_event_objects_in_use(&events, cutoff, in_use)?;
+        self.tables.mark_event_objects_in_use(&events, cutoff, checked_id)?;
         Ok(next.map_or(PruneRoundStep::Objects, PruneRoundStep::Events))
     }
 
     fn delete_unused_objects(
         &self,
         round: &ObjectPruneRound,
-        in_use: EventId,
+        checked_id: EventId,
     ) -> Result<(u64, PruneRoundStep)> {
         let ObjectPruneRound { cutoff, last_dropped_event, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH_SIZE)?;
@@ -146,7 +156,7 @@ impl<T: Tables> Txn<'_, T> {
         let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
             .into_iter()
             .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);
-        let checked = |last: EventId| if last > cutoff { last } else { in_use };
+        let checked = |last: EventId| if last > cutoff { last } else { checked_id };
         let in_use_objects: Vec<_> = in_use_objects
             .into_iter()
             .map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event)))

@@ -1,5 +1,6 @@
-//! Read sets: what a job will read, collected before its transaction begins so that it can be prefetched. For objects
-//! with outboxes the read set also determines which outboxes are drained first; otherwise it affects speed only.
+//! Read sets: the rows that a job will read, collected before its transaction begins so that they can be prefetched.
+//! For objects with outboxes the read set also determines which outboxes are drained first; otherwise it affects speed
+//! only.
 
 use pointsman_core::fire::{FireAction, FireDecision};
 use pointsman_core::store::{ClaimRequest, EmitBatch, FinishedAttempt, FireRequest};
@@ -9,41 +10,44 @@ use crate::row::HandlerId;
 use crate::tables::ReadSet;
 use crate::writer_state::WriterState;
 
-/// Stands for no handler: only the object is read.
+/// Stands for no handler in the read set: only the object is read, not a lane.
 const NO_HANDLER: HandlerId = 0;
 
+/// Adds the idempotency keys and the objects of emits.
 pub fn add_emit_batches_to_read_set(
-    (emissions, _): &(Vec<EmitBatch>, Option<ClaimRequest>),
+    (batches, _): &(Vec<EmitBatch>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
-    for emission in emissions {
-        if let Some(idempotency) = &emission.idempotency {
+    for batch in batches {
+        if let Some(idempotency) = &batch.idempotency {
             read_set.idempotency_keys.push((idempotency.tenant.clone(), idempotency.key.clone()));
         }
-        add_events_to_read_set(&emission.events, state, read_set);
+        add_events_to_read_set(&batch.events, state, read_set);
     }
 }
 
+/// Adds the tasks of finished attempts, their lanes, and the objects of the events they emitted.
 pub(crate) fn add_finished_attempts_to_read_set(
-    (endings, _): &(Vec<FinishedAttempt>, Option<ClaimRequest>),
+    (attempts, _): &(Vec<FinishedAttempt>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
-    for ending in endings {
-        read_set.tasks.push(ending.task);
-        read_set.lanes.extend(state.running_tasks.get(&ending.task).and_then(|running| running.row.lane));
-        add_events_to_read_set(&ending.emitted_events, state, read_set);
+    for attempt in attempts {
+        read_set.tasks.push(attempt.task);
+        read_set.lanes.extend(state.running_tasks.get(&attempt.task).and_then(|running| running.row.lane));
+        add_events_to_read_set(&attempt.emitted_events, state, read_set);
     }
 }
 
+/// Adds the objects of the events that schedules emit.
 pub(crate) fn add_fire_requests_to_read_set(
-    firings: &Vec<FireRequest>,
+    requests: &Vec<FireRequest>,
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
-    for firing in firings {
-        if let FireDecision::Fire { action: FireAction::EmitEvent(event), .. } = &firing.decision {
+    for request in requests {
+        if let FireDecision::Fire { action: FireAction::EmitEvent(event), .. } = &request.decision {
             add_events_to_read_set(std::slice::from_ref(event), state, read_set);
         }
     }
@@ -53,14 +57,14 @@ pub(crate) fn add_fire_requests_to_read_set(
 fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
-        let handlers = state.resolve_handlers(&event.kind);
-        let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
-        tracked.retain(|id| is_limited_per_key(state, *id));
-        if tracked.is_empty() {
-            tracked.push(NO_HANDLER);
+        let handlers = state.resolve_handlers(&event.event_type);
+        let mut limited_handlers: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
+        limited_handlers.retain(|id| is_limited_per_key(state, *id));
+        if limited_handlers.is_empty() {
+            limited_handlers.push(NO_HANDLER);
         }
-        let object = |handler| (event.tenant.clone(), key.as_str().to_string(), handler);
-        read_set.objects.extend(tracked.into_iter().map(object));
+        let object_with_handler = |handler| (event.tenant.clone(), key.as_str().to_string(), handler);
+        read_set.objects.extend(limited_handlers.into_iter().map(object_with_handler));
     }
 }
 

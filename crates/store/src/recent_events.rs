@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pointsman_core::{Event, EventId};
 
-/// Most cached events, and most bytes of payload.
+/// Most cached events.
 const MAX_CACHED_EVENTS: usize = 4096;
+/// Most bytes in the values of all cached events.
 const MAX_CACHED_BYTES: usize = 4 << 20;
 
+/// The latest events of this node's transactions, up to a number and a total size.
 #[derive(Debug, Default)]
 pub(crate) struct RecentEventCache {
     /// Ordered by id.
@@ -35,7 +37,7 @@ impl RecentEventCache {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::{Context, HandlingKey, Json, Tenant};
+    use pointsman_core::{Context, EventType, Json, Tenant};
 
     use super::*;
 
@@ -43,7 +45,7 @@ mod tests {
         Arc::new(Event {
             id: EventId::new(id).unwrap(),
             prev: None,
-            kind: HandlingKey::new("a").unwrap(),
+            event_type: EventType::new("a").unwrap(),
             key: None,
             sub_object: None,
             value: Json::from_trusted("x".repeat(bytes)),

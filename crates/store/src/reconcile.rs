@@ -1,4 +1,4 @@
-//! Reconciles waiting tasks with a changed registration. Rare; the cost is proportional to the backlog.
+//! Reconciles waiting tasks with a changed registration. This is rare, and its cost is proportional to the backlog.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,14 @@ use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
-    /// Reconciles the tasks of handlers whose pull mode, definition or limit per key has changed.
+    /// Reconciles the waiting tasks of handlers with their new definitions: unschedules those of handlers that are
+    /// pulled or undefined now, and regroups those of handlers whose limit per key has changed.
     pub(crate) fn reconcile_tasks_of_handlers(
         &mut self,
-        before: &[Arc<RegisteredHandler>],
+        handlers_before: &[Arc<RegisteredHandler>],
         now: Timestamp,
     ) -> Result<()> {
-        for old in before {
+        for old in handlers_before {
             let new = self.state.handler(old.id)?.clone();
             let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
             let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
@@ -27,8 +28,8 @@ impl<T: Tables> Txn<'_, T> {
                 if new.def.pull || !new.is_defined {
                     self.unschedule_queue_tasks(queue, now)?;
                 }
-                let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
-                if widths[0] != widths[1] && new.def.ordering == LaneOrdering::None {
+                let limits_per_key = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
+                if limits_per_key[0] != limits_per_key[1] && new.def.ordering == LaneOrdering::None {
                     self.regroup_queue_tasks(queue, &new, now)?;
                 }
             }
@@ -36,14 +37,14 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Recomputes the scores of tasks whose handler has changed its ageing.
+    /// Recomputes the scores of the tasks of handlers whose ageing has changed.
     pub(crate) fn rescore_tasks_of_changed_handlers(
         &mut self,
-        before: &[Arc<RegisteredHandler>],
+        handlers_before: &[Arc<RegisteredHandler>],
     ) -> Result<()> {
-        for old in before {
+        for old in handlers_before {
             let new = self.state.handler(old.id)?.clone();
-            if new.def.limits.ageing != old.def.limits.ageing {
+            if new.def.limits.ageing_interval != old.def.limits.ageing_interval {
                 let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
                 let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
                 for queue in queues {
@@ -56,9 +57,9 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
-        for (seq, priority, created) in self.tables.list_tasks_to_rescore(queue)? {
+        for (seq, priority, created_at) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
-            self.tables.set_task_score(seq, handler.def.limits.queue_score(priority, created))?;
+            self.tables.set_task_score(seq, handler.def.limits.queue_score(priority, created_at))?;
         }
         Ok(())
     }
@@ -71,19 +72,19 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         now: Timestamp,
     ) -> Result<()> {
-        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
+        let limit = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |limit| limit as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
-        let mut active: HashMap<String, usize> = HashMap::new();
+        let mut counts_by_key: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.read_object_number(&tenant, Some(&key))?;
             waiting.concurrency_group =
                 TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group;
             self.tables.set_concurrency_group(waiting.seq, waiting.concurrency_group)?;
-            let active = active.entry(key).or_default();
+            let count = counts_by_key.entry(key).or_default();
             match phase {
-                TaskPhase::Scheduled | TaskPhase::Locked => *active += 1,
-                TaskPhase::Ready | TaskPhase::Blocked if *active < max => {
-                    *active += 1;
+                TaskPhase::Scheduled | TaskPhase::Locked => *count += 1,
+                TaskPhase::Ready | TaskPhase::Blocked if *count < limit => {
+                    *count += 1;
                     if phase == TaskPhase::Blocked {
                         self.change_task_phase(&waiting, phase, TaskPhase::Ready)?;
                     }
@@ -96,7 +97,7 @@ impl<T: Tables> Txn<'_, T> {
                 | TaskPhase::Missing => {}
             }
         }
-        // Running tasks leave their concurrency group by the new definition; tasks in a lane keep their lane.
+        // The cached rows of running tasks get their new concurrency group too; tasks in a lane keep their lane.
         let mut concurrency_groups = HashMap::new();
         let is_in_queue = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
         for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row))

@@ -20,7 +20,7 @@ use crate::writer_state::{read_named_json, write_named_json};
 const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// How often registrants are checked for live nodes.
 const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(3600);
-/// Name of the text that stores the registrants.
+/// Name of the named text in which the registrants are stored.
 const REGISTRANTS_TEXT_NAME: &str = "registrants";
 
 /// A program and its registration.
@@ -37,7 +37,7 @@ struct Registrants {
     /// Ordered by their last change, the oldest first.
     #[serde(rename = "all")]
     registrants: Vec<Registrant>,
-    /// When registrants were last checked for live nodes.
+    /// When any node last checked which registrants have live nodes.
     #[serde(rename = "looked")]
     checked_at: Option<Timestamp>,
 }
@@ -63,10 +63,11 @@ impl Registrants {
         }
     }
 
+    /// Returns the union of all registrations.
     fn merge_registrations(&self) -> Registration {
-        let mut union = Registration::default();
-        self.registrants.iter().for_each(|registrant| union.merge(registrant.registration.clone()));
-        union
+        let mut merged = Registration::default();
+        self.registrants.iter().for_each(|registrant| merged.merge(registrant.registration.clone()));
+        merged
     }
 
     /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
@@ -75,14 +76,14 @@ impl Registrants {
         live_registrants: &BTreeSet<String>,
         now: Timestamp,
     ) -> Vec<String> {
-        let unchecked = now.duration_since(self.checked_at.unwrap_or(Timestamp::MIN));
+        let since_last_check = now.duration_since(self.checked_at.unwrap_or(Timestamp::MIN));
         for registrant in &mut self.registrants {
             match live_registrants.contains(&registrant.registration.registrant) {
                 true => registrant.last_live_at = now,
                 // No check took place for a while, because no node was running: absent registrants may be about to come
                 // back.
-                false if unchecked > 2 * LIVENESS_CHECK_INTERVAL => {
-                    registrant.last_live_at = registrant.last_live_at.plus(unchecked).min(now);
+                false if since_last_check > 2 * LIVENESS_CHECK_INTERVAL => {
+                    registrant.last_live_at = registrant.last_live_at.plus(since_last_check).min(now);
                 }
                 false => {}
             }
@@ -97,6 +98,7 @@ impl Registrants {
 }
 
 impl<T: Tables> Txn<'_, T> {
+    /// Stores the registration of a registrant, and applies the union of all registrations.
     pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
         let mut registrants = Registrants::load(self.tables)?;
         registrants.upsert_registrant(registration, now);
@@ -117,9 +119,10 @@ impl<T: Tables> Txn<'_, T> {
         }
         self.state.registrants_checked_at = now;
         let mut registrants = Registrants::load(self.tables)?;
-        let is_recent =
-            registrants.checked_at.is_some_and(|looked| now.duration_since(looked) < LIVENESS_CHECK_INTERVAL);
-        if registrants.registrants.len() < 2 || is_recent {
+        let was_checked_recently = registrants
+            .checked_at
+            .is_some_and(|checked_at| now.duration_since(checked_at) < LIVENESS_CHECK_INTERVAL);
+        if registrants.registrants.len() < 2 || was_checked_recently {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);

@@ -1,4 +1,4 @@
-//! Handlers, routes, rules and nodes, and the consequences when one of them goes away.
+//! Handlers, routes, rules and nodes, and what happens to tasks when one of them is removed.
 
 use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, Registration, RescueReport, RescueSweep};
 use pointsman_core::task::{TaskCommand, TaskState, TaskStatus};
@@ -22,22 +22,23 @@ const WAITING_PHASES: [TaskPhase; 5] =
     [TaskPhase::Blocked, TaskPhase::Gated, TaskPhase::Delayed, TaskPhase::Ready, TaskPhase::Scheduled];
 
 impl<T: Tables> Txn<'_, T> {
-    /// Replaces the effective registration.
+    /// Replaces the effective registration: the union of what all registrants have registered.
     pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
         self.state.empty_fair_queues()?;
-        let before = std::mem::take(&mut self.state.handlers);
+        let handlers_before = std::mem::take(&mut self.state.handlers);
         self.tables.set_defined_handlers(&registration.handlers)?;
         write_named_json(self.tables, "routes", &registration.routes)?;
         write_named_json(self.tables, "tenants", &registration.tenant_weights)?;
         self.state.load_registration(self.tables)?;
         for handler in self.state.handlers.clone() {
-            let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
-            self.update_handler_gaps(handler.id, was_there, handler.is_defined)?;
+            let was_defined = handlers_before.iter().any(|old| old.id == handler.id && old.is_defined);
+            self.update_handler_gaps(handler.id, was_defined, handler.is_defined)?;
         }
-        self.rescore_tasks_of_changed_handlers(&before)?;
+        self.rescore_tasks_of_changed_handlers(&handlers_before)?;
         self.state.refill_fair_queues(now)?;
-        self.reconcile_tasks_of_handlers(&before, now)?;
-        let new_handlers = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
+        self.reconcile_tasks_of_handlers(&handlers_before, now)?;
+        let new_handlers =
+            self.state.handlers.iter().filter(|h| handlers_before.iter().all(|old| old.id != h.id));
         let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
         self.publish_config_file_changes(&registration.file_digests, now)?;
@@ -45,6 +46,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
+    /// Returns the effective registration, without the name of a registrant.
     pub(crate) fn merged_registration(&self) -> Result<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
@@ -58,6 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
+    /// Adds a node to the cluster; returns its id.
     pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.state.event_id_generator.observe_clock(now);
         let node = self.tables.insert_node(name, now)?;
@@ -65,6 +68,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(node)
     }
 
+    /// Records a heartbeat; returns `false` if the node has been declared gone.
     pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.state.event_id_generator.observe_clock(now);
         self.tables.record_node_heartbeat(node, now)
@@ -88,7 +92,7 @@ impl<T: Tables> Txn<'_, T> {
         for task_row in self.tables.list_tasks_locked_by(node)? {
             if let TaskState::Locked(lease) = task_row.lifecycle.state {
                 let release = TaskCommand::Release { fence: lease.fence };
-                // A refusal means that the task is no longer locked, so there is nothing to release.
+                // The command is rejected if the task is no longer locked; then there is nothing to release.
                 let _ =
                     self.apply_command_to_active_task(task_row, release, AttemptOutput::default(), now)?;
             }
@@ -114,9 +118,9 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Reloads rules that were changed directly in the database.
     pub fn reload_rules(&mut self, now: Timestamp) -> Result<()> {
-        let before = std::mem::take(&mut self.state.rules);
+        let rules_before = std::mem::take(&mut self.state.rules);
         self.state.load_rules(self.tables)?;
-        if self.state.rules == before {
+        if self.state.rules == rules_before {
             return Ok(());
         }
         for queue in self.state.refresh_paused_flags(|_| true)? {
@@ -126,11 +130,11 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Checks again which queues a rule with this scope pauses; returns those that are paused.
-    fn refresh_paused_queues(&mut self, place: &RuleScope) -> Result<Vec<QueueId>> {
-        let handler = match place {
+    /// Updates which of the queues in a rule's scope are paused; returns those that are paused now.
+    fn refresh_paused_queues(&mut self, scope: &RuleScope) -> Result<Vec<QueueId>> {
+        let handler = match scope {
             RuleScope::Handler(name) => name,
-            RuleScope::Collection(pair) => &pair.source,
+            RuleScope::Collection(collection) => &collection.source,
             RuleScope::Chain(path) => {
                 return self.state.refresh_paused_flags(|queue| is_step_queue_of(queue, path));
             }
@@ -142,7 +146,8 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Returns scheduled tasks of a queue to `new`. The look-ahead bounds their number, whatever the backlog.
+    /// Returns the scheduled tasks of a queue to `new`. There are never more of them than tasks are scheduled ahead,
+    /// however long the queue is.
     pub(crate) fn unschedule_queue_tasks(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
         let scheduled = usize::try_from(self.state.queue(queue)?.counts.scheduled).unwrap_or(0);
         if scheduled == 0 {
@@ -157,22 +162,22 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn remove_rule(
         &mut self,
         kind: RuleKind,
-        place: &RuleScope,
+        scope: &RuleScope,
         tenant: Option<&Tenant>,
     ) -> Result<bool> {
-        if !self.state.has_rule(kind, place, tenant) {
+        if !self.state.has_rule(kind, scope, tenant) {
             return Ok(false);
         }
-        self.tables.delete_rule(kind, place, tenant)?;
+        self.tables.delete_rule(kind, scope, tenant)?;
         self.state.load_rules(self.tables)?;
-        self.refresh_paused_queues(place)?;
+        self.refresh_paused_queues(scope)?;
         self.state.has_new_ready_tasks = true;
         Ok(true)
     }
 
     /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
     pub(crate) fn rescue_tasks(&mut self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
-        let mut rescued = RescueReport::default();
+        let mut report = RescueReport::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.node_timeout))? {
             self.mark_node_gone(node)?;
             for task_row in self.tables.list_tasks_locked_by(node)? {
@@ -180,7 +185,7 @@ impl<T: Tables> Txn<'_, T> {
                     "node {node} stopped sending heartbeats during attempt {}",
                     task_row.lifecycle.attempt
                 );
-                rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
+                report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
         for task_row in self.tables.list_expired_worker_leases(sweep.leased_since, now)? {
@@ -188,12 +193,12 @@ impl<T: Tables> Txn<'_, T> {
                 "the worker of attempt {} did not renew its lease in time",
                 task_row.lifecycle.attempt
             );
-            rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
+            report.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.mark_missing {
-            rescued.marked_missing = self.mark_undefined_tasks_missing(now)?;
+            report.marked_missing = self.mark_undefined_tasks_missing(now)?;
         }
-        Ok(rescued)
+        Ok(report)
     }
 
     /// Ends the attempt of a running task whose node or worker is gone.
@@ -205,11 +210,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<(TaskId, TaskStatus)>> {
         let TaskState::Locked(lease) = task_row.lifecycle.state else { return Ok(None) };
         let handler = self.state.queue(task_row.queue)?.handler;
-        let id = self.state.build_task_id(
-            handler,
-            self.read_task_subject(&task_row)?.collection(),
-            task_row.seq,
-        )?;
+        let id =
+            self.state.build_task_id(handler, self.read_task_subject(&task_row)?.name(), task_row.seq)?;
         let output = AttemptOutput::from_error(error);
         let expired = self.apply_command_to_active_task(
             task_row,
@@ -217,27 +219,27 @@ impl<T: Tables> Txn<'_, T> {
             output,
             now,
         )?;
-        Ok(expired.ok().map(|life| (id, life.state.status())))
+        Ok(expired.ok().map(|lifecycle| (id, lifecycle.state.status())))
     }
 
     /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
     fn mark_undefined_tasks_missing(&mut self, now: Timestamp) -> Result<u64> {
-        let mut parked = 0;
-        let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
-        let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(waiting);
+        let mut marked_count = 0;
+        let has_waiting_tasks = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
+        let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(has_waiting_tasks);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
                 let error = AttemptOutput::from_error("its handler is no longer defined");
                 if self.apply_task_command(seq, TaskCommand::MarkMissing, error, now)?.is_ok() {
-                    parked += 1;
+                    marked_count += 1;
                 }
-                if parked >= MAX_MISSING_PER_SWEEP as u64 {
-                    return Ok(parked);
+                if marked_count >= MAX_MISSING_PER_SWEEP as u64 {
+                    return Ok(marked_count);
                 }
             }
         }
-        Ok(parked)
+        Ok(marked_count)
     }
 
     /// Adopts some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] if no more are left.
@@ -246,19 +248,19 @@ impl<T: Tables> Txn<'_, T> {
         let adoptable =
             self.state.iter_queues().filter(|q| q.handler == handler && q.is_defined && q.counts.missing > 0);
         let queues: Vec<QueueId> = adoptable.map(|q| q.id).collect();
-        let mut adopted = 0;
+        let mut adopted_count = 0;
         for queue in queues {
             for seq in
                 self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
             {
                 if self.apply_task_command(seq, TaskCommand::Adopt, AttemptOutput::default(), now)?.is_ok() {
-                    adopted += 1;
+                    adopted_count += 1;
                 }
-                if adopted >= MAX_ADOPTED_PER_TRANSACTION as u64 {
-                    return Ok(adopted);
+                if adopted_count >= MAX_ADOPTED_PER_TRANSACTION as u64 {
+                    return Ok(adopted_count);
                 }
             }
         }
-        Ok(adopted)
+        Ok(adopted_count)
     }
 }

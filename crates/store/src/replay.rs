@@ -1,5 +1,5 @@
-//! Replays the journal to a handler that was not defined at the time: creates the tasks it would have got, once, late
-//! and at the lowest priority.
+//! Replays the journal to a handler that was not defined at the time: creates the tasks it would have got, once, out
+//! of order and at the lowest priority.
 //!
 //! For each handler, the gaps are stored: the ranges of the journal during which it was not defined. A replay works
 //! through them in batches and removes what it has replayed, so it continues where it stopped and creates no task
@@ -24,7 +24,7 @@ const MAX_EVENTS_PER_REPLAY: usize = 1000;
 struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
-    /// Replays a batch of events from the handler's first gap that reaches `from` or a later event.
+    /// Replays a batch of events from the handler's first gap that has ended and contains events from `from` on.
     pub(crate) fn replay_journal_gap(
         &mut self,
         handler: &HandlerName,
@@ -39,48 +39,49 @@ impl<T: Tables> Txn<'_, T> {
         let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(ReplayReport::default()) };
         let JournalGap(first, last) = gaps.remove(index);
-        let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
+        let (replayed_from, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // Expired events may still be stored for other tasks.
-        let first_stored = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
+        let first_stored = replayed_from.max(self.state.counters.expired_up_to.as_i64() + 1);
         let (from_id, to_id) = (EventId::from_i64(first_stored), EventId::from_i64(last));
         let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
-        let reached = match events.last() {
+        let replayed_up_to = match events.last() {
             Some(event) if events.len() == MAX_EVENTS_PER_REPLAY => event.id.as_i64(),
             Some(_) | None => last,
         };
-        let mut tasks = 0;
+        let mut created_tasks = 0;
         for event in events {
             if !event.is_engine_event()
-                && self.state.resolve_handlers(&event.kind).iter().any(|(handler, _)| *handler == id)
+                && self.state.resolve_handlers(&event.event_type).iter().any(|(handler, _)| *handler == id)
             {
                 self.create_replay_task(id, &Arc::new(event), now)?;
-                tasks += 1;
+                created_tasks += 1;
             }
         }
-        let remaining = [JournalGap(first, Some(begin - 1)), JournalGap(reached + 1, Some(last))];
+        let remaining =
+            [JournalGap(first, Some(replayed_from - 1)), JournalGap(replayed_up_to + 1, Some(last))];
         for gap in remaining.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
         self.write_handler_gaps(id, &gaps)?;
-        Ok(ReplayReport { created_tasks: tasks, has_more: gaps.iter().any(reaches) })
+        Ok(ReplayReport { created_tasks, has_more: gaps.iter().any(reaches) })
     }
 
-    /// Records that a handler was added or removed.
+    /// Ends the current gap of a handler that has become defined, or begins a gap for one that no longer is.
     pub(crate) fn update_handler_gaps(
         &mut self,
         handler: HandlerId,
-        was_there: bool,
-        is_there: bool,
+        was_defined: bool,
+        is_defined: bool,
     ) -> Result<()> {
-        if was_there == is_there {
+        if was_defined == is_defined {
             return Ok(());
         }
         let head = self.state.event_id_generator.last().as_i64();
         let mut gaps = self.read_handler_gaps(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
-            Some(gap) if is_there => gap.1 = Some(head),
+            Some(gap) if is_defined => gap.1 = Some(head),
             Some(_) => {}
-            None if is_there => gaps.push(JournalGap(0, Some(head))),
+            None if is_defined => gaps.push(JournalGap(0, Some(head))),
             None => gaps.push(JournalGap(head + 1, None)),
         }
         // Expired events cannot be replayed.

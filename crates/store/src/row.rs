@@ -1,6 +1,6 @@
 //! Rows of the tables, and the encoding of their codes.
 
-use pointsman_core::chain::{Chain, ChainNodeId as ChainNode, ChainPath, ChainState};
+use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState};
 use pointsman_core::limit::LimiterState;
 use pointsman_core::order::Order;
 use pointsman_core::task::{
@@ -24,24 +24,26 @@ pub struct ActiveTaskRow {
     pub queue: QueueId,
     /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
-    /// Number of the order whose step it is.
+    /// Number of the order whose step the task is.
     pub order_number: Option<i64>,
     pub phase: TaskPhase,
     /// The lane of the task; `None` if its handler has no ordering.
     pub lane: Option<i64>,
-    /// Its position in the lane; `None` if it is not in the lane.
+    /// Position of the task in its lane; `None` if it is not in the lane.
     pub lane_position: Option<i64>,
-    /// Its concurrency group: the tasks of one handler and object, of which only a limited number may run at a time.
+    /// Concurrency group of the task: the tasks of one handler and object, of which only a limited number may run at a
+    /// time.
     pub concurrency_group: Option<i64>,
-    /// Bucket of its key in the queue's round robin of keys.
+    /// Bucket of the task's key in the queue's round robin of keys.
     pub key_bucket: Option<u16>,
     pub is_sync: bool,
-    /// Position among the tasks of its event: each synchronous task has a stage of its own, the others share the last.
-    pub stage: i64,
+    /// Position of the task among the tasks of its event, which run in this order: each synchronous task has a sync
+    /// stage of its own, and all other tasks share the last one.
+    pub sync_stage: i64,
     pub priority: i64,
-    /// Position in the queue, higher first: from the priority and, with ageing, the creation time.
+    /// Order in the queue, the highest first: computed from the priority and, with ageing, the creation time.
     pub score: i64,
-    /// Its rank among tasks of the same score; assigned when it becomes ready.
+    /// Order among tasks of the same score, the lowest first; assigned when the task becomes ready.
     pub rank: i64,
     /// The previous event of the same object that was sent to this handler.
     pub prev_sent_event: Option<EventId>,
@@ -95,7 +97,7 @@ impl ActiveTaskRow {
     }
 }
 
-/// Row of an ended task in the history.
+/// Row of an archived task: a task that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchivedTaskRow {
     pub seq: TaskSeq,
@@ -106,7 +108,7 @@ pub struct ArchivedTaskRow {
     pub subject_name: String,
     pub key: Option<String>,
     pub is_sync: bool,
-    pub stage: i64,
+    pub sync_stage: i64,
     pub priority: i64,
     pub lifecycle: TaskLifecycle,
     pub prev_sent_event: Option<EventId>,
@@ -119,38 +121,38 @@ pub struct ArchivedTaskRow {
 }
 
 impl ArchivedTaskRow {
-    /// Builds the row of a task that has just ended. It contains the type and the key, because the event may expire
-    /// first.
+    /// Builds the row of a task that has just ended. The row repeats the type and the key of the event, because the
+    /// event may expire before the row.
     pub(crate) fn from_ended_task(
         task_row: &ActiveTaskRow,
         subject: &TaskSubject,
         lifecycle: TaskLifecycle,
-        finished: Timestamp,
+        finished_at: Timestamp,
         output: AttemptOutput<'_>,
     ) -> Self {
-        let failed = lifecycle.state.status() != TaskStatus::Done;
-        let error = output.error.or(task_row.error.as_deref().filter(|_| failed));
+        let has_failed = lifecycle.state.status() != TaskStatus::Done;
+        let error = output.error.or(task_row.error.as_deref().filter(|_| has_failed));
         Self {
             seq: task_row.seq,
             queue: task_row.queue,
             event: task_row.event,
-            subject_name: subject.collection().into(),
+            subject_name: subject.name().into(),
             key: subject.key().map(|key| key.as_str().into()),
             is_sync: task_row.is_sync,
-            stage: task_row.stage,
+            sync_stage: task_row.sync_stage,
             priority: task_row.priority,
             lifecycle,
             prev_sent_event: task_row.prev_sent_event,
             planned_at: task_row.planned_at,
             created_at: task_row.created_at,
             started_at: task_row.started_at,
-            finished_at: finished,
+            finished_at,
             error: error.map(str::to_string),
             result: output.result.map(str::to_string),
         }
     }
 
-    /// Returns 0 for a task that is done, 1 for one in error.
+    /// Returns [`STATUS_DONE`] or [`STATUS_ERROR`].
     pub fn encode_status(&self) -> i64 {
         if self.lifecycle.state.status() == TaskStatus::Done { STATUS_DONE } else { STATUS_ERROR }
     }
@@ -164,10 +166,12 @@ impl ArchivedTaskRow {
     }
 }
 
+/// Code of the status `done` in the history.
 pub const STATUS_DONE: i64 = 0;
+/// Code of the status `error` in the history.
 pub const STATUS_ERROR: i64 = 1;
 
-/// A waiting task that may be able to run now.
+/// The columns of a waiting task that decide whether it can run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTask {
     pub seq: TaskSeq,
@@ -199,13 +203,13 @@ pub struct GatedTask {
     pub task: WaitingTask,
     pub lane: Option<i64>,
     pub lane_position: Option<i64>,
-    pub stage: i64,
+    pub sync_stage: i64,
 }
 
-/// State of an object beyond its events.
+/// Row of an object: its number, its last event, and the last event sent to each handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRow {
-    /// 0 for an object that is known but has had no event here.
+    /// 0 for an object that has a row but no event in this store yet.
     pub number: ObjectNumber,
     pub last_event: EventId,
     /// The last event sent to each handler.
@@ -239,12 +243,12 @@ impl ObjectRow {
 
     pub fn decode_last_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
         let (pairs, _) = bytes.as_chunks::<12>();
-        let pair = |pair: &[u8; 12]| {
-            let [h0, h1, h2, h3, id @ ..] = *pair;
+        let decode_pair = |bytes: &[u8; 12]| {
+            let [h0, h1, h2, h3, id @ ..] = *bytes;
             let id = i64::from_le_bytes(id);
             (i64::from(u32::from_le_bytes([h0, h1, h2, h3])), EventId::from_i64(id))
         };
-        pairs.iter().map(pair).collect()
+        pairs.iter().map(decode_pair).collect()
     }
 }
 
@@ -252,8 +256,10 @@ impl ObjectRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     pub ready: i64,
+    /// Blocked, gated or delayed.
     pub waiting: i64,
     pub scheduled: i64,
+    /// Locked.
     pub running: i64,
     pub halted: i64,
     pub missing: i64,
@@ -272,9 +278,11 @@ impl QueueCounts {
     }
 }
 
-/// A score and a key bucket, with the smallest and the largest rank of its ready tasks.
+/// The smallest and the largest rank of a queue's ready tasks with the same score and key bucket: score, bucket,
+/// smallest rank, largest rank.
 pub type RankRange = (i64, Option<u16>, i64, i64);
 
+/// A queue and its task counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRow {
     pub id: QueueId,
@@ -321,8 +329,9 @@ pub struct OrderRow {
 }
 
 impl OrderRow {
-    /// Returns the order's step at a chain node: where it is, or where it was when the task was created.
-    pub fn build_step_run(&self, node: &ChainNode) -> Result<StepRun> {
+    /// Returns the run of the order's step at a chain node. The node is that of the task, which the order may have
+    /// left.
+    pub fn build_step_run(&self, node: &ChainNodeId) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
@@ -343,7 +352,7 @@ pub struct ScheduleRow {
     pub processed_up_to: Timestamp,
     /// The first planned time that a rule skipped and that is still to be caught up.
     pub next_catch_up: Option<Timestamp>,
-    /// When a node last registered it; updated at intervals only.
+    /// When a node last registered the schedule; updated at intervals only.
     pub last_registered_at: Timestamp,
 }
 
@@ -375,8 +384,8 @@ fn decode_error_reason(code: Option<i64>) -> Result<ErrorReason> {
     }
 }
 
-pub fn encode_attempt_outcome(end: AttemptOutcome) -> i64 {
-    match end {
+pub fn encode_attempt_outcome(outcome: AttemptOutcome) -> i64 {
+    match outcome {
         AttemptOutcome::Succeeded => 0,
         AttemptOutcome::Failed => 1,
         AttemptOutcome::Snoozed => 2,
@@ -395,8 +404,8 @@ pub fn decode_attempt_outcome(code: i64) -> Result<AttemptOutcome> {
         AttemptOutcome::Crashed,
         AttemptOutcome::Canceled,
     ];
-    let end = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
-    end.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
+    let outcome = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
+    outcome.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
 }
 
 pub fn encode_log_level(level: LogLevel) -> i64 {
@@ -416,9 +425,10 @@ mod tests {
 
     #[test]
     fn last_sent_events_are_decoded_as_encoded() {
-        let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent_events: sent.clone() };
-        assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);
+        let sent_events = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
+        let object =
+            ObjectRow { number: 1, last_event: EventId::ZERO, last_sent_events: sent_events.clone() };
+        assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent_events);
         assert!(ObjectRow::decode_last_sent(&[]).is_empty());
     }
 }

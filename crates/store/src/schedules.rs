@@ -20,10 +20,10 @@ use crate::writer_state::{read_named_json, write_named_json};
 
 /// A schedule that no node has registered for this long is deleted.
 const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How often the registration of a schedule is recorded.
+/// The registration of a schedule is recorded at most once in this time.
 const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Result of processing a planned time: the outcome, and the event or task it created.
+/// What the processing of a planned time has resulted in: the outcome, and the event or task that it created.
 struct FireResult {
     outcome: FireOutcome,
     event: Option<EventId>,
@@ -31,26 +31,28 @@ struct FireResult {
 }
 
 impl FireResult {
-    fn from_skip_reason(message: SkipReason) -> Self {
-        Self { outcome: FireOutcome::Skipped(message), event: None, task: None }
+    fn from_skip_reason(reason: SkipReason) -> Self {
+        Self { outcome: FireOutcome::Skipped(reason), event: None, task: None }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
+    /// Starts schedules that are new or have another expression, and deletes those that no node registers any more.
+    /// Returns the progress of each registered schedule.
     pub(crate) fn register_schedules(
         &mut self,
-        plans: Vec<ScheduleDef>,
+        schedules: Vec<ScheduleDef>,
         now: Timestamp,
     ) -> Result<Vec<ScheduleProgress>> {
         let mut registered = self.tables.list_schedules()?;
-        let (mut progress, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
-        for plan in plans {
-            let is_paused = self.state.is_schedule_paused(&plan.name);
-            let before = registered.remove(plan.name.as_str());
-            progress.push(match before.filter(|row| row.expression == plan.expression) {
+        let (mut progress, mut registered_names) = (Vec::with_capacity(schedules.len()), Vec::new());
+        for schedule in schedules {
+            let is_paused = self.state.is_schedule_paused(&schedule.name);
+            let before = registered.remove(schedule.name.as_str());
+            progress.push(match before.filter(|row| row.expression == schedule.expression) {
                 Some(row) => {
                     if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
-                        registered_names.push(plan.name.to_string());
+                        registered_names.push(schedule.name.to_string());
                     }
                     ScheduleProgress {
                         processed_up_to: row.processed_up_to,
@@ -59,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
                     }
                 }
                 None => {
-                    self.tables.start_schedule(&plan.name, &plan.expression, now)?;
+                    self.tables.start_schedule(&schedule.name, &schedule.expression, now)?;
                     ScheduleProgress {
                         processed_up_to: now,
                         paused: is_paused,
@@ -75,24 +77,26 @@ impl<T: Tables> Txn<'_, T> {
         Ok(progress)
     }
 
-    /// Deletes schedules that no node has registered for a day; another node may have schedules that this one lacks. If
-    /// no node planned at all in the meantime, the nodes may be about to come back, and the day starts again.
+    /// Deletes schedules that this node does not register and no other node has registered for a day. If no node
+    /// planned any schedule in the meantime, all nodes were down and may be about to come back, and the day starts
+    /// again.
     fn delete_unregistered_schedules(
         &mut self,
-        unnamed: BTreeMap<String, ScheduleRow>,
+        not_registered_here: BTreeMap<String, ScheduleRow>,
         registered_names: &mut Vec<String>,
         now: Timestamp,
     ) -> Result<()> {
         if !self.record_planning_activity(now)? {
-            registered_names.extend(unnamed.into_keys());
+            registered_names.extend(not_registered_here.into_keys());
             return Ok(());
         }
-        let unregistered_names =
-            unnamed.iter().filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
+        let unregistered_names = not_registered_here
+            .iter()
+            .filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
         unregistered_names.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 
-    /// Records that a node plans schedules now; returns whether one did within the last hours.
+    /// Records that a node plans schedules now; returns whether a node did so within the last two hours.
     fn record_planning_activity(&mut self, now: Timestamp) -> Result<bool> {
         let last: Option<i64> = read_named_json(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
@@ -102,27 +106,28 @@ impl<T: Tables> Txn<'_, T> {
         Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
 
+    /// Carries out the clock's decisions about planned times. Returns the row of each, and whether this call wrote it.
     pub(crate) fn process_fire_requests(
         &mut self,
-        firings: Vec<FireRequest>,
+        requests: Vec<FireRequest>,
         now: Timestamp,
     ) -> Result<Vec<(Fire, bool)>> {
-        firings.into_iter().map(|firing| self.process_fire_request(firing, now)).collect()
+        requests.into_iter().map(|request| self.process_fire_request(request, now)).collect()
     }
 
-    fn process_fire_request(&mut self, firing: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
-        let FireRequest { schedule, planned_at: planned, decision: settle } = firing;
-        let existing = self.tables.read_fire(&schedule, planned)?;
-        let caught_up = matches!(settle, FireDecision::Fire { punctuality: Punctuality::CaughtUp, .. });
-        let may_make_up = caught_up && !self.state.is_schedule_paused(&schedule);
+    fn process_fire_request(&mut self, request: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
+        let FireRequest { schedule, planned_at, decision } = request;
+        let existing = self.tables.read_fire(&schedule, planned_at)?;
+        let is_catch_up = matches!(decision, FireDecision::Fire { punctuality: Punctuality::CaughtUp, .. });
+        let may_catch_up = is_catch_up && !self.state.is_schedule_paused(&schedule);
         if let Some(fire) = existing
-            && !(may_make_up && fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule))
+            && !(may_catch_up && fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule))
         {
             return Ok((fire, false));
         }
         let FireResult { outcome, event, task } =
-            self.execute_fire_decision(&schedule, planned, settle, now)?;
-        let fire = Fire { planned_at: planned, recorded_at: now, outcome, event, task };
+            self.execute_fire_decision(&schedule, planned_at, decision, now)?;
+        let fire = Fire { planned_at, recorded_at: now, outcome, event, task };
         self.tables.write_fire(
             &schedule,
             &fire,
@@ -134,38 +139,40 @@ impl<T: Tables> Txn<'_, T> {
     fn execute_fire_decision(
         &mut self,
         schedule: &ScheduleName,
-        planned: Timestamp,
-        settle: FireDecision,
+        planned_at: Timestamp,
+        decision: FireDecision,
         now: Timestamp,
     ) -> Result<FireResult> {
         if self.state.is_schedule_paused(schedule) {
             return Ok(FireResult::from_skip_reason(SkipReason::PausedByRule));
         }
-        let FireDecision::Fire { action: makes, punctuality: when, overlap } = settle else {
+        let FireDecision::Fire { action, punctuality, overlap } = decision else {
             return Ok(FireResult::from_skip_reason(SkipReason::Missed));
         };
-        match makes {
-            FireAction::EmitEvent(event) => self.emit_fired_event(schedule, *event, when, overlap, now),
+        match action {
+            FireAction::EmitEvent(event) => {
+                self.emit_fired_event(schedule, *event, punctuality, overlap, now)
+            }
             FireAction::AddOrder(order) => Ok(match self.add_order(*order, now)? {
-                Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
+                Ok(added) => FireResult { outcome: punctuality.into(), event: Some(added.event), task: None },
                 Err(OrderError::AlreadyExists(..)) => FireResult::from_skip_reason(SkipReason::Overlap),
                 Err(_) => FireResult::from_skip_reason(SkipReason::TargetUndefined),
             }),
             FireAction::RunCollection(run) => {
                 if overlap == OverlapPolicy::Cancel {
-                    let message = format_overlap_error(schedule);
+                    let reason = format_overlap_error(schedule);
                     self.cancel_collection_run(
                         &run.source_collection,
-                        AttemptOutput::from_error(&message),
+                        AttemptOutput::from_error(&reason),
                         now,
                     )?;
                 }
-                Ok(match self.create_collection_run(&run, Some(planned), now)? {
-                    Ok(ran) if ran.created => {
-                        FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
+                Ok(match self.create_collection_run(&run, Some(planned_at), now)? {
+                    Ok(receipt) if receipt.created => {
+                        FireResult { outcome: punctuality.into(), event: None, task: Some(receipt.task) }
                     }
-                    Ok(ran) => FireResult {
-                        task: Some(ran.task),
+                    Ok(receipt) => FireResult {
+                        task: Some(receipt.task),
                         ..FireResult::from_skip_reason(SkipReason::Overlap)
                     },
                     Err(_) => FireResult::from_skip_reason(SkipReason::TargetUndefined),
@@ -178,7 +185,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         schedule: &ScheduleName,
         event: NewEvent,
-        when: Punctuality,
+        punctuality: Punctuality,
         overlap: OverlapPolicy,
         now: Timestamp,
     ) -> Result<FireResult> {
@@ -192,14 +199,18 @@ impl<T: Tables> Txn<'_, T> {
             let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
             return Ok(FireResult { task, ..FireResult::from_skip_reason(SkipReason::Overlap) });
         }
-        let message = format_overlap_error(schedule);
+        let reason = format_overlap_error(schedule);
         for task in unfinished {
-            // A refusal means that the task has ended in the meantime.
+            // The command is rejected if the task has ended in the meantime; then there is nothing to cancel.
             let _ =
-                self.apply_task_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&message), now)?;
+                self.apply_task_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&reason), now)?;
         }
-        let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
-        Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
+        let events = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
+        Ok(FireResult {
+            outcome: punctuality.into(),
+            event: events.first().map(|event| event.id),
+            task: None,
+        })
     }
 
     pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {

@@ -1,7 +1,8 @@
 //! Selects what runs next: fairly among tenants, then queues, then keys; by priority and age within a queue.
 //!
-//! Slots are assigned to queues one at a time, by virtual time. A queue whose handler has no free slot is parked when
-//! it is selected. Then each queue contributes as many of its first tasks as it was assigned slots.
+//! Slots are assigned to queues one at a time, by virtual time. A queue whose handler has no free slot moves to the
+//! handler's limiter when it is selected. Then each queue contributes as many of its first tasks as it was assigned
+//! slots.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,17 +25,19 @@ struct SelectionScope {
     /// Only queues of these handlers; `None` for all of the pools.
     only_handlers: Option<BTreeSet<HandlerId>>,
     only_tenant: Option<TenantIndex>,
-    /// Whether the selection is for scheduling ahead: tasks that are already scheduled count against the handler's
-    /// slots, too.
+    /// Whether tasks are selected to be scheduled ahead, not claimed. Then tasks that are already scheduled use up
+    /// slots of their handler, too.
     is_look_ahead: bool,
 }
 
 /// A selection in progress: how many tasks to take from each queue.
 #[derive(Default)]
 struct Selection {
+    /// The number of tasks to take from each queue, in the order in which the queues were first selected.
     queue_shares: Vec<(QueueId, i64)>,
+    /// The index of each queue in `queue_shares`.
     share_indexes: HashMap<QueueId, usize>,
-    /// Remaining slots of each limited handler.
+    /// The slots that each limited handler has left.
     handler_slots: HashMap<HandlerId, u32>,
 }
 
@@ -61,7 +64,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some(scope) = self.selection_scope_of_claim(claim) else { return Ok(vec![]) };
         if let Some(tenant) = scope.only_tenant {
             for handler in scope.only_handlers.iter().flatten() {
-                self.state.unpark_tenant_queues(*handler, tenant, now)?;
+                self.state.admit_waiting_queues_of_tenant(*handler, tenant, now)?;
             }
         }
         self.select_tasks(&scope, max, now)
@@ -88,15 +91,17 @@ impl<T: Tables> Txn<'_, T> {
     fn selection_scope_of_claim(&self, claim: &ClaimRequest) -> Option<SelectionScope> {
         let mut scope =
             SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
-        let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
+        let find_defined =
+            |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
         match &claim.claimant {
             Claimant::Node(_) => {
                 scope.pools.push(WorkerPool::Nodes);
                 // Most nodes can run all handlers; then the handler of each queue need not be checked.
-                let on_nodes = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
-                let mut on_nodes = self.state.handlers.iter().filter(on_nodes);
-                if !on_nodes.all(|handler| claim.handlers.contains(&handler.def.name)) {
-                    let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
+                let runs_on_nodes =
+                    |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
+                let mut node_handlers = self.state.handlers.iter().filter(runs_on_nodes);
+                if !node_handlers.all(|handler| claim.handlers.contains(&handler.def.name)) {
+                    let ids = claim.handlers.iter().filter_map(find_defined).map(|handler| handler.id);
                     scope.only_handlers = Some(ids.collect());
                 }
             }
@@ -105,16 +110,20 @@ impl<T: Tables> Txn<'_, T> {
                     Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
                     None => None,
                 };
-                let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
-                let pulled: Vec<_> =
-                    pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
+                let pulled_handlers =
+                    claim.handlers.iter().filter_map(find_defined).filter(|handler| handler.def.pull);
+                let pulled_handlers: Vec<_> =
+                    pulled_handlers.map(|handler| (handler.id, handler.def.source.is_some())).collect();
                 scope.pools.extend(
-                    pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::PullHandler(*id)),
+                    pulled_handlers
+                        .iter()
+                        .filter(|(_, source)| !source)
+                        .map(|(id, _)| WorkerPool::PullHandler(*id)),
                 );
-                if pulled.iter().any(|(_, source)| *source) {
+                if pulled_handlers.iter().any(|(_, source)| *source) {
                     scope.pools.push(WorkerPool::PullSources);
                 }
-                scope.only_handlers = Some(pulled.into_iter().map(|(id, _)| id).collect());
+                scope.only_handlers = Some(pulled_handlers.into_iter().map(|(id, _)| id).collect());
             }
         }
         Some(scope)
@@ -141,11 +150,11 @@ impl<T: Tables> Txn<'_, T> {
             if let Some(free_slots) = selection.handler_slots.get_mut(&handler) {
                 *free_slots -= 1;
                 let free_slots = *free_slots;
-                self.state.unpark_queues(handler, free_slots)?;
+                self.state.admit_waiting_queues(handler, free_slots)?;
             }
         }
         if scope.is_look_ahead {
-            // Queues that were parked only because of scheduled tasks can still be claimed from.
+            // Queues that moved to a limiter only because of scheduled tasks can still be claimed from.
             for handler in selection.handler_slots.keys() {
                 self.state.apply_handler_limits(*handler, now)?;
             }
@@ -153,7 +162,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.list_ready_tasks(&selection.queue_shares)
     }
 
-    /// Returns the queue to serve next. Parks queues whose handler has no free slot.
+    /// Returns the queue to serve next. Moves queues whose handler has no free slot to the handler's limiter.
     fn find_next_queue(
         &mut self,
         scope: &SelectionScope,
@@ -186,7 +195,7 @@ impl<T: Tables> Txn<'_, T> {
                 if free_slots > 0 {
                     return Ok(Some(queue));
                 }
-                self.state.park_queue(queue)?;
+                self.state.move_queue_to_limiter(queue)?;
             }
         }
         Ok(None)
@@ -195,12 +204,12 @@ impl<T: Tables> Txn<'_, T> {
     fn find_next_queue_in_pool(&self, scope: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
         let is_allowed = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
-            scope.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
+            scope.only_handlers.as_ref().is_none_or(|allowed| allowed.contains(&queue.handler))
         };
-        let turns = self.state.fair_queue(pool)?;
+        let fair_queue = self.state.fair_queue(pool)?;
         match scope.only_tenant {
-            Some(tenant) => turns.find_next_queue_of_tenant(tenant, is_allowed),
-            None => turns.find_next_queue(is_allowed).map(|(_, queue)| queue),
+            Some(tenant) => fair_queue.find_next_queue_of_tenant(tenant, is_allowed),
+            None => fair_queue.find_next_queue(is_allowed).map(|(_, queue)| queue),
         }
     }
 }

@@ -79,7 +79,8 @@ pub enum CommentNesting {
     Nested,
 }
 
-/// Returns the first keyword of a statement in capitals, after blanks, semicolons and comments.
+/// Returns the first keyword of a statement, in capitals; skips blanks, semicolons and comments before it. Returns an
+/// empty text if the statement begins with anything else.
 pub fn parse_first_keyword(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
@@ -95,25 +96,25 @@ pub fn parse_first_keyword(sql: &str, comments: CommentNesting) -> String {
     }
 }
 
-/// Returns the text after the comment at the beginning.
+/// Returns the text after the comment that `sql` begins with.
 fn skip_comment(sql: &str, comments: CommentNesting) -> &str {
     let (mut depth, mut rest) = (0, sql);
     loop {
         let Some(at) = rest.find(['/', '*']) else { return "" };
         rest = &rest[at..];
-        let (by, skip) = match rest.get(..2) {
+        let (depth_change, length) = match rest.get(..2) {
             Some("/*") if depth == 0 || comments == CommentNesting::Nested => (1, 2),
             Some("*/") => (-1, 2),
             Some(_) | None => (0, 1),
         };
-        (depth, rest) = (depth + by, &rest[skip..]);
+        (depth, rest) = (depth + depth_change, &rest[length..]);
         if depth == 0 {
             return rest;
         }
     }
 }
 
-/// Returns whether a statement contains a word.
+/// Returns whether a statement contains a word, in any case.
 pub fn contains_word(sql: &str, word: &str) -> bool {
     sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
@@ -136,8 +137,8 @@ impl From<f64> for SqlValue {
 }
 
 impl From<bool> for SqlValue {
-    fn from(yes: bool) -> Self {
-        Self::Integer(yes.into())
+    fn from(value: bool) -> Self {
+        Self::Integer(value.into())
     }
 }
 

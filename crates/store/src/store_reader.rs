@@ -22,7 +22,7 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn read_journal_range(&self) -> Result<JournalRange>;
 
-    async fn read_events(&self, read: JournalQuery) -> Result<EventPage>;
+    async fn read_events(&self, query: JournalQuery) -> Result<EventPage>;
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
 
@@ -79,8 +79,9 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<FirePage>;
 
-    /// Returns why new events and orders are rejected now, while existing ones can still be processed.
-    fn reject_reason(&self) -> Option<String> {
+    /// Returns why the store is full: it rejects new events and orders, but existing ones can still be processed.
+    /// `None` if it is not full.
+    fn emit_refusal_reason(&self) -> Option<String> {
         None
     }
 
@@ -89,6 +90,6 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Stops reading. The writer is closed afterwards.
+    /// Closes the connections for reads. The writer is closed after the reader.
     fn close(&self);
 }

@@ -30,10 +30,13 @@ pub struct Counters {
     pub last_event: EventId,
     /// Low-water mark of the journal: observers see nothing at or below it.
     pub expired_up_to: EventId,
+    /// Number of the latest task.
     pub last_task: i64,
     /// Fence of the latest attempt.
     pub last_fence: i64,
+    /// Number of the latest object.
     pub last_object: i64,
+    /// Number of the latest order.
     pub last_order: i64,
     /// Number of events ever journaled.
     pub journaled_event_count: i64,
@@ -53,8 +56,8 @@ pub struct ReadSet {
     pub idempotency_keys: Vec<(Tenant, String)>,
     /// Unfinished tasks.
     pub tasks: Vec<TaskSeq>,
-    /// Event workers, and objects whose outbox they have claimed, as the outbox names them: its events are journaled
-    /// first.
+    /// Objects whose outbox entries are journaled first, because an event worker of this node has claimed them: the
+    /// worker's name, and the object's name in the outbox.
     pub claimed_outbox_objects: Vec<(String, Vec<u8>)>,
 }
 
@@ -90,15 +93,16 @@ pub trait Tables: 'static {
         now: Timestamp,
     ) -> Result<()>;
 
-    /// Inserts an event, with its consecutive number and the numbers of its tasks: `tasks` of them from `first_task`.
-    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()>;
+    /// Inserts an event, with its consecutive number and the numbers of its tasks: `task_count` of them from
+    /// `first_task`.
+    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) -> Result<()>;
 
     fn read_event(&self, id: EventId) -> Result<Option<Event>>;
 
     /// Lists events from one id to another, both inclusive, the oldest first.
     fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>>;
 
-    /// Returns an event whose number is at most `number`, and not much smaller.
+    /// Returns the id of an event whose number is at most `number`, and not much smaller.
     fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>>;
 
     /// Returns the last stored event up to this id; zero if there is none.
@@ -116,20 +120,20 @@ pub trait Tables: 'static {
 
     fn delete_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes phase and rank only.
+    /// Writes only the phase and the rank of a task.
     fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()>;
 
-    /// Writes the columns that a lock changes: phase, attempt, node, fence, end of the lease and start time.
+    /// Writes the columns of a task that a lock changes: phase, attempt, node, fence, end of the lease and start time.
     fn write_task_lock(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes all columns that may change while a task is unfinished: all except its numbers, event, order, grouping
     /// and score.
     fn update_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes lane, concurrency group and key bucket.
+    /// Writes only the lane, the concurrency group and the key bucket of a task.
     fn set_task_grouping(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes the concurrency group only.
+    /// Writes only the concurrency group of a task.
     fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()>;
 
     fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()>;
@@ -146,8 +150,9 @@ pub trait Tables: 'static {
     /// Lists the tasks in a lane by position.
     fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
 
-    /// Lists active tasks (ready, scheduled or locked) of a concurrency group.
-    fn list_active_in_concurrency_group(&self, concurrency_group: i64, limit: usize) -> Result<Vec<TaskSeq>>;
+    /// Lists the tasks that count against the limit of a concurrency group: those that are ready, scheduled or locked.
+    fn list_counted_in_concurrency_group(&self, concurrency_group: i64, limit: usize)
+    -> Result<Vec<TaskSeq>>;
 
     /// Returns the oldest blocked task of a concurrency group.
     fn find_oldest_blocked_in_concurrency_group(&self, concurrency_group: i64)
@@ -165,16 +170,17 @@ pub trait Tables: 'static {
     /// Returns the earliest due time of the delayed tasks.
     fn read_earliest_due(&self) -> Result<Option<Timestamp>>;
 
-    /// Lists the gated tasks of an event, which wait for its synchronous tasks, by stage and age.
+    /// Lists the gated tasks of an event, which wait for its synchronous tasks, by sync stage and age.
     fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>>;
 
-    /// Returns the first unfinished (up to locked) synchronous task of an event before this stage. With `only_fresh`,
-    /// tasks count only if they are not late and have had no attempt, except released ones.
+    /// Returns the first synchronous task of an event that has an earlier sync stage and is waiting, scheduled or
+    /// locked. With `only_untried`, tasks that run out of order or whose attempts have ended (other than by a release)
+    /// do not count.
     fn find_unfinished_sync_task_before(
         &self,
         event: EventId,
-        stage: i64,
-        only_fresh: bool,
+        sync_stage: i64,
+        only_untried: bool,
     ) -> Result<Option<TaskSeq>>;
 
     /// Lists the tasks that a node has locked, by age.
@@ -194,7 +200,7 @@ pub trait Tables: 'static {
     /// Lists locked tasks of a handler.
     fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>>;
 
-    /// Lists the unfinished tasks of a queue with priority and creation time.
+    /// Lists the unfinished tasks of a queue, each with its priority and creation time.
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
 
     /// Lists tasks of a queue, up to locked, that have an object and no lane, with the object's key: scheduled and
@@ -225,7 +231,7 @@ pub trait Tables: 'static {
     fn list_queues(&self) -> Result<Vec<QueueRow>>;
 
     /// Creates a queue without tasks; returns its id.
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, kind: &QueueSubject) -> Result<QueueId>;
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Result<QueueId>;
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()>;
 
@@ -262,7 +268,7 @@ pub trait Tables: 'static {
 
     fn write_rule(&self, rule: &Rule) -> Result<()>;
 
-    fn delete_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<()>;
+    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<()>;
 
     /// Lists live nodes and the latest former ones, newest first.
     fn list_nodes(&self) -> Result<Vec<NodeView>>;
@@ -279,7 +285,7 @@ pub trait Tables: 'static {
 
     fn mark_node_gone(&self, node: NodeId) -> Result<()>;
 
-    /// Lists live nodes whose last heartbeat is older than `before`.
+    /// Lists live nodes that sent their last heartbeat before `before`.
     fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>>;
 
     fn insert_audit_entry(&self, entry: &AuditEntry) -> Result<()>;
@@ -294,9 +300,10 @@ pub trait Tables: 'static {
 
     fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
 
-    /// Returns a chain whose orders are to be re-evaluated, and the number of the order after which to continue.
+    /// Returns a chain whose orders have yet to be re-evaluated, and the number of the order after which to continue.
     fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>>;
 
+    /// Records that the orders of a chain after this number have yet to be re-evaluated; `None`: no orders have.
     fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
 
     fn read_order(&self, number: i64) -> Result<Option<OrderRow>>;
@@ -327,15 +334,15 @@ pub trait Tables: 'static {
     /// Starts a schedule now, or restarts it with another expression. It counts as registered now.
     fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()>;
 
-    /// Records that a node registers these schedules now.
+    /// Records that a node has registered these schedules now.
     fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()>;
 
     fn delete_schedule(&self, name: &str) -> Result<()>;
 
     fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>>;
 
-    /// Writes the row of a planned time and the schedule's progress. `needs_catch_up`: the time is to be caught up
-    /// later.
+    /// Writes the row of a planned time and the schedule's progress. `needs_catch_up`: the time was skipped and is to
+    /// be caught up later.
     fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()>;
 
     /// Makes the first planned time after `up_to` that was skipped because of a rule the schedule's next one to catch
@@ -404,7 +411,7 @@ pub trait Backend: Send + 'static {
 
     /// Runs before all jobs of a transaction: journals outbox events of the objects in the read set, because they come
     /// before the objects' next events. Returns whether the outboxes are drained. If not, jobs for which
-    /// [`Backend::must_postpone`] returns true run in the next transaction, and the others continue.
+    /// [`Backend::must_postpone_job`] returns true run in the next transaction, and the others in this one.
     fn drain_outboxes_first(_txn: &mut Txn<'_, Self::Tables>) -> Result<bool> {
         Ok(true)
     }
@@ -419,7 +426,8 @@ pub trait Backend: Send + 'static {
         Ok(())
     }
 
-    /// Returns the tables, inside the current transaction, or before the first transaction for loading.
+    /// Returns the tables. They are used inside the current transaction, and once before the first one, to load the
+    /// cache.
     fn tables(&self) -> &Self::Tables;
 
     /// Commits. When it returns, everything is durable.

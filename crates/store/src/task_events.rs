@@ -23,6 +23,7 @@ pub(crate) struct TaskAfterCommand<'a> {
 }
 
 impl<T: Tables> Txn<'_, T> {
+    /// Publishes the start of an attempt, if the handler is observed.
     pub(crate) fn publish_attempt_start(
         &mut self,
         task_row: &ActiveTaskRow,
@@ -39,7 +40,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Publishes the end of an attempt or of the task, after a command was applied to it.
+    /// Publishes the end of an attempt, the end of the task, or both, as a command has caused them.
     pub(crate) fn publish_attempt_end(
         &mut self,
         task: TaskAfterCommand<'_>,
@@ -47,27 +48,29 @@ impl<T: Tables> Txn<'_, T> {
         command: TaskCommand,
         now: Timestamp,
     ) -> Result<()> {
-        let TaskAfterCommand { row_before: task_row, subject, lifecycle: life, output } = task;
-        let failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::Expire { .. });
+        let TaskAfterCommand { row_before: task_row, subject, lifecycle, output } = task;
+        let attempt_failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::Expire { .. });
         let is_published = match handler.def.observe {
             ObservePolicy::All => true,
-            ObservePolicy::Failures => failed,
+            ObservePolicy::Failures => attempt_failed,
             ObservePolicy::None => false,
         };
-        let ended = task_row.phase == TaskPhase::Locked && !matches!(life.state, TaskState::Locked(_));
-        let closed = matches!(life.state, TaskState::Done | TaskState::Error { .. });
-        if !is_published || !(ended || closed) {
+        let attempt_ended =
+            task_row.phase == TaskPhase::Locked && !matches!(lifecycle.state, TaskState::Locked(_));
+        let task_closed = matches!(lifecycle.state, TaskState::Done | TaskState::Error { .. });
+        if !is_published || !(attempt_ended || task_closed) {
             return Ok(());
         }
-        let (name, task) = (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
-        if ended {
-            let failed = failed || command == TaskCommand::Cancel;
-            let return_code = if failed { output.return_code } else { 0 };
-            let (handler, task) = (name.clone(), task.clone());
+        let (handler_name, task) =
+            (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
+        if attempt_ended {
+            let attempt_failed = attempt_failed || command == TaskCommand::Cancel;
+            let return_code = if attempt_failed { output.return_code } else { 0 };
+            let (handler, task) = (handler_name.clone(), task.clone());
             self.publish_task_event(task_row, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
         }
-        if closed {
-            self.publish_task_event(task_row, &EngineEvent::TaskClosed { handler: name, task }, now)?;
+        if task_closed {
+            self.publish_task_event(task_row, &EngineEvent::TaskClosed { handler: handler_name, task }, now)?;
         }
         Ok(())
     }
@@ -91,15 +94,13 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskId> {
         match (&self.state.queue(task_row.queue)?.subject, subject) {
             (QueueSubject::Events, Some(subject)) => {
-                self.state.build_task_id(handler.id, subject.collection(), task_row.seq)
+                self.state.build_task_id(handler.id, subject.name(), task_row.seq)
             }
-            (QueueSubject::Events, None) => self.state.build_task_id(
-                handler.id,
-                self.read_task_subject(task_row)?.collection(),
-                task_row.seq,
-            ),
-            (QueueSubject::Collection(name), _) => {
-                self.state.build_task_id(handler.id, name.as_str(), task_row.seq)
+            (QueueSubject::Events, None) => {
+                self.state.build_task_id(handler.id, self.read_task_subject(task_row)?.name(), task_row.seq)
+            }
+            (QueueSubject::Collection(collection), _) => {
+                self.state.build_task_id(handler.id, collection.as_str(), task_row.seq)
             }
             (QueueSubject::ChainNode { node, .. }, _) => {
                 self.state.build_task_id(handler.id, node.as_str(), task_row.seq)

@@ -9,27 +9,33 @@ use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
 use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
-/// Most tasks that are listed as using up a limit.
+/// Most running tasks that are listed for a limit that they use up.
 const MAX_LISTED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
+    /// Explains why a task waits, gate by gate; an ended task has no gates. `None` if there is no such task.
     pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
         let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
         Ok(Some(evaluate_gates(&self.collect_gate_inputs(&task_row, &task.handler)?, now)))
     }
 
-    /// Returns the task with this complete public id: the uuid alone is not enough.
+    /// Returns the task with this public id. All parts of the id must match, not only its uuid.
     pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
         let Some(seq) = decode_task_seq(self.state.task_id_namespace, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
-    fn collect_gate_inputs(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<GateInputs> {
+    fn collect_gate_inputs(
+        &self,
+        task_row: &ActiveTaskRow,
+        handler_name: &HandlerName,
+    ) -> Result<GateInputs> {
         let queue = self.state.queue(task_row.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let limiter = self.state.limiter(handler.id)?;
-        let holds = |rule: &&pointsman_core::Rule| rule.applies_to_queue(name, &queue.subject, &queue.tenant);
+        let applies =
+            |rule: &&pointsman_core::Rule| rule.applies_to_queue(handler_name, &queue.subject, &queue.tenant);
         let concurrency_group =
             match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
                 Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
@@ -37,13 +43,13 @@ impl<T: Tables> Txn<'_, T> {
             };
         Ok(GateInputs {
             state: task_row.lifecycle.state,
-            handler: name.clone(),
+            handler: handler_name.clone(),
             is_handler_defined: queue.is_defined,
             is_pull_handler: handler.def.pull,
             blocking_sync_task: self.find_blocking_sync_task(task_row)?,
             blocking_lane_task: self.find_task_ahead_in_lane(task_row)?,
             order_blocked_because: self.state.chains.describe_stop(&queue.subject),
-            rules: self.state.rules.iter().filter(holds).cloned().collect(),
+            rules: self.state.rules.iter().filter(applies).cloned().collect(),
             limits: handler.def.limits.clone(),
             limiter: limiter.state,
             running_count: u32::try_from(limiter.running_count).unwrap_or(0),
@@ -53,7 +59,7 @@ impl<T: Tables> Txn<'_, T> {
                 .take(MAX_LISTED_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
-            capable_nodes: self.list_capable_nodes(name)?,
+            capable_nodes: self.list_capable_nodes(handler_name)?,
             last_worker_claim_at: self.state.last_pulled_at.get(&handler.id).copied(),
             tasks_ahead: self.count_tasks_ahead(task_row)?,
         })
@@ -74,17 +80,17 @@ impl<T: Tables> Txn<'_, T> {
         let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
             return Ok(None);
         };
-        let seq = self.tables.find_unfinished_sync_task_before(event, task_row.stage, false)?;
+        let seq = self.tables.find_unfinished_sync_task_before(event, task_row.sync_stage, false)?;
         self.read_task_id_and_status(seq)
     }
 
-    /// Returns the task ahead of this one in its lane.
+    /// Returns the head of a task's lane, if it is ahead of the task.
     fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
         let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
             return Ok(None);
         };
-        let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < lane_position);
-        let seq = first.map(|head| head.task.seq);
+        let head = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < lane_position);
+        let seq = head.map(|head| head.task.seq);
         self.read_task_id_and_status(seq)
     }
 
@@ -95,12 +101,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
-        let alive = self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
-        let able = alive.filter(|node| node.capabilities.handlers.contains(handler));
-        Ok(able.map(|node| node.name).collect())
+        let live_nodes =
+            self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
+        let capable_nodes = live_nodes.filter(|node| node.capabilities.handlers.contains(handler));
+        Ok(capable_nodes.map(|node| node.name).collect())
     }
 
-    /// Counts the tasks of its queue that run before a ready task.
+    /// Counts the tasks that run before a ready task: in its queue, or for a source, in all sources of the tenant.
     fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> Result<u64> {
         if task_row.phase != TaskPhase::Ready {
             return Ok(0);

@@ -3,14 +3,15 @@
 //! Jobs that arrive while a commit waits for the disk go into the next transaction, so all waiting callers share the
 //! cost of durability, and no caller waits for a timer. A result is sent after the commit, never before.
 //!
-//! A job checks before it writes, so a refusal leaves no trace. If the database fails in the middle (a full disk), the
-//! whole group is rolled back, all callers get the error, and the cached state is reloaded. If the commit itself fails,
-//! or its response is lost, it is unknown whether the group is durable, and the callers' error says so.
+//! A job checks its input before it writes, so a rejected job has written nothing. If the database fails in the middle
+//! (a full disk), the whole group is rolled back, all callers get the error, and the cached state is reloaded. If the
+//! commit itself fails, or its response is lost, it is unknown whether the group is durable, and the callers' error
+//! says so.
 //!
 //! A panic in a job counts as a failed transaction: its group gets an error, and the writer continues.
 //!
-//! A job whose read set is not ready (a large outbox of an object it writes to) is postponed to the next transaction;
-//! the other jobs do not wait for it.
+//! A job that writes to an object whose outbox is too large to be drained in one transaction is postponed to the next
+//! transaction; the other jobs do not wait for it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,10 +37,10 @@ pub struct Txn<'a, T> {
     pub state: &'a mut WriterState,
 }
 
-/// A closure that the writer runs in a transaction, and the caller that waits for its result.
+/// Work that the writer runs in a transaction, and the result that it sends after the commit.
 trait Job<T>: Send {
-    /// Returns the position of the job in its group. No job of the group has been answered, so any order is correct;
-    /// but an event that is journaled before a slot is filled can get that slot.
+    /// Returns the position of the job in its group. Any order of the jobs is correct, because none has been answered.
+    /// But a task can get a slot of a claim only if the job with the task's event runs before the job with the claim.
     fn position(&self) -> JobPosition;
     fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
     fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
@@ -49,7 +50,7 @@ trait Job<T>: Send {
 /// Position of a job in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobPosition {
-    /// For jobs that create work.
+    /// For jobs that create tasks, so that jobs with a claim can lock them.
     First,
     Last,
 }
@@ -69,7 +70,7 @@ impl<A> JobRequest<A> {
     }
 }
 
-/// A closure as a job, with a caller waiting for its result.
+/// A job that runs a closure and sends its result to the caller that waits for it.
 struct AwaitedJob<A, F, T> {
     request: Option<JobRequest<A>>,
     work: Option<F>,
@@ -116,8 +117,8 @@ type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 /// A callback after this writer's own commits. Commits of other nodes do not call it.
 pub trait CommitHook: Send + Sync {
     /// Called once after each commit that others may wait for. `head` is the new head of the journal, if it moved;
-    /// `work` says whether there is new work.
-    fn on_commit(&self, head: Option<EventId>, work: bool);
+    /// `has_new_work`: tasks became ready, or will be due earlier than those that waited before.
+    fn on_commit(&self, head: Option<EventId>, has_new_work: bool);
 }
 
 /// Handle of the writer thread.
@@ -207,14 +208,14 @@ impl<T: Tables> Writer<T> {
         text: &str,
     ) -> std::result::Result<String, StoreError> {
         let initial = text.to_string();
-        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
-            Some(kept) => Ok(kept),
+        let read_or_init = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
+            Some(stored_text) => Ok(stored_text),
             None => {
                 txn.tables.write_named_text(name, &initial)?;
                 Ok(initial)
             }
         };
-        self.run(keep).await
+        self.run(read_or_init).await
     }
 
     /// Returns the status of the writer. The returned handle does not keep the writer running.
@@ -237,7 +238,7 @@ impl<T: Tables> Writer<T> {
         notify_listeners(&self.listeners, signal);
     }
 
-    /// Lets the writer finish its jobs, and waits for it.
+    /// Closes the writer to new jobs, and waits until it has finished those it has.
     pub fn close(&self) {
         drop(self.job_sender.lock().unwrap_or_else(|e| e.into_inner()).take());
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -256,7 +257,7 @@ fn notify_listeners(listeners: &ListenerList, signal: StoreSignal) {
     }
 }
 
-/// The error of callers whose group panicked. It is not known whether the group was committed before.
+/// Logs the panic of a group, and returns the error that its callers get. The group may have been committed before.
 fn panic_error(panic: &(dyn Any + Send)) -> StoreError {
     let text = panic_message(panic);
     tracing::error!(
@@ -303,10 +304,10 @@ impl<B: Backend> WriterThread<B> {
         let mut group = Vec::new();
         while wait_for_first_job(&mut group, &mut inbox) {
             fill_job_group(&mut group, &mut inbox);
-            let head = self.state.event_id_generator.last();
+            let previous_head = self.state.event_id_generator.last();
             self.status.record_transaction_begin(Instant::now());
             let outcome = self.try_commit_group(&mut group, &mut inbox);
-            let done = outcome.as_ref().map_or(group.len(), |done| *done);
+            let done_count = outcome.as_ref().map_or(group.len(), |done_count| *done_count);
             let outcome = outcome.map(drop);
             self.status.record_transaction_end(&outcome, Instant::now());
             if outcome.is_err() {
@@ -314,13 +315,13 @@ impl<B: Backend> WriterThread<B> {
                 self.must_reload_state = true;
             }
             // The head is announced before results are sent, so that a caller finds its events in the journal.
-            let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
-            for job in group.drain(..done) {
+            let head = outcome.is_ok().then(|| self.notify_journal_head(previous_head)).flatten();
+            for job in group.drain(..done_count) {
                 job.send_result(outcome.clone());
             }
-            let work = outcome.is_ok() && self.notify_ready_tasks();
-            if head.is_some() || work {
-                self.call_commit_hook(head, work);
+            let has_new_work = outcome.is_ok() && self.notify_ready_tasks();
+            if head.is_some() || has_new_work {
+                self.call_commit_hook(head, has_new_work);
             }
         }
     }
@@ -337,7 +338,7 @@ impl<B: Backend> WriterThread<B> {
         let committed =
             catch_unwind(AssertUnwindSafe(|| self.commit_group(group, inbox, &mut fence_at_begin)));
         let error = match committed {
-            Ok(Ok(done)) => return Ok(done),
+            Ok(Ok(done_count)) => return Ok(done_count),
             Ok(Err(fault)) => B::to_store_error(&fault),
             Err(panic) => panic_error(&*panic),
         };
@@ -365,11 +366,11 @@ impl<B: Backend> WriterThread<B> {
             CacheState::Fresh | CacheState::Stale(_) | CacheState::Unknown => self.reload_state(group)?,
         }
         *fence_at_begin = Some(self.state.counters.last_fence);
-        let done = self.run_jobs(group)?;
+        let done_count = self.run_jobs(group)?;
         self.backend.commit()?;
         self.unreported_attempts.clear();
         self.status.record_commit(self.backend.rows_written());
-        Ok(done)
+        Ok(done_count)
     }
 
     /// Collects the read set of jobs.
@@ -402,25 +403,27 @@ impl<B: Backend> WriterThread<B> {
         for (task, lease) in &self.unreported_attempts {
             txn.release_unreported_attempt(*task, *lease)?;
         }
-        let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.postpone_jobs(group) };
+        let done_count =
+            if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.postpone_jobs(group) };
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
-        for job in group.iter_mut().take(done) {
+        for job in group.iter_mut().take(done_count) {
             job.run_work(&mut txn)?;
         }
         self.state.flush_changes(self.backend.tables())?;
-        Ok(done)
+        Ok(done_count)
     }
 
-    /// Moves jobs that must be postponed to the end; returns how many jobs remain.
+    /// Moves jobs that must be postponed to the end of the group; returns how many jobs are before them.
     fn postpone_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
-        let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
-            let mut read_set = ReadSet::default();
-            job.add_to_read_set(&mut self.state, &mut read_set);
-            !self.backend.must_postpone_job(&read_set)
-        });
-        let done = go.len();
-        group.extend(go.into_iter().chain(wait));
-        done
+        let (ready, postponed): (JobGroup<B::Tables>, JobGroup<B::Tables>) =
+            group.drain(..).partition(|job| {
+                let mut read_set = ReadSet::default();
+                job.add_to_read_set(&mut self.state, &mut read_set);
+                !self.backend.must_postpone_job(&read_set)
+            });
+        let done_count = ready.len();
+        group.extend(ready.into_iter().chain(postponed));
+        done_count
     }
 
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
@@ -428,7 +431,7 @@ impl<B: Backend> WriterThread<B> {
         // Listeners here were not notified of tasks that other nodes made ready.
         self.state.has_new_ready_tasks = true;
         if std::mem::take(&mut self.must_reload_state) {
-            // No read set could be collected with an invalid state.
+            // Before the reload the state was invalid, so no read set could be collected.
             let read_set = self.collect_read_set(group);
             self.backend.extend_read_set(read_set)?;
         }
@@ -436,8 +439,8 @@ impl<B: Backend> WriterThread<B> {
     }
 
     /// Notifies listeners of the journal's new head, if it moved; returns it.
-    fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
-        let head = Some(self.state.event_id_generator.last()).filter(|head| *head != before)?;
+    fn notify_journal_head(&self, previous_head: EventId) -> Option<EventId> {
+        let head = Some(self.state.event_id_generator.last()).filter(|head| *head != previous_head)?;
         notify_listeners(&self.listeners, StoreSignal::JournalGrew(head));
         Some(head)
     }
@@ -446,16 +449,16 @@ impl<B: Backend> WriterThread<B> {
     fn notify_ready_tasks(&mut self) -> bool {
         let has_ready =
             std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
-        let has_work = std::mem::take(&mut self.state.has_earlier_due_time) || has_ready;
-        if has_work {
+        let has_new_work = std::mem::take(&mut self.state.has_earlier_due_time) || has_ready;
+        if has_new_work {
             notify_listeners(&self.listeners, StoreSignal::TasksReady);
         }
-        has_work
+        has_new_work
     }
 
-    fn call_commit_hook(&self, head: Option<EventId>, work: bool) {
+    fn call_commit_hook(&self, head: Option<EventId>, has_new_work: bool) {
         if let Some(hook) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
-            hook.on_commit(head, work);
+            hook.on_commit(head, has_new_work);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The writer's cache of the tables. With a single node it is never stale; after a failed transaction it is reloaded.
-//! With several nodes, each learns at the beginning of a transaction what the others have changed.
+//! With several nodes, each applies the changes of the others at the beginning of a transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{Lease, QueueSubject, TaskIdNamespace, TaskSubject};
 use pointsman_core::{
-    EventId, EventIdGenerator, HandlerDef, HandlerName, HandlingKey, Routes, Rule, RuleKind, RuleScope,
+    EventId, EventIdGenerator, EventType, HandlerDef, HandlerName, Routes, Rule, RuleKind, RuleScope,
     ScheduleName, TaskId, TaskSeq, Tenant, Timestamp, Weight,
 };
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub(crate) struct RegisteredHandler {
 pub(crate) struct RunningTask {
     pub(crate) row: ActiveTaskRow,
     pub(crate) subject: TaskSubject,
-    /// The order whose step it is.
+    /// The order whose step the task is.
     pub(crate) order: Option<OrderRow>,
 }
 
@@ -56,7 +56,7 @@ pub struct WriterState {
     handler_ids_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
     /// Cache of resolved routes by event type; cleared when the registration changes.
-    resolved_routes: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
+    resolved_routes: HashMap<EventType, Arc<[(HandlerId, bool)]>>,
     /// Weights of tenants; tenants not listed have weight 1.
     pub(crate) tenant_weights: BTreeMap<Tenant, Weight>,
     pub(crate) queues: QueueStates,
@@ -72,7 +72,7 @@ pub struct WriterState {
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
     /// When this node last checked which registrants have live nodes.
     pub(crate) registrants_checked_at: Timestamp,
-    /// Cursor of the pruner's current round over expired events.
+    /// The expired event up to which the pruner's current round has come; zero before a round.
     pub(crate) pruned_up_to: EventId,
     /// Number of `scheduled` tasks in all queues.
     pub(crate) scheduled_count: i64,
@@ -82,8 +82,9 @@ pub struct WriterState {
     pub(crate) has_earlier_due_time: bool,
 }
 
-/// Most cached types; the cache is cleared when it is full, because unlimited type names would exhaust memory.
-pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
+/// Most event types whose routes are cached. The cache is cleared when it is full, because the number of types is
+/// unlimited.
+pub(crate) const MAX_CACHED_EVENT_TYPES: usize = 10_000;
 
 impl WriterState {
     pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
@@ -174,10 +175,11 @@ impl WriterState {
         Ok(())
     }
 
-    /// Lists the attempts begun here with a fence greater than this one.
+    /// Lists the attempts that this node has begun with a fence greater than this one.
     pub(crate) fn list_attempts_after_fence(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
-        let begun = self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
-        begun.filter(|(_, lease)| lease.fence > fence).collect()
+        let running_attempts =
+            self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
+        running_attempts.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
     /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
@@ -201,37 +203,46 @@ impl WriterState {
     }
 
     /// Returns the handlers of an event type, synchronous ones first, and whether each is synchronous.
-    pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
-        if let Some(cached) = self.resolved_routes.get(kind) {
+    pub(crate) fn resolve_handlers(&mut self, event_type: &EventType) -> Arc<[(HandlerId, bool)]> {
+        if let Some(cached) = self.resolved_routes.get(event_type) {
             return cached.clone();
         }
-        let bindings = self.routes.resolve_handlers(kind);
-        let found: Arc<[_]> = bindings
+        let bindings = self.routes.resolve_handlers(event_type);
+        let handlers: Arc<[_]> = bindings
             .iter()
-            .filter_map(|b| self.handler_ids_by_name.get(&b.handler).map(|id| (*id, b.sync)))
+            .filter_map(|binding| {
+                self.handler_ids_by_name.get(&binding.handler).map(|id| (*id, binding.sync))
+            })
             .collect();
-        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+        if self.resolved_routes.len() >= MAX_CACHED_EVENT_TYPES {
             self.resolved_routes.clear();
         }
-        self.resolved_routes.insert(kind.clone(), found.clone());
-        found
+        self.resolved_routes.insert(event_type.clone(), handlers.clone());
+        handlers
     }
 
-    pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueSubject, tenant: &Tenant) -> bool {
+    pub(crate) fn is_queue_paused(
+        &self,
+        handler: HandlerId,
+        subject: &QueueSubject,
+        tenant: &Tenant,
+    ) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
-        self.rules.iter().any(|rule| rule.applies_to_queue(&handler.def.name, kind, tenant))
-            || self.chains.is_chain_node_stopped(kind)
+        self.rules.iter().any(|rule| rule.applies_to_queue(&handler.def.name, subject, tenant))
+            || self.chains.is_chain_node_stopped(subject)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
         self.rules.iter().any(|rule| rule.applies_to_schedule(schedule))
     }
 
-    pub(crate) fn has_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool {
-        self.rules.iter().any(|r| r.kind == kind && r.scope == *place && r.tenant.as_ref() == tenant)
+    pub(crate) fn has_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.kind == kind && rule.scope == *scope && rule.tenant.as_ref() == tenant)
     }
 
-    /// Writes the counters that changed. Called once before each commit.
+    /// Writes the counts of queues, the limiter states and the counters that changed. Called once before each commit.
     pub fn flush_changes(&mut self, tables: &dyn Tables) -> Result<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
@@ -275,13 +286,13 @@ impl WriterState {
     }
 }
 
-/// Reads the JSON stored under a name.
+/// Reads a value that is stored as JSON in a named text.
 pub(crate) fn read_named_json<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
     value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
 }
 
-/// Stores JSON under a name.
+/// Stores a value as JSON in a named text.
 pub(crate) fn write_named_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

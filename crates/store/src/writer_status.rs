@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pointsman_core::outage::{OutageNotice, OutageTracker};
 use pointsman_core::store::StoreError;
 
-/// A transaction that takes longer than this is reported as a write problem.
+/// A transaction that takes longer than this is described as a write problem.
 const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 
 /// Statistics of the writer, and its current outage or slow commit.
@@ -18,9 +18,10 @@ pub struct WriterStatus {
     transaction: Mutex<TransactionStatus>,
 }
 
+/// The current transaction, and the outage that the last ones are part of.
 #[derive(Debug, Default)]
 struct TransactionStatus {
-    /// When the current transaction began.
+    /// When the current transaction began; `None` between transactions.
     begun_at: Option<Instant>,
     outage: OutageTracker,
 }
@@ -34,16 +35,17 @@ impl WriterStatus {
         self.rows_written.load(Ordering::Relaxed)
     }
 
-    /// Describes what keeps the writer from writing, without details, which are in the log. Heartbeats write every few
-    /// seconds, so this is never outdated for longer.
+    /// Describes the outage or the slow commit that keeps the writer from writing; `None` if there is none. The cause
+    /// is in the log. Heartbeats write every few seconds, so the description is at most that old.
     pub fn describe_write_problem(&self, now: Instant) -> Option<String> {
         let transaction = self.lock_transaction();
-        let ago = |then: Instant| now.saturating_duration_since(then);
+        let elapsed_since = |then: Instant| now.saturating_duration_since(then);
         if let Some(since) = transaction.outage.failing_since() {
-            return Some(format!("commits have failed for {} s", ago(since).as_secs()));
+            return Some(format!("commits have failed for {} s", elapsed_since(since).as_secs()));
         }
-        let long = transaction.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
-        Some(format!("a commit has been under way for {} s", long.as_secs()))
+        let slow_commit_duration =
+            transaction.begun_at.map(elapsed_since).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
+        Some(format!("a commit has been under way for {} s", slow_commit_duration.as_secs()))
     }
 
     pub(crate) fn record_commit(&self, rows: u64) {
@@ -60,12 +62,12 @@ impl WriterStatus {
     pub(crate) fn record_transaction_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
         let mut transaction = self.lock_transaction();
         transaction.begun_at = None;
-        let change = match outcome {
+        let notice = match outcome {
             Ok(()) => transaction.outage.record_success(now),
             Err(_) => transaction.outage.record_failure(now),
         };
         let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        match change {
+        match notice {
             None => {}
             Some(OutageNotice::Started) => tracing::error!(
                 error,
@@ -78,8 +80,8 @@ impl WriterStatus {
                     "the store still cannot be written; callers get errors; check the database"
                 );
             }
-            Some(OutageNotice::Ended { duration: after, failures }) => {
-                tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
+            Some(OutageNotice::Ended { duration, failures }) => {
+                tracing::info!(failures, seconds = duration.as_secs(), "the store can be written again");
             }
         }
     }
@@ -97,13 +99,13 @@ impl ReadOutageLog {
     pub fn record_read_result<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        let change = match read {
+        let notice = match read {
             Ok(_) => outage.record_success(now),
             Err(StoreError::Closed | StoreError::Full(_)) => None,
             Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.record_failure(now),
         };
         let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        match change {
+        match notice {
             None => {}
             Some(OutageNotice::Started) => tracing::warn!(
                 error,
@@ -116,8 +118,8 @@ impl ReadOutageLog {
                     "the store still cannot be read; readers get errors; check the database"
                 );
             }
-            Some(OutageNotice::Ended { duration: after, failures }) => {
-                tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
+            Some(OutageNotice::Ended { duration, failures }) => {
+                tracing::info!(failures, seconds = duration.as_secs(), "the store can be read again");
             }
         }
     }
@@ -130,10 +132,10 @@ mod tests {
     #[test]
     fn write_problem_lasts_from_a_failure_to_the_next_success() {
         let (status, start) = (WriterStatus::default(), Instant::now());
-        let lost = Err(StoreError::Unavailable("the disk is full".into()));
+        let failure = Err(StoreError::Unavailable("the disk is full".into()));
         assert_eq!(status.describe_write_problem(start), None);
         status.record_transaction_begin(start);
-        status.record_transaction_end(&lost, start);
+        status.record_transaction_end(&failure, start);
         status.record_transaction_begin(start + SLOW_COMMIT_THRESHOLD);
         assert_eq!(
             status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD).as_deref(),
@@ -148,7 +150,7 @@ mod tests {
         let (status, start) = (WriterStatus::default(), Instant::now());
         status.record_transaction_begin(start);
         assert_eq!(status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD), None);
-        let trouble = status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD * 2);
-        assert_eq!(trouble.as_deref(), Some("a commit has been under way for 20 s"));
+        let problem = status.describe_write_problem(start + SLOW_COMMIT_THRESHOLD * 2);
+        assert_eq!(problem.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

@@ -1,5 +1,5 @@
-//! A PostgreSQL data directory that is created once and copied from then on: `initdb` takes most of a second, a copy a
-//! tenth of that.
+//! A PostgreSQL data directory that is created once and copied from then on: `initdb` takes most of a second, and
+//! copying a tenth of that.
 
 use std::fs;
 use std::path::Path;
@@ -52,14 +52,14 @@ fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> an
     Ok(())
 }
 
-/// Stores a copy of an unused data directory as the template. The rename is atomic, so that processes which do this at
-/// the same time cannot produce half a template.
+/// Stores a copy of an unused data directory as the template. The rename is atomic, so that another process never finds
+/// half a template.
 fn store_template(data: &Path, templates: &Path, template: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(templates)?;
-    let draft = tempfile::tempdir_in(templates)?;
-    let copied = draft.path().join("data");
-    copy_folder(data, &copied, &ServerUser::CurrentUser)?;
-    match fs::rename(&copied, template) {
+    let temporary_folder = tempfile::tempdir_in(templates)?;
+    let copy = temporary_folder.path().join("data");
+    copy_folder(data, &copy, &ServerUser::CurrentUser)?;
+    match fs::rename(&copy, template) {
         Err(error) if !template.exists() => {
             Err(error).context("cannot store the data directory as a template")
         }

@@ -32,8 +32,8 @@ impl TmpfsDisk {
     /// Uses up all free space with a ballast file.
     pub fn fill(&self) -> anyhow::Result<()> {
         let mut file = File::create(self.ballast_path())?;
-        for piece in [1 << 20, 4096] {
-            while file.write_all(&vec![0; piece]).is_ok() {}
+        for chunk_size in [1 << 20, 4096] {
+            while file.write_all(&vec![0; chunk_size]).is_ok() {}
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Python and Node.js with their PostgreSQL drivers, for tests that use our tables from other languages.
+//! Python and Node.js with their PostgreSQL drivers, for tests that use Pointsman's tables from other languages.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -24,12 +24,12 @@ pub fn find_python_with_psycopg() -> anyhow::Result<Command> {
 
 /// Returns a `node` that has `pg`: from the tools of the repository, or Debian's.
 pub fn find_nodejs_with_pg() -> anyhow::Result<Command> {
-    let tools_program = target_folder::tools_folder().map(|tools| tools.join("node/node_modules"));
-    let folders = tools_program.into_iter().chain([PathBuf::from("/usr/share/nodejs")]);
-    let path = std::env::join_paths(folders)?;
+    let tools_packages = target_folder::tools_folder().map(|tools| tools.join("node/node_modules"));
+    let package_folders = tools_packages.into_iter().chain([PathBuf::from("/usr/share/nodejs")]);
+    let node_path = std::env::join_paths(package_folders)?;
     let command = || {
         let mut command = Command::new("node");
-        command.env("NODE_PATH", &path);
+        command.env("NODE_PATH", &node_path);
         command
     };
     let is_installed = runs_successfully(command().args(["-e", "require('pg')"]));

@@ -11,15 +11,16 @@
 //!  disk              a small tmpfs disk that can be filled up
 //!  faketime          removes the files that killed processes under faketime leave behind
 //!  rng               reproducible random numbers
-//!  clients           Python and Node.js with their PostgreSQL drivers, for tests in other languages
+//!  language_clients  Python and Node.js with their PostgreSQL drivers, for tests in other languages
 //!
-//!  server_process    a server's process, which never outlives ours
+//!  data_directory_template
+//!                    a PostgreSQL data directory, created once and copied from then on
+//!  server_process    a server's process, which ends with the process that started it
 //!  server_folder     a server's folder; removes the folders of killed processes
 //!  server_user       the unprivileged user that servers run as
-//!  cluster_template  a PostgreSQL data directory, created once and copied from then on
 //!  programs          finds the installed server programs
 //!  port              finds free ports on loopback
-//!  process_tree      reads parents and states of processes from /proc
+//!  proc_stat         reads the parents and states of processes from /proc
 //!  target_folder     finds cargo's target folder, where files are kept between runs
 //! ```
 //!
@@ -34,7 +35,7 @@ mod pgbouncer;
 mod port;
 mod postgres;
 mod postgres_admin;
-mod process_tree;
+mod proc_stat;
 mod programs;
 mod proxy;
 mod redis;

@@ -11,7 +11,7 @@ use pointsman_testing::{
 };
 
 fn main() -> anyhow::Result<()> {
-    // A server that the environment already names is used by the tests too.
+    // If the environment already names a server, the tests use that one.
     let is_unset = |variable| std::env::var_os(variable).is_none();
     let postgres = is_unset(SHARED_POSTGRES_VARIABLE)
         .then(|| PostgresServer::start(PostgresSettings::default()))

@@ -1,5 +1,5 @@
-//! PgBouncer in front of a PostgreSQL server, in transaction mode: a client that relies on session state fails there at
-//! once.
+//! PgBouncer in front of a PostgreSQL server, in transaction mode: a client that relies on session state soon fails
+//! there.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts a PgBouncer for one database of a server.
     pub fn start(postgres: &PostgresServer, database: &str) -> anyhow::Result<Self> {
-        Self::start_ignoring_parameters(postgres, database, "extra_float_digits,options")
+        Self::start_with_ignored_parameters(postgres, database, "extra_float_digits,options")
     }
 
     /// Starts a PgBouncer that refuses clients with unknown startup parameters, as PgBouncer does by default.
@@ -35,10 +35,10 @@ impl PgBouncer {
         postgres: &PostgresServer,
         database: &str,
     ) -> anyhow::Result<Self> {
-        Self::start_ignoring_parameters(postgres, database, "")
+        Self::start_with_ignored_parameters(postgres, database, "")
     }
 
-    fn start_ignoring_parameters(
+    fn start_with_ignored_parameters(
         postgres: &PostgresServer,
         database: &str,
         ignored_parameters: &str,
@@ -73,7 +73,7 @@ impl Drop for PgBouncer {
     }
 }
 
-/// Formats `pgbouncer.ini`. Few connections serve many clients, so that two transactions of a client do not always use
+/// Formats `pgbouncer.ini`. Many clients share few connections, so that two transactions of a client do not always use
 /// the same one.
 fn format_config(
     listen_address: SocketAddr,

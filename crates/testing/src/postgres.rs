@@ -78,7 +78,8 @@ impl PostgresServer {
         Ok(server)
     }
 
-    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): in the same folder, on the same port.
+    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): in the same folder, on the same
+    /// port.
     pub fn start_again(&self) -> anyhow::Result<()> {
         let mut process = self.lock_process();
         if process.is_some() {

@@ -13,7 +13,7 @@ const POSTGRES_FOLDERS: [&str; 4] = [
     "/usr/lib/postgresql/18/bin",
 ];
 
-/// Debian's folders for servers, which only root has in PATH.
+/// Debian's folders for server programs, which are in the PATH of root only.
 const SERVER_FOLDERS: [&str; 1] = ["/usr/sbin"];
 
 /// The programs of one PostgreSQL version.
@@ -53,10 +53,10 @@ pub(crate) fn find_redis_server() -> anyhow::Result<PathBuf> {
     found.context("Redis is not installed; run `apt-get install redis-tools` as root")
 }
 
-/// Finds the first folder, of PATH and then of `more`, that contains all of the programs.
-fn find_folder_with_programs(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
+/// Finds the first folder, of PATH and then of `extra_folders`, that contains all of the programs.
+fn find_folder_with_programs(programs: &[&str], extra_folders: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(more.iter().map(PathBuf::from));
+    let folders = std::env::split_paths(&path).chain(extra_folders.iter().map(PathBuf::from));
     folders.into_iter().find(|folder| programs.iter().all(|program| folder.join(program).is_file()))
 }
 

@@ -30,6 +30,7 @@ struct Acceptor {
     thread: JoinHandle<()>,
 }
 
+/// The part of a proxy that its threads share.
 #[derive(Debug)]
 struct ProxyCore {
     target: SocketAddr,
@@ -60,6 +61,7 @@ enum ForwardAction {
 }
 
 impl Proxy {
+    /// Starts a proxy in front of the server at `target`.
     pub fn start(target: SocketAddr) -> anyhow::Result<Self> {
         let listener = port::listen_on_free_port()?;
         let address = listener.local_addr()?;
@@ -118,10 +120,10 @@ impl Drop for Proxy {
 impl Acceptor {
     fn start(listener: TcpListener, core: &Arc<ProxyCore>) -> Self {
         let is_closing = Arc::new(AtomicBool::new(false));
-        let (is_closing_flag, core) = (is_closing.clone(), core.clone());
+        let (is_closing_in_thread, core) = (is_closing.clone(), core.clone());
         let thread = thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if is_closing_flag.load(Ordering::SeqCst) {
+                if is_closing_in_thread.load(Ordering::SeqCst) {
                     return;
                 }
                 core.clone().accept_client(client);
@@ -130,10 +132,11 @@ impl Acceptor {
         Self { is_closing, thread }
     }
 
-    /// Stops accepting: when this returns, the port is closed. A connection of our own wakes the thread.
+    /// Stops accepting: when this returns, the port is closed. A connection from here wakes the thread, which waits for
+    /// one.
     fn close(self, address: SocketAddr) {
         self.is_closing.store(true, Ordering::SeqCst);
-        let _knock = TcpStream::connect(address);
+        let _wake_up = TcpStream::connect(address);
         let _ = self.thread.join();
     }
 }
@@ -159,18 +162,18 @@ impl ProxyCore {
         });
     }
 
-    /// Forwards bytes in one direction until the connection ends.
+    /// Forwards bytes in one direction until the connection ends. `are_replies`: they come from the server.
     fn forward_bytes(
         &self,
         connection: &ProxyConnection,
         mut from: &TcpStream,
         mut to: &TcpStream,
-        replies: bool,
+        are_replies: bool,
     ) {
         let mut chunk = vec![0; 64 * 1024];
         loop {
             let read = from.read(&mut chunk).unwrap_or(0);
-            match self.decide_forwarding(connection, replies) {
+            match self.decide_forwarding(connection, are_replies) {
                 ForwardAction::Forward if read == 0 => {
                     let _ = to.shutdown(Shutdown::Write);
                     return;
@@ -187,11 +190,13 @@ impl ProxyCore {
     }
 
     /// Decides what to do with bytes that were read, after waiting while the proxy is frozen.
-    fn decide_forwarding(&self, connection: &ProxyConnection, replies: bool) -> ForwardAction {
-        let frozen = |state: &mut ProxyState| state.is_frozen && !connection.is_closed();
-        let state =
-            self.state_changed.wait_while(self.lock_state(), frozen).unwrap_or_else(PoisonError::into_inner);
-        match (connection.is_closed(), replies && state.drops_replies) {
+    fn decide_forwarding(&self, connection: &ProxyConnection, are_replies: bool) -> ForwardAction {
+        let must_wait = |state: &mut ProxyState| state.is_frozen && !connection.is_closed();
+        let state = self
+            .state_changed
+            .wait_while(self.lock_state(), must_wait)
+            .unwrap_or_else(PoisonError::into_inner);
+        match (connection.is_closed(), are_replies && state.drops_replies) {
             (true, _) => ForwardAction::Stop,
             (false, true) => ForwardAction::DropReply,
             (false, false) => ForwardAction::Forward,

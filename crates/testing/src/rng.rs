@@ -1,6 +1,6 @@
 //! Pseudo-random numbers that are the same for the same seed on every machine.
 
-/// A SplitMix64 generator: small, and good enough for test decisions.
+/// A SplitMix64 generator: small, and random enough for tests.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -23,6 +23,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a number from 0 to `bound - 1`; 0 if `bound` is 0.
     pub fn next_below(&mut self, bound: usize) -> usize {
         (self.next_u64() % bound.max(1) as u64) as usize
     }

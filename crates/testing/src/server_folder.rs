@@ -1,4 +1,5 @@
-//! The folder of one server. It is removed with the server; if the process was killed, the next one removes it.
+//! The folder of one server. It is removed when the server is dropped; if this process is killed before, the next
+//! process that creates a server folder removes it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +14,9 @@ const FOLDER_PREFIX: &str = "pointsman-server-";
 
 /// The file that the process using the folder keeps locked. The system releases the lock when that process ends in
 /// any way.
-const LOCK_FILE: &str = "lock";
+const LOCK_FILE_NAME: &str = "lock";
 
+/// A folder that exists until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerFolder {
     folder: TempDir,
@@ -31,10 +33,10 @@ impl ServerFolder {
         let created = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent);
         let folder = created.context("cannot create a folder for the server")?;
         // The lock file gets its name after it is locked, so that a cleanup never finds it unlocked.
-        let unnamed = folder.path().join("lock-to-be");
-        let lock = File::create_new(&unnamed)?;
+        let temporary_path = folder.path().join("lock-to-be");
+        let lock = File::create_new(&temporary_path)?;
         lock.try_lock().context("cannot lock the new lock file")?;
-        fs::rename(&unnamed, folder.path().join(LOCK_FILE))?;
+        fs::rename(&temporary_path, folder.path().join(LOCK_FILE_NAME))?;
         server_user.chown_path(folder.path())?;
         Ok(Self { folder, _lock: lock })
     }
@@ -50,7 +52,7 @@ fn remove_abandoned_folders() {
     for entry in entries.filter_map(Result::ok) {
         let is_server_folder = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
         if is_server_folder
-            && let Ok(lock) = File::open(entry.path().join(LOCK_FILE))
+            && let Ok(lock) = File::open(entry.path().join(LOCK_FILE_NAME))
             && lock.try_lock().is_ok()
         {
             let _ = fs::remove_dir_all(entry.path());
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abandoned_folders_are_removed_and_folders_in_use_are_kept() {
+    fn abandoned_server_folders_are_removed_and_those_in_use_are_kept() {
         let server_user = ServerUser::choose_user().unwrap();
         let used = ServerFolder::new(&server_user).unwrap();
         let abandoned = ServerFolder::new(&server_user).unwrap();

@@ -1,4 +1,4 @@
-//! The process of a server: our direct child, in its own process group, which never outlives us.
+//! The process of a server: a direct child of this process, in its own process group. It ends with this process.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::process_tree;
+use crate::proc_stat;
 use crate::server_user::ServerUser;
 
 /// The time limit for a server to start or to stop. It only bounds a test that fails anyway.
@@ -25,6 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of lines of a server's log that an error shows.
 const LOG_LINES_IN_ERRORS: usize = 20;
 
+/// A running server. Dropping this does not stop it.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,
@@ -34,8 +35,8 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts a server program: as the server's user, in its folder, with its output in a log file.
     ///
-    /// When this process ends, even by SIGKILL, the kernel sends `parent_death_signal` to the server: `setpriv` requests
-    /// that (PR_SET_PDEATHSIG) and becomes the program, with the same pid.
+    /// When this process ends, even by SIGKILL, the kernel sends `parent_death_signal` to the server: `setpriv`
+    /// requests that (PR_SET_PDEATHSIG) and becomes the program, with the same pid.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -43,18 +44,18 @@ impl ServerProcess {
         folder: &Path,
         parent_death_signal: Signal,
     ) -> anyhow::Result<Self> {
-        let log = folder.join("log");
-        let out = File::options().create(true).append(true).open(&log)?;
+        let log_path = folder.join("log");
+        let log = File::options().create(true).append(true).open(&log_path)?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", parent_death_signal.as_str().trim_start_matches("SIG"), "--"]);
         command.arg(program).args(arguments);
-        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         command.process_group(0);
         isolate_command(&mut command, folder);
         server_user.apply_to_command(&mut command);
         let child = spawn_from_permanent_thread(command)
             .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self { child, log_path: log })
+        Ok(Self { child, log_path })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -62,19 +63,19 @@ impl ServerProcess {
     }
 
     /// Waits until the server is ready. Fails if it ends before that.
-    pub(crate) fn wait_until_ready(&mut self, mut ready: impl FnMut(u32) -> bool) -> anyhow::Result<()> {
+    pub(crate) fn wait_until_ready(&mut self, mut is_ready: impl FnMut(u32) -> bool) -> anyhow::Result<()> {
         let pid = self.pid();
-        let mut ended = None;
-        let done = wait_until(|| {
-            ended = self.child.try_wait().ok().flatten();
-            ended.is_some() || ready(pid)
+        let mut exit_status = None;
+        let is_done = wait_until(|| {
+            exit_status = self.child.try_wait().ok().flatten();
+            exit_status.is_some() || is_ready(pid)
         });
-        match ended {
+        match exit_status {
             Some(status) => bail!(
                 "the server ended while starting ({status}); the end of its log:\n{}",
                 self.read_last_log_lines()
             ),
-            None if !done => bail!(
+            None if !is_done => bail!(
                 "the server is not ready after {START_STOP_TIMEOUT:?}; the end of its log:\n{}",
                 self.read_last_log_lines()
             ),
@@ -101,14 +102,14 @@ impl ServerProcess {
         let pid = self.pid();
         // Each child may be in its own process group. A stopped parent starts no other child during the listing.
         send_signal(pid, Signal::SIGSTOP)?;
-        wait_until(|| process_tree::is_stopped_or_ended(pid));
-        let children = process_tree::list_child_pids(pid)?;
+        wait_until(|| proc_stat::is_stopped_or_ended(pid));
+        let children = proc_stat::list_child_pids(pid)?;
         self.stop_with_signal(Signal::SIGKILL)?;
         for child in &children {
             // The child may have noticed the death of its parent, and ended.
             let _ = send_signal(*child, Signal::SIGKILL);
         }
-        if !wait_until(|| children.iter().all(|child| !process_tree::is_alive(*child))) {
+        if !wait_until(|| children.iter().all(|child| !proc_stat::is_alive(*child))) {
             bail!("child processes of the server are still alive after SIGKILL: {children:?}");
         }
         Ok(())
@@ -122,13 +123,14 @@ impl ServerProcess {
     }
 }
 
-/// Clears the environment of a command except for PATH, and sets its working directory: it may run as a user who may
-/// not even enter our own.
+/// Clears the environment of a command except for PATH, and sets its working directory: the command may run as a
+/// user who may not enter the working directory of this process.
 pub(crate) fn isolate_command(command: &mut Command, folder: &Path) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     command.env_clear().env("PATH", path).current_dir(folder);
 }
 
+/// Sends a signal to a process.
 pub(crate) fn send_signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
     kill(Pid::from_raw(pid.try_into()?), signal).with_context(|| format!("cannot send {signal} to {pid}"))
 }

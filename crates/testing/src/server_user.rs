@@ -18,6 +18,7 @@ pub(crate) enum ServerUser {
 }
 
 impl ServerUser {
+    /// Chooses the current user, or an unprivileged one if this process runs as root.
     pub(crate) fn choose_user() -> anyhow::Result<Self> {
         if !geteuid().is_root() {
             return Ok(Self::CurrentUser);

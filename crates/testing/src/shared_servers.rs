@@ -46,16 +46,17 @@ pub fn shared_redis() -> anyhow::Result<&'static RedisAdmin> {
     })
 }
 
+/// Returns access to the server at the URL in the environment variable, or starts a server on the first call.
 fn get_or_start<A, S>(
     cell: &'static SharedServerCell<A, S>,
     variable: &str,
     from_url: fn(&str) -> anyhow::Result<A>,
     start: fn() -> anyhow::Result<(A, S)>,
 ) -> anyhow::Result<&'static A> {
-    let find = || match std::env::var(variable) {
+    let open = || match std::env::var(variable) {
         Ok(url) => Ok(SharedServer { admin: from_url(&url)?, _server: None }),
         Err(_) => start().map(|(admin, server)| SharedServer { admin, _server: Some(server) }),
     };
-    let shared = cell.get_or_init(|| find().map_err(|error: anyhow::Error| format!("{error:#}")));
+    let shared = cell.get_or_init(|| open().map_err(|error: anyhow::Error| format!("{error:#}")));
     shared.as_ref().map(|shared| &shared.admin).map_err(|error| anyhow!("{error}"))
 }

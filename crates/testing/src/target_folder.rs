@@ -13,7 +13,7 @@ pub(crate) fn templates_folder() -> Option<PathBuf> {
     Some(find_target_folder()?.join("testing"))
 }
 
-/// Returns the folder where `cargo xtask test` installs tools for the tests alone.
+/// Returns the folder where `cargo xtask test` installs tools that only the tests use.
 pub(crate) fn tools_folder() -> Option<PathBuf> {
     Some(find_target_folder()?.join("tools"))
 }

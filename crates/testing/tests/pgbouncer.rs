@@ -1,4 +1,4 @@
-//! PgBouncer: clients reach the database, and a client's session is not a session of the server.
+//! PgBouncer: clients reach the database, and transactions of one client run on different connections to the server.
 
 // All of this file is test code; clippy recognizes only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
@@ -12,6 +12,7 @@ async fn connect(url: &str) -> Client {
     client
 }
 
+/// Returns the pid of the PostgreSQL process that runs the client's query.
 async fn backend_pid(client: &Client) -> String {
     let messages = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
     let row = messages.iter().find_map(|message| match message {

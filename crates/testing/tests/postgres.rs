@@ -31,10 +31,10 @@ fn query_value(server: &PostgresServer, database: &str, sql: &str) -> String {
 
 /// Returns the pids of a server and of all its children.
 fn list_server_pids(server: &PostgresServer) -> Vec<u32> {
-    let first = server.pid().unwrap();
-    let listed = std::fs::read_to_string(format!("/proc/{first}/task/{first}/children")).unwrap();
+    let main_pid = server.pid().unwrap();
+    let listed = std::fs::read_to_string(format!("/proc/{main_pid}/task/{main_pid}/children")).unwrap();
     let children = listed.split_whitespace().map(|pid| pid.parse().unwrap());
-    children.chain([first]).collect()
+    children.chain([main_pid]).collect()
 }
 
 fn is_process_alive(pid: u32) -> bool {
@@ -45,20 +45,20 @@ fn is_process_alive(pid: u32) -> bool {
 #[test]
 fn two_servers_run_side_by_side_with_their_own_settings() {
     let extra = vec![("work_mem".to_owned(), "5MB".to_owned())];
-    let fast =
+    let not_durable =
         PostgresServer::start(PostgresSettings { extra_settings: extra, ..PostgresSettings::default() })
             .unwrap();
-    let safe = start_durable_server();
-    assert_ne!(fast.address(), safe.address());
-    assert_eq!(query_value(&fast, "postgres", "SELECT 1"), "1");
-    assert_eq!(query_value(&safe, "postgres", "SELECT 1"), "1");
-    for (server, fsync, connections) in [(&fast, "off", "200"), (&safe, "on", "20")] {
+    let durable = start_durable_server();
+    assert_ne!(not_durable.address(), durable.address());
+    assert_eq!(query_value(&not_durable, "postgres", "SELECT 1"), "1");
+    assert_eq!(query_value(&durable, "postgres", "SELECT 1"), "1");
+    for (server, fsync, connections) in [(&not_durable, "off", "200"), (&durable, "on", "20")] {
         assert_eq!(query_value(server, "postgres", "SHOW fsync"), fsync);
         assert_eq!(query_value(server, "postgres", "SHOW synchronous_commit"), fsync);
         assert_eq!(query_value(server, "postgres", "SHOW full_page_writes"), fsync);
         assert_eq!(query_value(server, "postgres", "SHOW max_connections"), connections);
     }
-    assert_eq!(query_value(&fast, "postgres", "SHOW work_mem"), "5MB");
+    assert_eq!(query_value(&not_durable, "postgres", "SHOW work_mem"), "5MB");
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn committed_rows_survive_a_kill_and_a_stop() {
     server.query("postgres", "CREATE TABLE t (n int)").unwrap();
     let address = server.address();
     type StopMethod = fn(&PostgresServer) -> anyhow::Result<()>;
-    for (n, end) in [PostgresServer::kill as StopMethod, PostgresServer::stop, PostgresServer::kill]
+    for (n, stop) in [PostgresServer::kill as StopMethod, PostgresServer::stop, PostgresServer::kill]
         .into_iter()
         .enumerate()
     {
         server.query("postgres", &format!("INSERT INTO t VALUES ({n})")).unwrap();
         let process_pids = list_server_pids(&server);
         assert!(process_pids.len() > 1, "it has child processes");
-        end(&server).unwrap();
+        stop(&server).unwrap();
         assert!(!process_pids.into_iter().any(is_process_alive), "all of its processes have ended");
         assert!(server.pid().is_none() && server.query("postgres", "SELECT 1").is_err());
         server.start_again().unwrap();
@@ -115,16 +115,16 @@ fn a_server_ends_when_its_parent_is_killed() {
     output.read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("TESTING_POSTGRES=").unwrap();
     let admin = PostgresAdmin::new(url).unwrap();
-    let file = admin.query("postgres", "SELECT pg_read_file('postmaster.pid')").unwrap();
-    let pid = file[0][0].as_ref().unwrap().lines().next().unwrap().parse().unwrap();
+    let pid_file = admin.query("postgres", "SELECT pg_read_file('postmaster.pid')").unwrap();
+    let pid = pid_file[0][0].as_ref().unwrap().lines().next().unwrap().parse().unwrap();
     assert!(is_process_alive(pid));
     parent.kill().unwrap();
     parent.wait().unwrap();
-    let gone = (0..1000).any(|_| {
+    let has_ended = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(10));
         !is_process_alive(pid)
     });
-    assert!(gone, "the server outlives the process that started it");
+    assert!(has_ended, "the server outlives the process that started it");
 }
 
 #[test]

@@ -15,14 +15,14 @@ use pointsman_testing::{PostgresServer, PostgresSettings, Proxy};
 fn start_echo_server() -> (SocketAddr, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (received, receiver) = channel();
+    let (received_sender, receiver) = channel();
     thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
-            let received = received.clone();
+            let received_sender = received_sender.clone();
             thread::spawn(move || {
                 let mut chunk = [0; 1024];
                 while let Ok(read @ 1..) = client.read(&mut chunk) {
-                    let _ = (received.send(chunk[..read].to_vec()), client.write_all(&chunk[..read]));
+                    let _ = (received_sender.send(chunk[..read].to_vec()), client.write_all(&chunk[..read]));
                 }
             });
         }

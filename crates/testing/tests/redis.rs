@@ -34,12 +34,12 @@ fn is_process_alive(pid: u32) -> bool {
 
 #[test]
 fn two_servers_run_side_by_side_with_their_own_settings() {
-    let safe = start_server();
+    let default_server = start_server();
     let mut settings = RedisSettings::with_directives(&[("appendfsync", "everysec"), ("save", "60 1")]);
     settings.password = Some("a \"word\"".into());
     let other = RedisServer::start(settings).unwrap();
-    assert_ne!(safe.port(), other.port());
-    for (server, fsync, save) in [(&safe, "always", ""), (&other, "everysec", "60 1")] {
+    assert_ne!(default_server.port(), other.port());
+    for (server, fsync, save) in [(&default_server, "always", ""), (&other, "everysec", "60 1")] {
         assert_eq!(read_setting(server, "appendonly"), "yes");
         assert_eq!(read_setting(server, "appendfsync"), fsync);
         assert_eq!(read_setting(server, "save"), save);
@@ -55,14 +55,14 @@ fn two_servers_run_side_by_side_with_their_own_settings() {
 #[test]
 fn commands_return_their_replies() {
     let server = start_server();
-    let binary = [&b"SET"[..], b"key", b"a\r\n\0\xff"];
-    assert_eq!(server.run_command(&binary).unwrap().text().as_deref(), Some("OK"));
+    let set_binary_value = [&b"SET"[..], b"key", b"a\r\n\0\xff"];
+    assert_eq!(server.run_command(&set_binary_value).unwrap().text().as_deref(), Some("OK"));
     assert_eq!(server.run_command(&["GET", "key"]).unwrap(), RedisReply::Bytes(b"a\r\n\0\xff".to_vec()));
     assert_eq!(server.run_command(&["GET", "none"]).unwrap(), RedisReply::Nil);
     assert_eq!(server.run_command(&["RPUSH", "list", "a", "b"]).unwrap().number(), Some(2));
     assert_eq!(server.run_command(&["LRANGE", "list", "0", "-1"]).unwrap().texts(), ["a", "b"]);
-    let wrong = server.run_command(&["LPUSH", "key", "a"]).unwrap_err();
-    assert!(wrong.to_string().contains("WRONGTYPE"), "{wrong}");
+    let type_error = server.run_command(&["LPUSH", "key", "a"]).unwrap_err();
+    assert!(type_error.to_string().contains("WRONGTYPE"), "{type_error}");
     let mut connection = server.admin().connect().unwrap();
     connection.run_command(&["MULTI"]).unwrap();
     connection.run_command(&["INCR", "count"]).unwrap();
@@ -78,13 +78,13 @@ fn acknowledged_writes_survive_a_kill_and_a_stop() {
     let server = start_server();
     let port = server.port();
     type StopMethod = fn(&RedisServer) -> anyhow::Result<()>;
-    for (n, end) in
+    for (n, stop) in
         [RedisServer::kill as StopMethod, RedisServer::stop, RedisServer::kill].into_iter().enumerate()
     {
         let length = i64::try_from(n).unwrap() + 1;
         assert_eq!(server.run_command(&["RPUSH", "list", "a"]).unwrap().number(), Some(length));
         let pid = server.pid().unwrap();
-        end(&server).unwrap();
+        stop(&server).unwrap();
         assert!(!is_process_alive(pid) && server.pid().is_none() && server.run_command(&["PING"]).is_err());
         server.start_again().unwrap();
         assert_eq!(server.run_command(&["LLEN", "list"]).unwrap().number(), Some(length));
@@ -115,15 +115,15 @@ fn a_paused_server_replies_after_it_is_resumed() {
     let server = start_server();
     server.pause().unwrap();
     thread::scope(|scope| {
-        let (done, answered) = channel();
+        let (reply_sender, reply_receiver) = channel();
         scope.spawn(|| {
-            let done = done;
-            done.send(command_text(&server, &["PING"])).unwrap();
+            let reply_sender = reply_sender;
+            reply_sender.send(command_text(&server, &["PING"])).unwrap();
         });
-        let silent = answered.recv_timeout(Duration::from_millis(100));
+        let silent = reply_receiver.recv_timeout(Duration::from_millis(100));
         assert_eq!(silent, Err(RecvTimeoutError::Timeout));
         server.resume().unwrap();
-        assert_eq!(answered.recv().unwrap().as_deref(), Some("PONG"));
+        assert_eq!(reply_receiver.recv().unwrap().as_deref(), Some("PONG"));
     });
     server.pause().unwrap();
     server.stop().unwrap();
@@ -133,9 +133,9 @@ fn a_paused_server_replies_after_it_is_resumed() {
 fn a_write_whose_reply_is_lost_is_still_written() {
     let server = start_server();
     let proxy = Proxy::start(server.address()).unwrap();
-    let through = RedisAdmin::new(&server.url_through_proxy(&proxy).unwrap()).unwrap();
-    assert_eq!(through.address(), proxy.address());
-    let mut connection = through.connect().unwrap();
+    let proxied = RedisAdmin::new(&server.url_through_proxy(&proxy).unwrap()).unwrap();
+    assert_eq!(proxied.address(), proxy.address());
+    let mut connection = proxied.connect().unwrap();
     connection.run_command(&["INCR", "count"]).unwrap();
     proxy.set_drop_replies(true);
     connection.run_command(&["INCR", "count"]).unwrap_err();
@@ -166,20 +166,20 @@ fn a_server_ends_when_its_parent_is_killed() {
         .spawn()
         .unwrap();
     // Kept until the end: the program would stop if its output pipe were closed.
-    let mut info = BufReader::new(parent.stdout.take().unwrap());
+    let mut output = BufReader::new(parent.stdout.take().unwrap());
     let mut line = String::new();
-    info.read_line(&mut line).unwrap();
+    output.read_line(&mut line).unwrap();
     let server = RedisAdmin::new(line.trim().strip_prefix("TESTING_REDIS=").unwrap()).unwrap();
     let info = server.run_command(&["INFO", "server"]).unwrap().text().unwrap();
     let pid = info.lines().find_map(|line| line.strip_prefix("process_id:")).unwrap().parse().unwrap();
     assert!(is_process_alive(pid));
     parent.kill().unwrap();
     parent.wait().unwrap();
-    let gone = (0..1000).any(|_| {
+    let has_ended = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(10));
         !is_process_alive(pid)
     });
-    assert!(gone, "the server outlives the process that started it");
+    assert!(has_ended, "the server outlives the process that started it");
 }
 
 #[test]

@@ -19,8 +19,8 @@ fn a_cluster_serves_each_key_on_the_server_that_owns_its_slot() {
     for key in &keys {
         let owner = cluster.find_key_owner(key).unwrap();
         cluster.server(owner).unwrap().run_command(&["SET", key, "here"]).unwrap();
-        let moved = cluster.server((owner + 1) % 3).unwrap().run_command(&["GET", key]).unwrap_err();
-        assert!(moved.to_string().contains(&format!("127.0.0.1:{}", ports[owner])), "{moved}");
+        let redirect = cluster.server((owner + 1) % 3).unwrap().run_command(&["GET", key]).unwrap_err();
+        assert!(redirect.to_string().contains(&format!("127.0.0.1:{}", ports[owner])), "{redirect}");
     }
     cluster.kill_server(0).unwrap();
     cluster.start_server_again(0).unwrap();
@@ -42,19 +42,17 @@ fn a_replica_takes_over_from_a_killed_master() {
 
 #[test]
 fn sentinels_promote_the_replica_when_the_master_is_killed() {
-    let sentinel = RedisSentinelGroup::start().unwrap();
-    assert!(
-        sentinel.url().starts_with("redis+sentinel://127.0.0.1:") && sentinel.url().ends_with("/mymaster")
-    );
-    let mut connection = sentinel.find_master().unwrap().admin().connect().unwrap();
+    let group = RedisSentinelGroup::start().unwrap();
+    assert!(group.url().starts_with("redis+sentinel://127.0.0.1:") && group.url().ends_with("/mymaster"));
+    let mut connection = group.find_master().unwrap().admin().connect().unwrap();
     connection.run_command(&["SET", "key", "kept"]).unwrap();
     assert_eq!(connection.run_command(&["WAIT", "1", "30000"]).unwrap().number(), Some(1));
-    let old = sentinel.kill_master().unwrap();
-    let new = sentinel.wait_for_failover(old).unwrap();
-    assert_eq!(sentinel.master_port().unwrap(), new.port());
+    let old = group.kill_master().unwrap();
+    let new = group.wait_for_failover(old).unwrap();
+    assert_eq!(group.master_port().unwrap(), new.port());
     assert_ne!(new.port(), old.port());
     assert_eq!(new.run_command(&["GET", "key"]).unwrap().text().as_deref(), Some("kept"));
     new.run_command(&["SET", "key", "new"]).unwrap();
-    sentinel.restart_as_replica(old).unwrap();
+    group.restart_as_replica(old).unwrap();
     assert_eq!(old.run_command(&["GET", "key"]).unwrap().text().as_deref(), Some("new"));
 }

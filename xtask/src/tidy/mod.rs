@@ -14,17 +14,18 @@ use retired::RetiredWords;
 use type_names::TypeNames;
 
 /// The maximum length of a source file, in lines. A longer file should be split.
-const MAX_LINES: usize = 600;
+const MAX_FILE_LINES: usize = 600;
 
 /// Files that a tool generates, which may be longer.
 const GENERATED_FILES: &[&str] = &["crates/store-postgres/schema.sql"];
 
-/// Folders that are not checked: made by tools, or by others.
+/// Folders that are not checked, because tools or other projects made their contents.
 const SKIPPED_FOLDERS: &[&str] = &["target", ".git", "vendor", "node_modules"];
 
-/// File extensions of code, and of documents.
+/// The extensions of the checked files of code.
 const CODE_EXTENSIONS: &[&str] =
     &["rs", "sql", "lua", "sh", "js", "mjs", "css", "html", "toml", "yml", "yaml"];
+/// The extensions of the checked documents.
 const DOCUMENT_EXTENSIONS: &[&str] = &["md"];
 
 /// Files where retired words may occur: the tests of the list, and the changelog, which says what was renamed.
@@ -67,7 +68,7 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("cannot read {} as text", file.display()))?;
-        check_text(file, &text, &mut violations);
+        check_text_rules(file, &text, &mut violations);
         check_retired_words(&retired, file, &text, &mut violations);
         match file_extension(file) {
             "md" => check_links(root, file, &text, &mut violations),
@@ -117,8 +118,8 @@ fn file_extension(path: &Path) -> &str {
     path.extension().and_then(|e| e.to_str()).unwrap_or("")
 }
 
-/// Checks one file by its text alone.
-fn check_text(file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
+/// Checks the rules that need only the text of a file: tabs, blanks, leftovers, paths of one machine, and the length.
+fn check_text_rules(file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
     let mut add_violation =
         |line: usize, message: String| violations.push(StyleViolation { file: file.into(), line, message });
     let is_document = DOCUMENT_EXTENSIONS.contains(&file_extension(file));
@@ -139,15 +140,15 @@ fn check_text(file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
     }
     let lines = text.lines().count();
     let is_generated = GENERATED_FILES.iter().any(|path| file == Path::new(path));
-    if !is_document && !is_generated && lines > MAX_LINES {
-        add_violation(lines, format!("has {lines} lines; the maximum is {MAX_LINES}; split it"));
+    if !is_document && !is_generated && lines > MAX_FILE_LINES {
+        add_violation(lines, format!("has {lines} lines; the maximum is {MAX_FILE_LINES}; split it"));
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
         add_violation(lines, "does not end in exactly one line break".into());
     }
 }
 
-/// Checks that no retired name or word is used.
+/// Checks that a file uses no retired name or word.
 fn check_retired_words(
     retired: &RetiredWords<'_>,
     file: &Path,
@@ -169,12 +170,12 @@ fn check_retired_words(
 
 /// Checks that links to files of the repository lead to files.
 fn check_links(root: &Path, file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
-    let mut fenced = false;
+    let mut in_code_block = false;
     for (index, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
-            fenced = !fenced;
+            in_code_block = !in_code_block;
         }
-        if fenced {
+        if in_code_block {
             continue;
         }
         for target in find_links(line) {
@@ -194,29 +195,29 @@ fn check_links(root: &Path, file: &Path, text: &str, violations: &mut Vec<StyleV
 /// Finds the targets of `[text](target)` in a line. Text in backticks is not a link.
 fn find_links(line: &str) -> Vec<&str> {
     let prose = line.split('`').step_by(2);
-    let after = prose.flat_map(|part| part.split("](").skip(1));
-    after.filter_map(|rest| rest.split([')', ' ']).next()).collect()
+    let link_starts = prose.flat_map(|part| part.split("](").skip(1));
+    link_starts.filter_map(|rest| rest.split([')', ' ']).next()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn find_violations(file: &str, text: &str) -> Vec<String> {
+    fn text_violations(file: &str, text: &str) -> Vec<String> {
         let mut violations = vec![];
-        check_text(Path::new(file), text, &mut violations);
+        check_text_rules(Path::new(file), text, &mut violations);
         violations.into_iter().map(|violation| violation.message).collect()
     }
 
     #[test]
     fn a_clean_file_has_no_violations() {
-        assert!(find_violations("a.rs", "fn main() {}\n").is_empty());
-        assert!(find_violations("empty.rs", "").is_empty());
+        assert!(text_violations("a.rs", "fn main() {}\n").is_empty());
+        assert!(text_violations("empty.rs", "").is_empty());
     }
 
     #[test]
-    fn each_rule_reports_its_violation() {
-        let long = "x\n".repeat(MAX_LINES + 1);
+    fn each_text_rule_reports_its_violation() {
+        let long = "x\n".repeat(MAX_FILE_LINES + 1);
         for (text, word) in [
             ("a\tb\n", "tab"),
             ("a \n", "blanks"),
@@ -227,15 +228,15 @@ mod tests {
             ("no end", "line break"),
             ("two ends\n\n", "line break"),
         ] {
-            let found = find_violations("a.rs", text);
+            let found = text_violations("a.rs", text);
             assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
         }
     }
 
     #[test]
     fn documents_may_be_long_and_may_mention_leftovers() {
-        let text = concat!("We leave no `to", "do!` behind.\n").repeat(MAX_LINES + 1);
-        assert!(find_violations("CONTRIBUTING.md", &text).is_empty());
+        let text = concat!("We leave no `to", "do!` behind.\n").repeat(MAX_FILE_LINES + 1);
+        assert!(text_violations("CONTRIBUTING.md", &text).is_empty());
     }
 
     #[test]

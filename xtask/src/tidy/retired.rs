@@ -7,26 +7,28 @@ use std::collections::HashMap;
 
 use anyhow::{Context, bail};
 
+/// The contents of the list.
 const RETIRED_LIST: &str = include_str!("retired.txt");
 
-/// The replacements, by retired word.
+/// The retired identifiers and words, each with its replacement.
 #[derive(Debug)]
 pub(super) struct RetiredWords<'a> {
-    identifiers: HashMap<&'a str, &'a str>,
-    /// In lower case.
-    words: HashMap<&'a str, &'a str>,
+    identifier_replacements: HashMap<&'a str, &'a str>,
+    /// The keys are in lower case.
+    word_replacements: HashMap<&'a str, &'a str>,
 }
 
 impl RetiredWords<'static> {
+    /// Parses the list of the repository.
     pub(super) fn load() -> anyhow::Result<Self> {
         Self::parse(RETIRED_LIST).context("xtask/src/tidy/retired.txt")
     }
 }
 
 impl<'a> RetiredWords<'a> {
-    /// Reads lines of the form `KIND RETIRED = REPLACEMENT`, where KIND is `identifier` or `word`.
+    /// Parses lines of the form `KIND RETIRED = REPLACEMENT`, where KIND is `identifier` or `word`.
     fn parse(list: &'a str) -> anyhow::Result<Self> {
-        let mut retired = Self { identifiers: HashMap::new(), words: HashMap::new() };
+        let mut retired = Self { identifier_replacements: HashMap::new(), word_replacements: HashMap::new() };
         for (index, line) in list.lines().enumerate() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -36,8 +38,10 @@ impl<'a> RetiredWords<'a> {
                 Some((kind, word.trim(), use_instead))
             });
             let replaced = match entry {
-                Some(("identifier", name, use_instead)) => retired.identifiers.insert(name, use_instead),
-                Some(("word", word, use_instead)) => retired.words.insert(word, use_instead),
+                Some(("identifier", name, use_instead)) => {
+                    retired.identifier_replacements.insert(name, use_instead)
+                }
+                Some(("word", word, use_instead)) => retired.word_replacements.insert(word, use_instead),
                 _ => bail!("line {}: expected `identifier NAME = USE INSTEAD` or `word …`", index + 1),
             };
             if replaced.is_some() {
@@ -51,13 +55,13 @@ impl<'a> RetiredWords<'a> {
     pub(super) fn find_violations(&self, line: &str) -> Vec<String> {
         let mut found = vec![];
         for token in split_tokens(line) {
-            if let Some(use_instead) = self.identifiers.get(token) {
+            if let Some(use_instead) = self.identifier_replacements.get(token) {
                 found.push(format!("uses the retired name `{token}`; use {use_instead}"));
                 continue;
             }
             for part in split_identifier(token) {
                 let word = part.to_lowercase();
-                if let Some(use_instead) = self.words.get(word.as_str()) {
+                if let Some(use_instead) = self.word_replacements.get(word.as_str()) {
                     found.push(format!("uses the retired word `{word}`; use {use_instead}"));
                 }
             }
@@ -93,11 +97,11 @@ fn split_identifier(token: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const SAMPLE: &str =
+    const SAMPLE_LIST: &str =
         "# comment\n\nidentifier Keeper = `BackendStore`\nword told = notify, record, report\n";
 
     fn count_violations(line: &str) -> usize {
-        RetiredWords::parse(SAMPLE).unwrap().find_violations(line).len()
+        RetiredWords::parse(SAMPLE_LIST).unwrap().find_violations(line).len()
     }
 
     #[test]
@@ -113,20 +117,20 @@ mod tests {
     }
 
     #[test]
-    fn the_message_names_the_replacement() {
-        let found = RetiredWords::parse(SAMPLE).unwrap().find_violations("told");
+    fn a_violation_names_the_replacement() {
+        let found = RetiredWords::parse(SAMPLE_LIST).unwrap().find_violations("told");
         assert_eq!(found, ["uses the retired word `told`; use notify, record, report"]);
     }
 
     #[test]
-    fn a_malformed_list_is_refused() {
+    fn a_malformed_list_of_retired_words_is_rejected() {
         for list in ["word told\n", "noun told = x\n", "word a = b\nword a = c\n"] {
             assert!(RetiredWords::parse(list).is_err(), "{list}");
         }
     }
 
     #[test]
-    fn the_list_of_the_repository_is_well_formed() {
+    fn the_repositorys_list_of_retired_words_is_well_formed() {
         RetiredWords::load().unwrap();
     }
 }

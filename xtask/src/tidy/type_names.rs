@@ -11,12 +11,13 @@ use anyhow::{Context, bail};
 
 use super::StyleViolation;
 
+/// The contents of the list of names that more types may share.
 const SHARED_NAMES_LIST: &str = include_str!("shared_type_names.txt");
 
-/// The most visible types of one name.
+/// The maximum number of visible types that share a name.
 const MAX_TYPES_PER_NAME: usize = 3;
 
-/// Where each name is defined, by name.
+/// The visible types of the repository by name, each with its file and line.
 #[derive(Debug, Default)]
 pub(super) struct TypeNames {
     definitions: BTreeMap<String, Vec<(PathBuf, usize)>>,
@@ -32,28 +33,29 @@ impl TypeNames {
         }
     }
 
-    /// Reports the fourth and every further type of one name.
+    /// Reports the fourth and each further type of one name, and each name in the list of shared names that needs no
+    /// exception.
     pub(super) fn report_overused_names(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
         let shared = parse_shared_names(SHARED_NAMES_LIST).context("xtask/src/tidy/shared_type_names.txt")?;
-        for (name, places) in &self.definitions {
+        for (name, definitions) in &self.definitions {
             if shared.contains_key(name.as_str()) {
                 continue;
             }
-            for (file, line) in places.iter().skip(MAX_TYPES_PER_NAME) {
-                let what = format!(
+            for (file, line) in definitions.iter().skip(MAX_TYPES_PER_NAME) {
+                let message = format!(
                     "`{name}` already names {MAX_TYPES_PER_NAME} visible types; choose a name that says which one this is, or \
                      list it with a reason in xtask/src/tidy/shared_type_names.txt"
                 );
-                violations.push(StyleViolation { file: file.clone(), line: *line, message: what });
+                violations.push(StyleViolation { file: file.clone(), line: *line, message });
             }
         }
         for name in shared.keys() {
-            if self.definitions.get(*name).is_none_or(|places| places.len() <= MAX_TYPES_PER_NAME) {
-                let what = format!("lists `{name}`, which at most {MAX_TYPES_PER_NAME} types have");
+            if self.definitions.get(*name).is_none_or(|definitions| definitions.len() <= MAX_TYPES_PER_NAME) {
+                let message = format!("lists `{name}`, which at most {MAX_TYPES_PER_NAME} types have");
                 violations.push(StyleViolation {
                     file: "xtask/src/tidy/shared_type_names.txt".into(),
                     line: 1,
-                    message: what,
+                    message,
                 });
             }
         }
@@ -74,7 +76,7 @@ fn parse_type_definition(line: &str) -> Option<&str> {
     rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().filter(|name| !name.is_empty())
 }
 
-/// Reads lines of the form `NAME = REASON`.
+/// Parses lines of the form `NAME = REASON`.
 fn parse_shared_names(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
     let mut shared = BTreeMap::new();
     for (index, line) in list.lines().enumerate() {

@@ -60,9 +60,9 @@ impl Client {
         &self,
         method: Method,
         chain: &ChainPath,
-        more_segments: &[&str],
+        trailing_segments: &[&str],
     ) -> Result<RequestBuilder> {
-        Ok(self.build_request(method, self.raw_path_url("chains", chain.as_str(), more_segments)?))
+        Ok(self.build_request(method, self.raw_path_url("chains", chain.as_str(), trailing_segments)?))
     }
 }
 

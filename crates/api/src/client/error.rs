@@ -62,7 +62,7 @@ fn describe_problem(problem: &ProblemDetails) -> String {
 /// status.
 pub(super) fn parse_problem(status: reqwest::StatusCode, body: &[u8]) -> ProblemDetails {
     serde_json::from_slice(body).unwrap_or_else(|_| ProblemDetails {
-        kind: "about:blank".into(),
+        type_uri: "about:blank".into(),
         title: status.canonical_reason().unwrap_or("Refused").into(),
         status: status.as_u16(),
         detail: String::new(),

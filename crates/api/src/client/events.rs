@@ -17,7 +17,7 @@ impl Client {
 
     /// Reads a range of the journal. Waits as long as the query's own timeout says.
     pub async fn list_events(&self, query: &EventQuery) -> Result<EventSeq> {
-        let request = self.get_request_with(&["api", "v1", "events"], &query.to_parameters())?;
+        let request = self.get_request_with_parameters(&["api", "v1", "events"], &query.to_parameters())?;
         match query.timeout {
             Some(_) => self.read_json(self.send(request).await?).await,
             None => self.send_for_json(request).await,
@@ -33,6 +33,7 @@ impl Client {
     pub async fn read_object(&self, key: &str, tenant: Option<&str>) -> Result<ObjectDetail> {
         let mut parameters = QueryParameters::default();
         parameters.add("tenant", &tenant);
-        self.send_for_json(self.get_request_with(&["api", "v1", "objects", key], &parameters)?).await
+        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "objects", key], &parameters)?)
+            .await
     }
 }

@@ -123,7 +123,7 @@ impl Client {
         Ok(self.build_request(Method::POST, self.resource_url(segments)?))
     }
 
-    fn get_request_with(
+    fn get_request_with_parameters(
         &self,
         segments: &[&str],
         parameters: &queries::QueryParameters,
@@ -133,11 +133,11 @@ impl Client {
         Ok(self.build_request(Method::GET, url))
     }
 
-    /// The URL of an order or a chain: its absolute path is written raw, without the leading slash.
-    fn raw_path_url(&self, collection: &str, path: &str, more_segments: &[&str]) -> Result<Url> {
+    /// The URL of an order or a chain. The slashes of its absolute path are not escaped.
+    fn raw_path_url(&self, collection: &str, path: &str, trailing_segments: &[&str]) -> Result<Url> {
         let mut segments = vec!["api", "v1", collection];
         segments.extend(path.trim_start_matches('/').split('/'));
-        segments.extend(more_segments);
+        segments.extend(trailing_segments);
         self.resource_url(&segments)
     }
 
@@ -166,7 +166,7 @@ impl Client {
     }
 
     /// Sends a request that may create something; also returns whether it did (201).
-    async fn send_for_json_and_created<T: DeserializeOwned>(
+    async fn send_for_json_and_created_flag<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
     ) -> Result<(T, bool)> {
@@ -202,13 +202,15 @@ fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) 
 /// Parses the URL of a server. Errors do not repeat one that may contain a password.
 fn parse_base_url(text: &str) -> Result<Url> {
     let hint = "write one like http://127.0.0.1:7646";
-    let quoted = if text.contains('@') { "this".into() } else { format!("{text:?}") };
+    let quoted_url = if text.contains('@') { "this".into() } else { format!("{text:?}") };
     let url = Url::parse(text)
-        .map_err(|e| ClientError::InvalidRequest(format!("{quoted} is not a URL ({e}); {hint}")))?;
+        .map_err(|e| ClientError::InvalidRequest(format!("{quoted_url} is not a URL ({e}); {hint}")))?;
     let has_no_login = url.username().is_empty() && url.password().is_none();
-    let is_plain = url.query().is_none() && url.fragment().is_none() && has_no_login;
-    if !matches!(url.scheme(), "http" | "https") || !is_plain {
-        return Err(ClientError::InvalidRequest(format!("{quoted} is not the address of a server; {hint}")));
+    let is_plain_address = url.query().is_none() && url.fragment().is_none() && has_no_login;
+    if !matches!(url.scheme(), "http" | "https") || !is_plain_address {
+        return Err(ClientError::InvalidRequest(format!(
+            "{quoted_url} is not the address of a server; {hint}"
+        )));
     }
     Ok(url)
 }
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn header_with_a_line_break_is_not_reported_as_an_unreachable_server() {
+    async fn a_header_with_a_line_break_is_reported_as_an_invalid_request() {
         let client = Client::new(DEFAULT_URL, Some("a\nb")).unwrap();
         assert!(matches!(client.read_health().await, Err(ClientError::InvalidRequest(_))));
         let client = Client::new(DEFAULT_URL, None).unwrap();

@@ -25,7 +25,10 @@ impl From<OrderKey> for TenantOrderKey {
 impl Client {
     /// Lists one page of orders, by path.
     pub async fn list_orders(&self, query: &OrderQuery) -> Result<OrderList> {
-        self.send_for_json(self.get_request_with(&["api", "v1", "orders"], &query.to_parameters())?).await
+        self.send_for_json(
+            self.get_request_with_parameters(&["api", "v1", "orders"], &query.to_parameters())?,
+        )
+        .await
     }
 
     /// Reads one order.
@@ -68,9 +71,9 @@ impl Client {
         &self,
         method: Method,
         order: &TenantOrderKey,
-        more_segments: &[&str],
+        trailing_segments: &[&str],
     ) -> Result<RequestBuilder> {
-        let mut url = self.raw_path_url("orders", &order.key.to_string(), more_segments)?;
+        let mut url = self.raw_path_url("orders", &order.key.to_string(), trailing_segments)?;
         if let Some(tenant) = &order.tenant {
             url.query_pairs_mut().append_pair("tenant", tenant.as_str());
         }

@@ -1,14 +1,14 @@
 //! Events to emit, and the filters of lists and streams.
 
 use pointsman_core::event::{Context, Priority};
-use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
+use pointsman_core::{EventType, Json, ObjectKey, Tenant, Timestamp};
 use serde::Serialize;
 
 /// An event to emit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmitBody {
     #[serde(rename = "type")]
-    pub kind: HandlingKey,
+    pub event_type: EventType,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,9 +30,9 @@ pub struct EmitBody {
 
 impl EmitBody {
     /// Creates an event of this type without a key, a value or options.
-    pub fn new(kind: HandlingKey) -> Self {
+    pub fn new(event_type: EventType) -> Self {
         Self {
-            kind,
+            event_type,
             key: None,
             sub: None,
             value: None,
@@ -49,7 +49,7 @@ impl EmitBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// The event's type, or a parent of it.
-    pub kind: Option<String>,
+    pub event_type: Option<String>,
     /// Only events after this id.
     pub after: Option<u64>,
     pub path: Option<String>,
@@ -64,7 +64,7 @@ pub struct EventQuery {
 impl EventQuery {
     pub(super) fn to_parameters(&self) -> QueryParameters {
         let mut parameters = QueryParameters::default();
-        parameters.add("return", &self.kind);
+        parameters.add("return", &self.event_type);
         parameters.add("after", &self.after);
         parameters.add("path", &self.path);
         parameters.add("key", &self.key);
@@ -82,14 +82,14 @@ pub struct TaskQuery {
     /// A handler or a source.
     pub handler: Option<String>,
     /// An event's type or a source's collection.
-    pub collection: Option<String>,
+    pub subject_name: Option<String>,
     pub tenant: Option<String>,
     pub key: Option<String>,
     pub event: Option<u64>,
-    /// Created at or after this time.
-    pub start: Option<String>,
-    /// Created before this time.
-    pub end: Option<String>,
+    /// Only tasks created at or after this time.
+    pub created_from: Option<String>,
+    /// Only tasks created before this time.
+    pub created_before: Option<String>,
     pub limit: Option<u32>,
     pub cursor: Option<String>,
 }
@@ -99,12 +99,12 @@ impl TaskQuery {
         let mut parameters = QueryParameters::default();
         parameters.add("status", &self.status);
         parameters.add("handler", &self.handler);
-        parameters.add("collection", &self.collection);
+        parameters.add("collection", &self.subject_name);
         parameters.add("tenant", &self.tenant);
         parameters.add("key", &self.key);
         parameters.add("event", &self.event);
-        parameters.add("start", &self.start);
-        parameters.add("end", &self.end);
+        parameters.add("start", &self.created_from);
+        parameters.add("end", &self.created_before);
         parameters.add("limit", &self.limit);
         parameters.add("cursor", &self.cursor);
         parameters
@@ -137,17 +137,17 @@ impl OrderQuery {
 /// A filter of a task's log lines; the default matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Written at or after this time.
-    pub start: Option<String>,
-    /// Written before this time.
-    pub end: Option<String>,
+    /// Only lines written at or after this time.
+    pub written_from: Option<String>,
+    /// Only lines written before this time.
+    pub written_before: Option<String>,
 }
 
 impl LogQuery {
     pub(super) fn to_parameters(&self) -> QueryParameters {
         let mut parameters = QueryParameters::default();
-        parameters.add("start", &self.start);
-        parameters.add("end", &self.end);
+        parameters.add("start", &self.written_from);
+        parameters.add("end", &self.written_before);
         parameters
     }
 }

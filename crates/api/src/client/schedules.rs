@@ -22,7 +22,7 @@ impl Client {
     async fn list_schedule_page(&self, cursor: Option<&str>) -> Result<ScheduleList> {
         let mut parameters = QueryParameters::default();
         parameters.add("cursor", &cursor);
-        self.send_for_json(self.get_request_with(&["api", "v1", "schedules"], &parameters)?).await
+        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "schedules"], &parameters)?).await
     }
 
     /// Reads one schedule, by its name or as `source/collection`.
@@ -35,8 +35,10 @@ impl Client {
         let mut parameters = QueryParameters::default();
         parameters.add("before", &before);
         parameters.add("limit", &limit);
-        self.send_for_json(self.get_request_with(&["api", "v1", "schedules", name, "fires"], &parameters)?)
-            .await
+        self.send_for_json(
+            self.get_request_with_parameters(&["api", "v1", "schedules", name, "fires"], &parameters)?,
+        )
+        .await
     }
 
     /// Fires a schedule now, besides its planned times. With an idempotency key, a repeat creates nothing and returns

@@ -3,25 +3,26 @@
 /// One frame of a server-sent event stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseFrame {
-    /// Its name; empty if the server gave none.
+    /// The event name of the frame; empty if the server sent none.
     pub event: String,
-    /// Its id. A frame without one does not move the id to resume after.
+    /// The id of the frame. A client that reconnects sends the last id that it received; a frame without an id does not
+    /// change that.
     pub id: Option<String>,
-    /// Empty if the frame only moves the id to resume after.
+    /// The data of the frame; empty if the frame has only an id.
     pub data: String,
 }
 
 /// The longest line that is read. No Pointsman server sends longer ones.
 const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Turns bytes into frames.
+/// Parses bytes into frames, and keeps the bytes of an incomplete one.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     line: Vec<u8>,
     frame: SseFrame,
     has_data: bool,
-    /// The last byte was a CR: an LF right after it belongs to the same line break.
-    after_cr: bool,
+    /// An LF right after a CR belongs to the same line break.
+    last_byte_was_cr: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -33,10 +34,10 @@ impl SseParser {
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseFrame>, SseLineTooLong> {
         let mut frames = vec![];
         for &byte in bytes {
-            let closes_crlf = byte == b'\n' && self.after_cr;
-            self.after_cr = byte == b'\r';
+            let is_end_of_crlf = byte == b'\n' && self.last_byte_was_cr;
+            self.last_byte_was_cr = byte == b'\r';
             match byte {
-                b'\n' if closes_crlf => {}
+                b'\n' if is_end_of_crlf => {}
                 b'\n' | b'\r' => frames.extend(self.end_line()),
                 _ if self.line.len() >= MAX_LINE_BYTES => return Err(SseLineTooLong),
                 _ => self.line.push(byte),

@@ -13,7 +13,7 @@ use super::sse_parser::{SseFrame, SseParser};
 use super::{Client, ClientError, EventQuery, LogQuery, Result};
 
 /// A stream that delivers nothing for this long is dead. The server sends keep-alive comments far more often.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
+const STREAM_SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
 impl Client {
     /// Streams the events that match the query, and task changes as they happen. To continue where another stream
@@ -23,7 +23,8 @@ impl Client {
         query: &EventQuery,
         last_event_id: Option<u64>,
     ) -> Result<SseFrameStream> {
-        let mut request = self.get_request_with(&["api", "v1", "stream"], &query.to_parameters())?;
+        let mut request =
+            self.get_request_with_parameters(&["api", "v1", "stream"], &query.to_parameters())?;
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
@@ -34,7 +35,8 @@ impl Client {
     pub async fn follow_task_logs(&self, id: &str, query: &LogQuery) -> Result<SseFrameStream> {
         let mut parameters = query.to_parameters();
         parameters.add("follow", &Some(true));
-        self.open_stream(self.get_request_with(&["api", "v1", "tasks", id, "logs"], &parameters)?).await
+        self.open_stream(self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &parameters)?)
+            .await
     }
 
     async fn open_stream(&self, request: RequestBuilder) -> Result<SseFrameStream> {
@@ -72,7 +74,7 @@ impl SseFrameStream {
                 return Ok(Some(frame));
             }
             let url = || self.client.url().to_owned();
-            let bytes = match tokio::time::timeout(SILENCE_TIMEOUT, self.bytes.next()).await {
+            let bytes = match tokio::time::timeout(STREAM_SILENCE_TIMEOUT, self.bytes.next()).await {
                 Err(_) => return Err(ClientError::StreamTimeout { url: url() }),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => return Err(self.client.transport_error(error)),

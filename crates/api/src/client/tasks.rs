@@ -9,7 +9,8 @@ use crate::{LogList, SourceRunResponse, TaskDetail, TaskList, TaskWhyBody};
 impl Client {
     /// Lists one page of tasks, the newest first.
     pub async fn list_tasks(&self, query: &TaskQuery) -> Result<TaskList> {
-        self.send_for_json(self.get_request_with(&["api", "v1", "tasks"], &query.to_parameters())?).await
+        self.send_for_json(self.get_request_with_parameters(&["api", "v1", "tasks"], &query.to_parameters())?)
+            .await
     }
 
     /// Reads a task with its attempts and its result.
@@ -20,7 +21,7 @@ impl Client {
     /// Reads the lines that a task's log has now.
     pub async fn read_task_logs(&self, id: &str, query: &LogQuery) -> Result<LogList> {
         self.send_for_json(
-            self.get_request_with(&["api", "v1", "tasks", id, "logs"], &query.to_parameters())?,
+            self.get_request_with_parameters(&["api", "v1", "tasks", id, "logs"], &query.to_parameters())?,
         )
         .await
     }
@@ -55,6 +56,6 @@ impl Client {
         let mut url = self.resource_url(&["tasks"])?;
         parameters.append_to(&mut url);
         let request = self.build_request(Method::POST, url);
-        self.send_for_json_and_created(with_idempotency_key(request, idempotency_key)).await
+        self.send_for_json_and_created_flag(with_idempotency_key(request, idempotency_key)).await
     }
 }

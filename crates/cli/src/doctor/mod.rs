@@ -17,7 +17,7 @@ use crate::args::GlobalOptions;
 use crate::config::ConfigArgs;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, format_count};
-use crate::root_commands;
+use crate::root_warning;
 
 /// Check the configuration, the store and the database settings
 ///
@@ -42,8 +42,8 @@ pub(crate) struct DoctorCommand {
     deep: bool,
 
     /// Report PostgreSQL transactions that are open for longer than this
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
-    long: Duration,
+    #[arg(long = "long", value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    max_transaction_age: Duration,
 
     #[command(flatten)]
     config: ConfigArgs,
@@ -56,8 +56,8 @@ fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
 impl DoctorCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
-        let sources = self.config.sources();
-        let (mut findings, store) = check_configuration(&sources);
+        let inputs = self.config.to_inputs();
+        let (mut findings, store) = check_configuration(&inputs);
         let mut store_findings = Vec::new();
         if let Some(store) = &store {
             store_findings = self.check_store(store).await?;
@@ -80,7 +80,7 @@ impl DoctorCommand {
 
     async fn check_store(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
         match store {
-            StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.long).await),
+            StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.max_transaction_age).await),
             StoreUrl::Redis(url) => Ok(redis::examine(url.full_url()).await),
             StoreUrl::Sqlite { path } => {
                 let (path, depth) =
@@ -100,37 +100,37 @@ impl DoctorCommand {
 
 /// The findings of `config check`, and the configured store. With an invalid configuration it is the store of the command
 /// line, if given.
-fn check_configuration(sources: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
-    let loaded = sources.load();
-    let report = config::check_config(sources, pointsman_engine::now());
+fn check_configuration(inputs: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
+    let loaded = inputs.load_config();
+    let report = config::check_config(inputs, pointsman_engine::now());
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
             let summary_text = summary.to_string();
             let (first, read) = (
                 summary_text.lines().next().unwrap_or_default(),
-                capitalize_sentence(&config.describe_files()),
+                capitalize_sentence(&config.describe_config_files()),
             );
             let found = format!("{first} {read}");
             let warnings = summary.warnings.iter();
             let warnings = warnings.map(|warning| Finding::warning("configuration", warning.to_string()));
             let findings = [Finding::ok("configuration", found)].into_iter().chain(warnings);
-            let findings = findings.chain(root_commands_finding(&config));
+            let findings = findings.chain(run_as_root_finding(&config));
             (findings.collect(), Some(config.store))
         }
         (Err(faults), _) | (Ok(_), Err(faults)) => {
             let fault = |fault: &config::ConfigFault| {
                 Finding::fault("configuration", format!("{}: {}", fault.location(), fault.message()))
             };
-            let store_flag = sources.flags.iter().find(|flag| flag.setting == "store");
+            let store_flag = inputs.flags.iter().find(|flag| flag.setting == "store");
             (faults.iter().map(fault).collect(), store_flag.and_then(|flag| flag.value.parse().ok()))
         }
     }
 }
 
 /// A warning if commands would run as root.
-fn root_commands_finding(config: &config::Config) -> Option<Finding> {
-    let warning = root_commands::describe_root_commands(config, nix::unistd::geteuid().is_root())?;
-    Some(Finding::warning("commands", warning).with_advice(root_commands::ROOT_COMMANDS_ADVICE))
+fn run_as_root_finding(config: &config::Config) -> Option<Finding> {
+    let warning = root_warning::describe_commands_run_as_root(config, nix::unistd::geteuid().is_root())?;
+    Some(Finding::warning("commands", warning).with_advice(root_warning::RUN_AS_ROOT_ADVICE))
 }
 
 /// Makes a sentence of a clause: a capital letter and a full stop.

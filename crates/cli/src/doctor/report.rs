@@ -8,13 +8,13 @@ use crate::output::{Output, escape_controls, format_count};
 pub(super) fn to_json(findings: &[Finding]) -> serde_json::Value {
     serde_json::json!({
         "findings": findings,
-        "warnings": count_with_verdict(findings, FindingSeverity::Warning),
-        "faults": count_with_verdict(findings, FindingSeverity::Fault),
+        "warnings": count_with_severity(findings, FindingSeverity::Warning),
+        "faults": count_with_severity(findings, FindingSeverity::Fault),
     })
 }
 
-fn count_with_verdict(findings: &[Finding], verdict: FindingSeverity) -> u64 {
-    findings.iter().filter(|finding| finding.severity == verdict).count() as u64
+fn count_with_severity(findings: &[Finding], severity: FindingSeverity) -> u64 {
+    findings.iter().filter(|finding| finding.severity == severity).count() as u64
 }
 
 /// Prints one line per check, its advice below, and the totals.
@@ -37,9 +37,9 @@ pub(super) fn print_findings(output: Output, findings: &[Finding]) -> Result {
         }
     }
     let totals = [
-        format!("{} failed", count_with_verdict(findings, FindingSeverity::Fault)),
-        format_count(count_with_verdict(findings, FindingSeverity::Warning), "warning", "warnings"),
-        format!("{} passed", count_with_verdict(findings, FindingSeverity::Ok)),
+        format!("{} failed", count_with_severity(findings, FindingSeverity::Fault)),
+        format_count(count_with_severity(findings, FindingSeverity::Warning), "warning", "warnings"),
+        format!("{} passed", count_with_severity(findings, FindingSeverity::Ok)),
     ];
     output.print_line("")?;
     Ok(output.print_line(totals.join(", "))?)

@@ -14,13 +14,13 @@ pub(super) async fn check_server(
     store: Option<&StoreUrl>,
     store_findings: &[Finding],
 ) -> Result<Vec<Finding>> {
-    let client = global.client()?;
+    let client = global.new_client()?;
     let url = client.url();
     Ok(match client.read_health().await {
         Ok(health) => {
             let mut findings = check_health(url, &health, store, store_findings);
-            // The clocks are left out without a token that may list nodes.
-            findings.extend(client.list_nodes().await.ok().map(|list| check_clocks(&list.nodes)));
+            // If the token may not list nodes, the clocks are not checked.
+            findings.extend(client.list_nodes().await.ok().map(|list| check_node_clocks(&list.nodes)));
             findings
         }
         Err(ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. })
@@ -69,8 +69,8 @@ fn check_health(
     findings
 }
 
-/// Says that the server uses another store than the configured one, as far as that can be seen: it is of another kind,
-/// or it is a SQLite file that no process uses.
+/// Says that the server uses another store than the configured one. None if that cannot be seen: it shows only if the
+/// kinds differ, or if the configured SQLite file is used by no process.
 fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[Finding]) -> Option<String> {
     if server_kind != store.kind() {
         return Some(format!("the server uses {server_kind}, but the configured store is {store}"));
@@ -88,16 +88,16 @@ fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[F
         .then(|| format!("the server uses another file: no process uses the configured store {store}"))
 }
 
-/// The offset of a node's clock, in milliseconds, above which it is reported.
-const MAX_OFFSET_MS: u64 = 1000;
+/// The offset of a node's clock from the store's time, in milliseconds, above which it is reported.
+const MAX_CLOCK_OFFSET_MS: u64 = 1000;
 
 /// Checks the clocks of the live nodes, as they last reported them.
-fn check_clocks(nodes: &[NodeBody]) -> Finding {
+fn check_node_clocks(nodes: &[NodeBody]) -> Finding {
     let live_nodes = || nodes.iter().filter(|node| node.alive);
     let mut problems = Vec::new();
     for NodeBody { name, clock, .. } in live_nodes() {
         let seconds = |ms: i64| ms as f64 / 1000.0;
-        if clock.out_of_service || clock.offset_ms.unsigned_abs() > MAX_OFFSET_MS {
+        if clock.out_of_service || clock.offset_ms.unsigned_abs() > MAX_CLOCK_OFFSET_MS {
             let service = if clock.out_of_service { ", out of service" } else { "" };
             problems.push(format!("{name} is off by {:+.1} s{service}", seconds(clock.offset_ms)));
         }
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    fn verdicts(json: &str, store: &str) -> Vec<FindingSeverity> {
+    fn health_severities(json: &str, store: &str) -> Vec<FindingSeverity> {
         let health: HealthBody = serde_json::from_str(json).unwrap();
         let findings = check_health("http://x", &health, store.parse().ok().as_ref(), &[]);
         findings.into_iter().map(|finding| finding.severity).collect()
@@ -140,8 +140,8 @@ mod tests {
             serde_json::from_str(&format!("[{list}]")).unwrap()
         };
         let found = |clock: &str| {
-            let Finding { severity: verdict, observation: found, .. } = check_clocks(&nodes(clock));
-            (verdict, found)
+            let Finding { severity, observation, .. } = check_node_clocks(&nodes(clock));
+            (severity, observation)
         };
         assert_eq!(found(""), (FindingSeverity::Ok, "2 checked, none is off or was changed".into()));
         let off = r#","clock":{"offset_ms":-93600000,"out_of_service":true,"last_step":null}"#;
@@ -159,15 +159,15 @@ mod tests {
             )
         };
         use FindingSeverity::{Fault, Ok, Warning};
-        assert_eq!(verdicts(&health(own_version, "sqlite", true), "sqlite:Cargo.toml"), [Ok]);
-        assert_eq!(verdicts(&health(own_version, "sqlite", false), "sqlite:Cargo.toml"), [Fault]);
-        assert_eq!(verdicts(&health("0.0.0", "sqlite", true), "sqlite:Cargo.toml"), [Ok, Warning]);
-        assert_eq!(verdicts(&health(own_version, "postgres", true), "sqlite:a"), [Ok, Warning]);
-        assert_eq!(verdicts(&health(own_version, "postgres", true), "postgres://a@b/c"), [Ok]);
-        assert_eq!(verdicts(&health(own_version, "redis", true), "redis+cluster://a,b"), [Ok]);
+        assert_eq!(health_severities(&health(own_version, "sqlite", true), "sqlite:Cargo.toml"), [Ok]);
+        assert_eq!(health_severities(&health(own_version, "sqlite", false), "sqlite:Cargo.toml"), [Fault]);
+        assert_eq!(health_severities(&health("0.0.0", "sqlite", true), "sqlite:Cargo.toml"), [Ok, Warning]);
+        assert_eq!(health_severities(&health(own_version, "postgres", true), "sqlite:a"), [Ok, Warning]);
+        assert_eq!(health_severities(&health(own_version, "postgres", true), "postgres://a@b/c"), [Ok]);
+        assert_eq!(health_severities(&health(own_version, "redis", true), "redis+cluster://a,b"), [Ok]);
         let warned =
             health(own_version, "redis", true).replace(r#""status""#, r#""warnings":["a","b"],"status""#);
-        assert_eq!(verdicts(&warned, "redis://a"), [Ok, Warning, Warning]);
+        assert_eq!(health_severities(&warned, "redis://a"), [Ok, Warning, Warning]);
     }
 
     #[test]

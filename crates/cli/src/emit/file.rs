@@ -17,15 +17,15 @@ const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// Sends a file of events, batch by batch.
 pub(super) async fn emit_file(global: &GlobalOptions, file: &Path, key: Option<&str>) -> Result {
-    let (client, output) = (global.client()?, Output::new(global));
+    let (client, output) = (global.new_client()?, Output::new(global));
     let mut events = EventFile::open(file)?;
-    let progress = Progress::spinner();
+    let progress = Progress::new_spinner();
     let (mut sent, mut batches, mut unhandled, mut last_id) = (0usize, 0usize, 0usize, None);
     while let Some(batch) = events.next_batch()? {
         // The same file always splits into the same batches, so that each batch can have its own key.
         let key = key.map(|key| format!("{key}-{batches}"));
         let response = client.emit(&batch.events, key.as_deref()).await.map_err(|e| {
-            let failure = events.batch_failure(&batch, e);
+            let failure = events.refused_batch_failure(&batch, e);
             if sent == 0 {
                 failure
             } else {
@@ -64,7 +64,7 @@ pub(super) async fn emit_file(global: &GlobalOptions, file: &Path, key: Option<&
 #[derive(Debug, Default)]
 struct EventBatch {
     events: Vec<Json>,
-    lines: Vec<usize>,
+    line_numbers: Vec<usize>,
 }
 
 /// Reads the events of a file. Each line is checked to be JSON and sent unchanged.
@@ -72,8 +72,8 @@ struct EventFile {
     name: String,
     reader: Box<dyn BufRead>,
     line_number: usize,
-    /// An event that did not fit the last batch, with its line number.
-    pending: Option<(usize, Json)>,
+    /// An event that did not fit into the last batch, with its line number. The next batch starts with it.
+    carried_over: Option<(usize, Json)>,
 }
 
 impl EventFile {
@@ -86,7 +86,7 @@ impl EventFile {
             let opened = std::fs::File::open(file);
             Box::new(BufReader::new(opened.map_err(|e| Failure::usage(format!("cannot read {name}: {e}")))?))
         };
-        Ok(Self { name, reader, line_number: 0, pending: None })
+        Ok(Self { name, reader, line_number: 0, carried_over: None })
     }
 
     /// The next events that fit one request; none at the end of the file.
@@ -96,23 +96,23 @@ impl EventFile {
             let Some((line, event)) = self.next_event()? else { break };
             bytes += event.as_str().len();
             if bytes > MAX_BATCH_BYTES && !batch.events.is_empty() {
-                self.pending = Some((line, event));
+                self.carried_over = Some((line, event));
                 break;
             }
             batch.events.push(event);
-            batch.lines.push(line);
+            batch.line_numbers.push(line);
         }
         Ok((!batch.events.is_empty()).then_some(batch))
     }
 
-    /// Converts the error of a refused batch. The server names an event by its index in the request; the message names its
-    /// line in the file.
-    fn batch_failure(&self, batch: &EventBatch, error: ClientError) -> Failure {
+    /// Converts the error of a refused batch. The server names the wrong event by its index in the request; the message
+    /// names the line of the file instead.
+    fn refused_batch_failure(&self, batch: &EventBatch, error: ClientError) -> Failure {
         let ClientError::ErrorResponse(problem) = &error else { return error.into() };
         let pointer = problem.pointer.as_deref().and_then(|pointer| pointer.strip_prefix('/'));
         let Some(pointer) = pointer else { return error.into() };
         let (index, member) = pointer.split_once('/').unwrap_or((pointer, ""));
-        let Some(line) = index.parse().ok().and_then(|index: usize| batch.lines.get(index)) else {
+        let Some(line) = index.parse().ok().and_then(|index: usize| batch.line_numbers.get(index)) else {
             return error.into();
         };
         let location = if member.is_empty() { String::new() } else { format!(" (at `{member}`)") };
@@ -120,7 +120,7 @@ impl EventFile {
     }
 
     fn next_event(&mut self) -> Result<Option<(usize, Json)>> {
-        if let Some(event) = self.pending.take() {
+        if let Some(event) = self.carried_over.take() {
             return Ok(Some(event));
         }
         loop {
@@ -143,21 +143,21 @@ impl EventFile {
 mod tests {
     use super::*;
 
-    fn event_file(text: &str) -> EventFile {
+    fn new_event_file(text: &str) -> EventFile {
         let reader = Box::new(std::io::Cursor::new(text.to_owned()));
-        EventFile { name: "events".into(), reader, line_number: 0, pending: None }
+        EventFile { name: "events".into(), reader, line_number: 0, carried_over: None }
     }
 
     #[test]
     fn a_file_is_split_into_batches_within_the_limits() {
         let big = format!("{{\"value\":\"{}\"}}\n", "x".repeat(MAX_BATCH_BYTES / 2));
-        let mut file = event_file(&format!("{big}\n{big}{big}"));
+        let mut file = new_event_file(&format!("{big}\n{big}{big}"));
         let sizes: Vec<usize> = std::iter::from_fn(|| file.next_batch().unwrap_or(None))
             .map(|batch| batch.events.len())
             .collect();
         assert_eq!(sizes, [1, 1, 1]);
 
-        let mut file = event_file(&"{}\n".repeat(MAX_BATCH_EVENTS + 1));
+        let mut file = new_event_file(&"{}\n".repeat(MAX_BATCH_EVENTS + 1));
         let sizes: Vec<usize> = std::iter::from_fn(|| file.next_batch().unwrap_or(None))
             .map(|batch| batch.events.len())
             .collect();
@@ -166,20 +166,20 @@ mod tests {
 
     #[test]
     fn invalid_json_is_reported_with_its_line_number() {
-        let mut file = event_file("{}\n\nnonsense\n");
+        let mut file = new_event_file("{}\n\nnonsense\n");
         assert!(format!("{:?}", file.next_batch()).contains("line 3"));
     }
 
     #[test]
     fn a_refused_event_is_reported_with_its_line_number() {
-        let mut file = event_file("{}\n\n{}\n");
+        let mut file = new_event_file("{}\n\n{}\n");
         let batch = file.next_batch().unwrap().unwrap();
         let refused = |pointer: &str| {
             let problem = serde_json::json!({"type": "t", "title": "Malformed", "status": 400, "detail": "no type",
                 "pointer": pointer});
             ClientError::ErrorResponse(Box::new(serde_json::from_value(problem).unwrap()))
         };
-        let message = |pointer| file.batch_failure(&batch, refused(pointer)).to_string();
+        let message = |pointer| file.refused_batch_failure(&batch, refused(pointer)).to_string();
         assert_eq!(message("/1/type"), "events, line 3: no type (at `type`)");
         assert_eq!(message("/0"), "events, line 1: no type");
         assert_eq!(message("/7"), "no type (at `/7`; HTTP 400)");

@@ -5,7 +5,7 @@ use pointsman_api::client::Client;
 use pointsman_api::{AdoptBody, AdoptResponse};
 use pointsman_core::EventId;
 
-use super::handler_failure;
+use super::handler_request_failure;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, Progress, format_count};
 
@@ -23,23 +23,23 @@ pub(super) struct AdoptCommand {
     /// Name of the handler
     name: String,
     /// Replay events from this id on
-    #[arg(long, value_name = "EVENT_ID")]
-    from: Option<EventId>,
+    #[arg(long = "from", value_name = "EVENT_ID")]
+    from_event: Option<EventId>,
 }
 
 impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        let body = AdoptBody { from: self.from.map(EventId::get) };
-        let progress = Progress::spinner();
-        let mut total = AdoptResponse { adopted: 0, replayed: 0, more: true };
-        // Each call handles a limited number, so that none takes too long.
-        while total.more {
+        let body = AdoptBody { replay_from: self.from_event.map(EventId::get) };
+        let progress = Progress::new_spinner();
+        let mut total = AdoptResponse { adopted: 0, replayed: 0, has_more: true };
+        // Each request queues a limited number of tasks, so that none takes too long.
+        while total.has_more {
             let response = client.adopt_tasks(&self.name, &body).await;
-            let page = response.map_err(|error| add_progress_hint(handler_failure(error), total))?;
+            let page = response.map_err(|error| add_progress_hint(handler_request_failure(error), total))?;
             total = AdoptResponse {
                 adopted: total.adopted + page.adopted,
                 replayed: total.replayed + page.replayed,
-                more: page.more,
+                has_more: page.has_more,
             };
             progress.set_message(describe_total(total, &self.name, body));
         }
@@ -54,7 +54,7 @@ impl AdoptCommand {
 fn describe_total(total: AdoptResponse, name: &str, request: AdoptBody) -> String {
     let missing =
         format!("{} of {name} queued again", format_count(total.adopted, "missing task", "missing tasks"));
-    match request.from {
+    match request.replay_from {
         Some(_) => format!("{missing}, {} replayed", format_count(total.replayed, "event", "events")),
         None => missing,
     }

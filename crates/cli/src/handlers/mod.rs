@@ -54,12 +54,13 @@ Examples:
 
 impl HandlersCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(HandlerSubcommand::List) {
             HandlerSubcommand::List => list_handlers(&client, output).await,
-            HandlerSubcommand::Show { name } => {
-                show::print_handler(output, &client.read_handler(&name).await.map_err(handler_failure)?)
-            }
+            HandlerSubcommand::Show { name } => show::print_handler(
+                output,
+                &client.read_handler(&name).await.map_err(handler_request_failure)?,
+            ),
             HandlerSubcommand::Adopt(adopt) => adopt.run(&client, output).await,
         }
     }
@@ -83,9 +84,9 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
     let counts = &handler.counts;
     vec![
         handler.name.clone(),
-        describe_run(handler),
-        shorten(&route_names(handler).join(" "), 40),
-        handler.limits.as_ref().map(describe_limits).unwrap_or_default(),
+        describe_run_kind(handler),
+        shorten(&route_or_collection_names(handler).join(" "), 40),
+        handler.limits.as_ref().map(describe_handler_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
         handler.oldest_runnable_seconds.map(format_age).unwrap_or_default(),
         counts.waiting.to_string(),
@@ -97,23 +98,24 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
 }
 
 /// The event types of a handler, or the collections of a source.
-fn route_names(handler: &HandlerBody) -> Vec<&str> {
+fn route_or_collection_names(handler: &HandlerBody) -> Vec<&str> {
     match &handler.source {
         Some(source) => source.collections.iter().map(|collection| collection.name.as_str()).collect(),
-        None => handler.routes.iter().map(|route| route.kind.as_str()).collect(),
+        None => handler.routes.iter().map(|route| route.event_type.as_str()).collect(),
     }
 }
 
-fn describe_run(handler: &HandlerBody) -> String {
-    match &handler.run {
+/// How the tasks of a handler are run, such as `command`, and `not defined` if no node defines the handler.
+fn describe_run_kind(handler: &HandlerBody) -> String {
+    match &handler.run_kind {
         Some(run) => run.clone(),
         None if handler.defined => "on another node".into(),
         None => "not defined".into(),
     }
 }
 
-/// The limits that are set, or an empty text.
-fn describe_limits(limits: &LimitsBody) -> String {
+/// Describes the limits of a handler that are set: `4 at a time, 100/m`. Empty if none is.
+fn describe_handler_limits(limits: &LimitsBody) -> String {
     let parts = [
         limits.concurrency.map(|n| format!("{n} at a time")),
         limits.concurrency_per_key.map(|n| format!("{n} per key")),
@@ -134,22 +136,26 @@ fn describe_rule(handler: &HandlerBody, rule: &RuleBody) -> String {
     }
 }
 
-/// A sentence that there is no such handler or source, with a suggestion. None if it exists or the list cannot be read.
+/// Says in a sentence that there is no such handler or source, with a suggestion. None if it exists or the list cannot
+/// be read.
 pub(crate) async fn explain_unknown_handler(client: &Client, name: &str) -> Option<String> {
     let list = client.list_handlers().await.ok()?;
     let names: Vec<&str> = list.handlers.iter().map(|handler| handler.name.as_str()).collect();
     (!names.contains(&name)).then(|| {
-        format!("There is no handler or source {name}{}", end_sentence(&did_you_mean_suffix(name, names)))
+        format!(
+            "There is no handler or source {name}{}",
+            hint_or_full_stop(&did_you_mean_suffix(name, names))
+        )
     })
 }
 
-/// The hint, which ends with a question mark, or a full stop.
-fn end_sentence(hint: &str) -> &str {
+/// The hint, or a full stop if it is empty. A hint ends with a question mark.
+fn hint_or_full_stop(hint: &str) -> &str {
     if hint.is_empty() { "." } else { hint }
 }
 
-/// Converts an error of a call for one handler, with a hint.
-pub(crate) fn handler_failure(error: ClientError) -> Failure {
+/// Converts the error of an API request about one handler, with a hint.
+pub(crate) fn handler_request_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
@@ -171,8 +177,8 @@ mod tests {
             weight: 1,
             ageing_seconds: None,
         };
-        assert_eq!(describe_limits(&none), "");
+        assert_eq!(describe_handler_limits(&none), "");
         let some = LimitsBody { concurrency: Some(4), rate: Some("100/m".into()), weight: 2, ..none };
-        assert_eq!(describe_limits(&some), "4 at a time, 100/m, weight 2");
+        assert_eq!(describe_handler_limits(&some), "4 at a time, 100/m, weight 2");
     }
 }

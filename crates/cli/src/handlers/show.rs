@@ -2,7 +2,7 @@
 
 use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody};
 
-use super::{describe_limits, describe_run};
+use super::{describe_handler_limits, describe_run_kind};
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_age, format_count, format_timestamp};
 
@@ -16,13 +16,13 @@ pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
     };
     output.print_fields(&[
         ("handler", handler.name.clone()),
-        ("runs", describe_run(handler)),
+        ("runs", describe_run_kind(handler)),
         ("target", handler.target.clone().unwrap_or_default()),
         ("timeout", handler.timeout_seconds.map(|s| format!("{s} s")).unwrap_or_default()),
-        ("order", json_name(serde_json::to_value(handler.order))),
+        ("order", json_name(serde_json::to_value(handler.ordering))),
         ("on error", json_name(serde_json::to_value(handler.on_error))),
         ("retries", handler.retry_max.map(|max| max.to_string()).unwrap_or_default()),
-        ("limits", handler.limits.as_ref().map(describe_limits).unwrap_or_default()),
+        ("limits", handler.limits.as_ref().map(describe_handler_limits).unwrap_or_default()),
         ("types", format_routes(handler)),
         ("collections", handler.source.as_ref().map(format_collections).unwrap_or_default()),
         ("tenant", handler.source.as_ref().map(|source| source.tenant.clone()).unwrap_or_default()),
@@ -61,8 +61,10 @@ fn format_collections(source: &SourceBody) -> String {
 }
 
 fn format_routes(handler: &HandlerBody) -> String {
-    let routes =
-        handler.routes.iter().map(|r| if r.sync { format!("{} (sync)", r.kind) } else { r.kind.clone() });
+    let routes = handler
+        .routes
+        .iter()
+        .map(|r| if r.sync { format!("{} (sync)", r.event_type) } else { r.event_type.clone() });
     routes.collect::<Vec<_>>().join(", ")
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn rule_rows(rules: &[RuleBody]) -> Vec<Vec<String>> {
             rule.kind.as_str().into(),
             rule.name.clone(),
             rule.tenant.clone().unwrap_or_else(|| "all".into()),
-            rule.by.clone(),
+            rule.set_by.clone(),
             format_timestamp(&rule.since),
             escape_controls(&rule.reason).into_owned(),
         ]

@@ -30,7 +30,7 @@ An id can be used once: it is refused while its order runs and for a day after t
 pub(super) struct AddOrderCommand {
     /// Path of the chain and, after a comma, the order's id; without an id the order gets a new one
     #[arg(value_name = "PATH[,ID]", value_parser = validate_order_or_chain)]
-    order: String,
+    path_or_key: String,
 
     /// Value for the first step: JSON, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
@@ -62,7 +62,7 @@ pub(super) struct AddOrderCommand {
     idempotency_key: Option<String>,
 }
 
-/// Checks a delay. A negative one gets an error message of its own.
+/// Checks a delay and returns it unchanged. A negative delay gets an error message of its own.
 fn validate_delay(text: &str) -> std::result::Result<String, String> {
     match text.strip_prefix('-') {
         Some(positive) if validate_duration(positive).is_ok() => {
@@ -72,7 +72,7 @@ fn validate_delay(text: &str) -> std::result::Result<String, String> {
     }
 }
 
-/// Checks the key of an order or the path of a chain.
+/// Checks that a text is the key of an order or the path of a chain, and returns it unchanged.
 fn validate_order_or_chain(text: &str) -> std::result::Result<String, String> {
     let checked = match text.contains(',') {
         true => text.parse::<OrderKey>().map(|_| ()),
@@ -84,16 +84,16 @@ fn validate_order_or_chain(text: &str) -> std::result::Result<String, String> {
 impl AddOrderCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = NewOrderBody {
-            path: self.order,
+            path: self.path_or_key,
             value: self.value.as_deref().map(read_value).transpose()?,
             node: self.node.map(|node| node.to_string()),
-            at: self.at,
+            planned_at: self.at,
             delay: self.delay,
             priority: self.priority,
             tenant: self.tenant,
         };
         let added = client.add_orders(&body, self.idempotency_key.as_deref()).await;
-        let added = added.map_err(|error| add_failure(&body, error))?;
+        let added = added.map_err(|error| add_request_failure(&body, error))?;
         if output.is_json() {
             return Ok(output.print_json(&added)?);
         }
@@ -101,7 +101,7 @@ impl AddOrderCommand {
     }
 }
 
-fn add_failure(body: &NewOrderBody, error: ClientError) -> Failure {
+fn add_request_failure(body: &NewOrderBody, error: ClientError) -> Failure {
     let path = &body.path;
     let chain = path.split(',').next().unwrap_or(path);
     let status = error.status();
@@ -116,19 +116,19 @@ fn add_failure(body: &NewOrderBody, error: ClientError) -> Failure {
             failure.with_hint("Use another idempotency key for another order.")
         }
         Some(409) => {
-            // The order with this id may run or have ended; these commands find both.
+            // The id is that of a running order, or of one that ended within a day; these commands find both.
             failure.with_hint(format!(
                 "`pointsman tasks --key {path}{tenant}` lists the steps of that order;\n\
                  `pointsman watch --since-start --path {path}{tenant}` prints its events.\n\
-                 {NEW_ID_HINT}"
+                 {OMIT_ID_HINT}"
             ))
         }
         Some(422) if is_about_node => {
             failure.with_hint(format!("`pointsman chains show {chain}` lists its nodes."))
         }
-        Some(422) => failure.with_hint(NEW_ID_HINT),
+        Some(422) => failure.with_hint(OMIT_ID_HINT),
         _ => failure,
     }
 }
 
-const NEW_ID_HINT: &str = "Without an id the order gets a new one.";
+const OMIT_ID_HINT: &str = "Without an id the order gets a new one.";

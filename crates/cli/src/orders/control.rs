@@ -8,7 +8,7 @@ use pointsman_core::{Tenant, Timestamp};
 use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use super::state::fetch_state_description;
-use super::{ORDER_HELP, TENANT_HELP, order_failure};
+use super::{ORDER_KEY_HELP, ORDER_TENANT_HELP, order_request_failure};
 use crate::args::parse_time;
 use crate::emit::read_value;
 use crate::failure::{Failure, Result};
@@ -22,7 +22,7 @@ pub(super) enum OrderControl {
 }
 
 impl OrderControl {
-    fn completed_verb(self) -> &'static str {
+    fn past_participle(self) -> &'static str {
         match self {
             Self::Suspend => "suspended",
             Self::Resume => "resumed",
@@ -31,7 +31,8 @@ impl OrderControl {
     }
 }
 
-/// Controls orders one after the other. Errors of single orders are printed, and the rest is still tried.
+/// Suspends, resumes or removes orders one after the other and prints their new state. Errors of single orders are
+/// printed, and the rest is still tried.
 pub(super) async fn control_orders(
     client: &Client,
     output: Output,
@@ -53,7 +54,7 @@ pub(super) async fn control_orders(
     match failed {
         0 => Ok(()),
         n => {
-            let verb = control.completed_verb();
+            let verb = control.past_participle();
             Err(Failure::runtime(format!("{n} of {} orders could not be {verb}", orders.len())))
         }
     }
@@ -72,7 +73,7 @@ async fn control_order(
     };
     let changed = match response {
         Ok(changed) => changed,
-        Err(error) => return Err(order_failure(client, order, error).await),
+        Err(error) => return Err(order_request_failure(client, order, error).await),
     };
     if output.is_json() {
         return Ok(output.print_json(&changed)?);
@@ -95,9 +96,9 @@ Examples:
   pointsman orders move /publish/article,117 --node render
   pointsman orders move /publish/article,117 --node deploy --at '2026-01-31 12:00:00'")]
 pub(super) struct MoveOrderCommand {
-    #[arg(value_name = "PATH,ID", help = ORDER_HELP)]
+    #[arg(value_name = "PATH,ID", help = ORDER_KEY_HELP)]
     order: OrderKey,
-    #[arg(long, help = TENANT_HELP)]
+    #[arg(long, help = ORDER_TENANT_HELP)]
     tenant: Option<Tenant>,
     /// Id of the node
     #[arg(long)]
@@ -117,9 +118,9 @@ Examples:
   pointsman orders set /publish/article,117 --value @article.json
   pointsman orders set /publish/article,117 --at '2026-01-31 12:00:00'")]
 pub(super) struct SetOrderCommand {
-    #[arg(value_name = "PATH,ID", help = ORDER_HELP)]
+    #[arg(value_name = "PATH,ID", help = ORDER_KEY_HELP)]
     order: OrderKey,
-    #[arg(long, help = TENANT_HELP)]
+    #[arg(long, help = ORDER_TENANT_HELP)]
     tenant: Option<Tenant>,
     /// Value for the next step: JSON, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
@@ -131,7 +132,7 @@ pub(super) struct SetOrderCommand {
 
 impl MoveOrderCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        let change = ChangeOrderBody { node: Some(self.node.to_string()), at: self.at, value: None };
+        let change = ChangeOrderBody { node: Some(self.node.to_string()), planned_at: self.at, value: None };
         change_order(client, output, &TenantOrderKey { key: self.order, tenant: self.tenant }, &change).await
     }
 }
@@ -143,7 +144,7 @@ impl SetOrderCommand {
                 .with_hint("Give a new value with --value or a new time with --at."));
         }
         let value = self.value.as_deref().map(read_value).transpose()?;
-        let change = ChangeOrderBody { value, node: None, at: self.at };
+        let change = ChangeOrderBody { value, node: None, planned_at: self.at };
         change_order(client, output, &TenantOrderKey { key: self.order, tenant: self.tenant }, &change).await
     }
 }
@@ -156,7 +157,7 @@ async fn change_order(
 ) -> Result {
     let changed = match client.change_order(order, change).await {
         Ok(changed) => changed,
-        Err(error) => return Err(change_failure(client, order, change, error).await),
+        Err(error) => return Err(change_request_failure(client, order, change, error).await),
     };
     if output.is_json() {
         return Ok(output.print_json(&changed)?);
@@ -165,18 +166,18 @@ async fn change_order(
 }
 
 /// Converts the error, with a suggestion for a mistyped node.
-async fn change_failure(
+async fn change_request_failure(
     client: &Client,
     order: &TenantOrderKey,
     change: &ChangeOrderBody,
     error: ClientError,
 ) -> Failure {
     let (Some(422), Some(node)) = (error.status(), &change.node) else {
-        return order_failure(client, order, error).await;
+        return order_request_failure(client, order, error).await;
     };
     let text = error.to_string();
     let Ok(detail) = client.read_chain(&order.key.chain).await else {
-        return order_failure(client, order, error).await;
+        return order_request_failure(client, order, error).await;
     };
     let near = did_you_mean_suffix(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
     // The server's message may contain the suggestion.
@@ -200,7 +201,7 @@ async fn print_order_state(
     Ok(output.print_line(line)?)
 }
 
-/// The end node if the command finished the order. The response shows the order as it was before it was deleted.
+/// The end node of the order if the command finished it, which deletes it. The response shows the order as it was before.
 async fn find_end_node(client: &Client, order: &TenantOrderKey, changed: &OrderBody) -> Option<String> {
     // A running order has a task, unless it is suspended or stranded.
     if changed.suspended || changed.stranded || changed.task.is_some() {
@@ -212,6 +213,6 @@ async fn find_end_node(client: &Client, order: &TenantOrderKey, changed: &OrderB
     }
     let detail = client.read_chain(&order.key.chain).await.ok();
     let mut nodes = detail.iter().flat_map(|detail| &detail.chain.nodes);
-    let is_end = nodes.any(|node| node.id == changed.node && node.end);
+    let is_end = nodes.any(|node| node.id == changed.node && node.is_end);
     Some(if is_end { changed.node.clone() } else { "an end node".into() })
 }

@@ -6,8 +6,8 @@ use pointsman_api::client::{Client, OrderQuery};
 use pointsman_core::Tenant;
 use pointsman_core::journal::PathFilter;
 
-use super::empty_path::explain_empty_path;
-use super::state::{MissingChains, current_time, describe_state};
+use super::path_without_orders::explain_path_without_orders;
+use super::state::{MissingChains, current_time, describe_order_state};
 use crate::failure::Result;
 use crate::output::{Output, display_width, shorten};
 
@@ -23,7 +23,7 @@ Examples:
 Orders that have ended are not listed; `pointsman watch --since-start --path PATH` prints their events.")]
 pub(super) struct ListOrdersCommand {
     /// Only orders at this path: `/folder/`, `/folder/*`, or the path of a chain
-    #[arg(value_parser = parse_path_filter)]
+    #[arg(value_parser = validate_path_filter)]
     path: Option<String>,
     /// Only orders of this tenant
     #[arg(long)]
@@ -47,14 +47,15 @@ Examples:
   pointsman orders stats /publish/ -o json | jq .suspended")]
 pub(super) struct OrderStatsCommand {
     /// Only orders at this path: `/folder/`, `/folder/*`, or the path of a chain
-    #[arg(value_parser = parse_path_filter)]
+    #[arg(value_parser = validate_path_filter)]
     path: Option<String>,
     /// Only orders of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-fn parse_path_filter(text: &str) -> std::result::Result<String, String> {
+/// Checks a path filter and returns it unchanged.
+fn validate_path_filter(text: &str) -> std::result::Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
@@ -87,7 +88,7 @@ impl ListOrdersCommand {
 
 async fn explain_no_orders(client: &Client, path: Option<&str>) -> String {
     match path {
-        Some(path) if path != "/" => match explain_empty_path(client, path).await {
+        Some(path) if path != "/" => match explain_path_without_orders(client, path).await {
             Some(reason) => format!("No orders at {path}. {reason}"),
             None => format!("No orders at {path}."),
         },
@@ -122,11 +123,11 @@ fn row_without_value(
     now: &str,
 ) -> Vec<String> {
     let tenant = shows_tenant.then(|| order.tenant.clone());
-    let state = shorten(&describe_state(order, missing_chains, now), MAX_STATE_WIDTH);
+    let state = shorten(&describe_order_state(order, missing_chains, now), MAX_STATE_WIDTH);
     tenant.into_iter().chain([order.path.clone(), order.node.clone(), state]).collect()
 }
 
-/// The longest title of these columns, and the gap between two columns.
+/// The width of the longest column title, and the blanks between two columns.
 const MAX_TITLE_WIDTH: usize = "TENANT".len();
 const COLUMN_GAP: usize = 2;
 
@@ -149,7 +150,7 @@ impl OrderStatsCommand {
         let numbers = serde_json::to_value(statistics.statistics)?;
         let path = self.path.as_deref().filter(|_| numbers["total"] == 0);
         let reason = match path {
-            Some(path) => explain_empty_path(client, path).await,
+            Some(path) => explain_path_without_orders(client, path).await,
             None => None,
         };
         if let Some(reason) = reason {

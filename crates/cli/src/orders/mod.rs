@@ -1,24 +1,24 @@
 //! `pointsman orders`: adds, lists and controls the orders of chains.
 //!
 //! ```text
-//!  list        orders by path, and counts by state
-//!  show        one order
-//!  add         a new order
-//!  control     suspend, resume, remove, move and set
-//!  state       describes the state of an order
-//!  arguments   the arguments that name an order in a suggested command
-//!  suggest     suggests orders for a key that does not exist
-//!  empty_path  explains why a path has no orders
+//!  list                 orders by path, and counts by state
+//!  show                 one order
+//!  add                  a new order
+//!  control              suspend, resume, remove, move and set
+//!  state                describes the state of an order
+//!  hint_arguments       the arguments that name an order in the command of a hint
+//!  similar_orders       suggests orders for a key that does not exist
+//!  path_without_orders  explains why a path has no orders
 //! ```
 
 mod add;
-mod arguments;
 mod control;
-mod empty_path;
+mod hint_arguments;
 mod list;
+mod path_without_orders;
 mod show;
+mod similar_orders;
 mod state;
-mod suggest;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError, TenantOrderKey};
@@ -28,9 +28,9 @@ use pointsman_core::chain::OrderKey;
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result, is_server_problem};
 use crate::output::Output;
-pub(crate) use arguments::order_arguments;
-use arguments::tenant_argument;
 use control::{OrderControl, control_orders};
+pub(crate) use hint_arguments::format_order_arguments;
+use hint_arguments::format_tenant_argument;
 use list::{ListOrdersCommand, OrderStatsCommand};
 
 /// List, add, suspend, resume, move or remove orders
@@ -64,9 +64,9 @@ Examples:
 
 To see its events: pointsman watch --since-start --path /publish/article,117")]
     Show {
-        #[arg(value_name = "PATH,ID", help = ORDER_HELP)]
+        #[arg(value_name = "PATH,ID", help = ORDER_KEY_HELP)]
         order: OrderKey,
-        #[arg(long, help = TENANT_HELP)]
+        #[arg(long, help = ORDER_TENANT_HELP)]
         tenant: Option<Tenant>,
     },
     Add(add::AddOrderCommand),
@@ -100,8 +100,8 @@ Example:
     Stats(OrderStatsCommand),
 }
 
-const TENANT_HELP: &str = "Tenant of the order [default: the token's tenant, or `default`]";
-const ORDER_HELP: &str = "Key of the order: the chain's path, a comma and the id";
+const ORDER_TENANT_HELP: &str = "Tenant of the order [default: the token's tenant, or `default`]";
+const ORDER_KEY_HELP: &str = "Key of the order: the chain's path, a comma and the id";
 
 #[derive(Debug, Args)]
 struct OrderKeysArgs {
@@ -114,7 +114,7 @@ struct OrderKeysArgs {
 }
 
 impl OrderKeysArgs {
-    fn into_names(self) -> Vec<TenantOrderKey> {
+    fn into_tenant_keys(self) -> Vec<TenantOrderKey> {
         let tenant = self.tenant;
         self.orders.into_iter().map(|key| TenantOrderKey { key, tenant: tenant.clone() }).collect()
     }
@@ -122,7 +122,7 @@ impl OrderKeysArgs {
 
 impl OrdersCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(OrderSubcommand::List(ListOrdersCommand::default())) {
             OrderSubcommand::List(list) => list.run(&client, output).await,
             OrderSubcommand::Show { order: key, tenant } => {
@@ -130,13 +130,13 @@ impl OrdersCommand {
             }
             OrderSubcommand::Add(add) => add.run(&client, output).await,
             OrderSubcommand::Suspend(orders) => {
-                control_orders(&client, output, &orders.into_names(), OrderControl::Suspend).await
+                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Suspend).await
             }
             OrderSubcommand::Resume(orders) => {
-                control_orders(&client, output, &orders.into_names(), OrderControl::Resume).await
+                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Resume).await
             }
             OrderSubcommand::Remove(orders) => {
-                control_orders(&client, output, &orders.into_names(), OrderControl::Remove).await
+                control_orders(&client, output, &orders.into_tenant_keys(), OrderControl::Remove).await
             }
             OrderSubcommand::Move(change) => change.run(&client, output).await,
             OrderSubcommand::Set(change) => change.run(&client, output).await,
@@ -145,8 +145,8 @@ impl OrdersCommand {
     }
 }
 
-/// Converts an error of a call for one order, with a hint.
-async fn order_failure(client: &Client, order: &TenantOrderKey, error: ClientError) -> Failure {
+/// Converts the error of an API request about one order, with a hint.
+async fn order_request_failure(client: &Client, order: &TenantOrderKey, error: ClientError) -> Failure {
     let status = error.status();
     let is_server_problem = is_server_problem(&error);
     let failure = match status {
@@ -161,7 +161,7 @@ async fn order_failure(client: &Client, order: &TenantOrderKey, error: ClientErr
         Some(409) => failure.with_hint(format!(
             "`pointsman orders suspend {arguments}` suspends it after its running step;\n\
              `pointsman orders show {arguments}` shows whether that step still runs.",
-            arguments = order_arguments(order),
+            arguments = format_order_arguments(order),
         )),
         Some(422) => {
             failure.with_hint(format!("`pointsman chains show {}` lists its nodes.", order.key.chain))
@@ -175,15 +175,17 @@ fn missing_order_failure(order: &TenantOrderKey) -> Failure {
     Failure::runtime(format!("there is no order {}{tenant} (HTTP 404)", order.key))
 }
 
-/// Explains why there is no such order.
+/// Explains why a request found no such order: its chain does not exist, the id is mistyped, or the order has ended.
 async fn explain_missing_order(client: &Client, order: &TenantOrderKey) -> String {
     let OrderKey { chain, .. } = &order.key;
-    if let Some(reason) = empty_path::explain_empty_path(client, chain.as_str()).await {
+    if let Some(reason) = path_without_orders::explain_path_without_orders(client, chain.as_str()).await {
         return format!("{reason}\n`pointsman chains` lists the chains.");
     }
-    let near =
-        suggest::suggest_orders(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
-    let tenant = tenant_argument(order);
+    let near = similar_orders::suggest_similar_orders(client, order)
+        .await
+        .map(|near| format!("{near}\n\n"))
+        .unwrap_or_default();
+    let tenant = format_tenant_argument(order);
     format!(
         "{near}Orders that have ended are not listed. Order ids belong to a tenant; --tenant selects another one.\n\
          `pointsman tasks --key {key}{tenant}` lists the steps of an ended order;\n\

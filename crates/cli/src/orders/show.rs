@@ -4,15 +4,15 @@ use pointsman_api::OrderBody;
 use pointsman_api::client::{Client, TenantOrderKey};
 use pointsman_core::Tenant;
 
-use super::order_failure;
-use super::state::{MissingChains, current_time, describe_state};
+use super::order_request_failure;
+use super::state::{MissingChains, current_time, describe_order_state};
 use crate::failure::Result;
 use crate::output::Output;
 
-pub(super) async fn show_order(client: &Client, output: Output, name: &TenantOrderKey) -> Result {
-    let order = match client.read_order(name).await {
+pub(super) async fn show_order(client: &Client, output: Output, key: &TenantOrderKey) -> Result {
+    let order = match client.read_order(key).await {
         Ok(order) => order,
-        Err(error) => return Err(order_failure(client, name, error).await),
+        Err(error) => return Err(order_request_failure(client, key, error).await),
     };
     if output.is_json() {
         return Ok(output.print_json(&order)?);
@@ -30,7 +30,7 @@ fn order_fields(order: &OrderBody, missing_chains: &MissingChains) -> Vec<(&'sta
     let state = match failed {
         // The error has a line of its own.
         Some(_) => "suspended by a failed step".into(),
-        None => describe_state(order, missing_chains, &current_time()),
+        None => describe_order_state(order, missing_chains, &current_time()),
     };
     let task = order.task.as_ref();
     vec![

@@ -1,7 +1,7 @@
 //! Describes the state of an order in a few words.
 //!
 //! An order is suspended, runs its step, is stranded (its node or chain is no longer configured), or waits: for a time,
-//! for a rule or a stopped chain, or for a free slot. The first that applies is printed.
+//! for a rule or a stopped chain, or for a free slot. The first of these that applies is printed.
 
 use pointsman_api::OrderBody;
 use pointsman_api::client::Client;
@@ -35,7 +35,7 @@ impl MissingChains {
 /// Describes one order, after looking up its chain.
 pub(super) async fn fetch_state_description(client: &Client, order: &OrderBody) -> String {
     let missing_chains = MissingChains::find(client, std::slice::from_ref(order)).await;
-    describe_state(order, &missing_chains, &current_time())
+    describe_order_state(order, &missing_chains, &current_time())
 }
 
 /// The current time in the format of an order's times, so that they compare as text.
@@ -43,7 +43,7 @@ pub(super) fn current_time() -> String {
     pointsman_engine::now().to_string()
 }
 
-pub(super) fn describe_state(order: &OrderBody, missing_chains: &MissingChains, now: &str) -> String {
+pub(super) fn describe_order_state(order: &OrderBody, missing_chains: &MissingChains, now: &str) -> String {
     let is_planned = order.started_at.is_empty() && order.planned_at > order.created_at;
     let (planned_at, setback_until) = (order.planned_at.as_str(), order.setback_until.as_str());
     match (&order.failed_step, &order.blocked_by) {
@@ -57,7 +57,7 @@ pub(super) fn describe_state(order: &OrderBody, missing_chains: &MissingChains, 
         _ if order.stranded => "stranded: its node is not in the chain".into(),
         _ if setback_until > now => format!("set back until {}", format_timestamp(setback_until)),
         _ if is_planned && planned_at > now => format!("planned for {}", format_timestamp(planned_at)),
-        (_, Some(held)) => format!("blocked: {held}"),
+        (_, Some(reason)) => format!("blocked: {reason}"),
         _ if is_planned || !setback_until.is_empty() => "due".into(),
         _ => "waiting".into(),
     }
@@ -88,22 +88,22 @@ pub(super) mod tests {
         }
     }
 
-    fn task(status: &str) -> Option<OrderTaskBody> {
+    fn task_with_status(status: &str) -> Option<OrderTaskBody> {
         Some(OrderTaskBody { id: "t".into(), status: status.into(), due: String::new() })
     }
 
     fn describe(order: &OrderBody) -> String {
-        describe_state(order, &MissingChains::from_one("/missing"), "2026-01-31T12:30:00.000000Z")
+        describe_order_state(order, &MissingChains::from_one("/missing"), "2026-01-31T12:30:00.000000Z")
     }
 
     #[test]
     fn the_state_of_a_waiting_order_says_what_it_waits_for() {
         let (past, later) = ("2026-01-31T12:10:00.000000Z", "2026-01-31T13:00:00.000000Z");
-        let held = || Some("the chain /a is stopped".to_owned());
+        let reason = || Some("the chain /a is stopped".to_owned());
         for (order, description) in [
             (sample_order(), "waiting"),
-            (OrderBody { task: task("SCHEDULED"), ..sample_order() }, "waiting"),
-            (OrderBody { blocked_by: held(), ..sample_order() }, "blocked: the chain /a is stopped"),
+            (OrderBody { task: task_with_status("SCHEDULED"), ..sample_order() }, "waiting"),
+            (OrderBody { blocked_by: reason(), ..sample_order() }, "blocked: the chain /a is stopped"),
             (
                 OrderBody { setback_until: later.into(), ..sample_order() },
                 "set back until 2026-01-31 13:00:00",
@@ -112,7 +112,7 @@ pub(super) mod tests {
             (OrderBody { planned_at: later.into(), ..sample_order() }, "planned for 2026-01-31 13:00:00"),
             (OrderBody { planned_at: past.into(), ..sample_order() }, "due"),
             (
-                OrderBody { planned_at: past.into(), blocked_by: held(), ..sample_order() },
+                OrderBody { planned_at: past.into(), blocked_by: reason(), ..sample_order() },
                 "blocked: the chain /a is stopped",
             ),
         ] {
@@ -125,10 +125,10 @@ pub(super) mod tests {
         let failed = Some(FailedStepBody { task: "t".into(), error: "exit code 3: no luck".into() });
         let stranded = OrderBody { stranded: true, ..sample_order() };
         for (order, description) in [
-            (OrderBody { task: task("RUNNING"), ..sample_order() }, "running"),
+            (OrderBody { task: task_with_status("RUNNING"), ..sample_order() }, "running"),
             (OrderBody { suspended: true, ..sample_order() }, "suspended"),
             (
-                OrderBody { suspended: true, task: task("RUNNING"), ..sample_order() },
+                OrderBody { suspended: true, task: task_with_status("RUNNING"), ..sample_order() },
                 "suspended after its running step",
             ),
             (
@@ -140,7 +140,7 @@ pub(super) mod tests {
                 OrderBody { chain: "/missing".into(), ..stranded.clone() },
                 "stranded: its chain is not configured",
             ),
-            (OrderBody { task: task("RUNNING"), ..stranded.clone() }, "running"),
+            (OrderBody { task: task_with_status("RUNNING"), ..stranded.clone() }, "running"),
             (OrderBody { suspended: true, ..stranded }, "suspended"),
         ] {
             assert_eq!(describe(&order), description);

@@ -37,7 +37,7 @@ impl Paint {
         self.enabled
     }
 
-    fn apply_code<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
+    fn apply_color_code<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
         if self.enabled && !text.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m").into()
         } else {
@@ -46,30 +46,30 @@ impl Paint {
     }
 
     pub(crate) fn dim(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("2", text)
+        self.apply_color_code("2", text)
     }
 
     pub(crate) fn bold(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("1", text)
+        self.apply_color_code("1", text)
     }
 
     pub(crate) fn green(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("32", text)
+        self.apply_color_code("32", text)
     }
 
     pub(crate) fn red(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("31", text)
+        self.apply_color_code("31", text)
     }
 
     pub(crate) fn yellow(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("33", text)
+        self.apply_color_code("33", text)
     }
 
     pub(crate) fn cyan(self, text: &str) -> Cow<'_, str> {
-        self.apply_code("36", text)
+        self.apply_color_code("36", text)
     }
 
-    /// Colours a text by the task status or log level that it shows.
+    /// Colours a text by a task status: a public status, a state of the task lifecycle, or `HALTED`.
     pub(crate) fn color_by_status<'a>(self, status: &str, text: &'a str) -> Cow<'a, str> {
         match status {
             "SUCCESS" | "done" => self.green(text),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often the bar is redrawn.
+/// The interval at which the bar is redrawn.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A progress bar on standard error if that is a terminal, nothing otherwise. Cleared when dropped.
@@ -21,7 +21,7 @@ impl Progress {
     }
 
     /// A spinner for work of unknown length.
-    pub(crate) fn spinner() -> Self {
+    pub(crate) fn new_spinner() -> Self {
         Self::with_template(ProgressBar::new_spinner(), "{spinner} [{elapsed}] {wide_msg}")
     }
 
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Prints a line above the bar.
-    pub(crate) fn print_above(&self, text: &str) {
+    pub(crate) fn print_above_bar(&self, text: &str) {
         self.0.suspend(|| super::print_to_stderr(text));
     }
 }

@@ -25,8 +25,8 @@ const MIN_COLUMN_WIDTHS: [usize; 2] = [20, 10];
 /// The minimum width of values in a block, however narrow the terminal is.
 const MIN_BLOCK_VALUE_WIDTH: usize = 8;
 
-/// The lines of a table. Without a maximum width (a pipe) each row is one line.
-pub(super) fn render_lines(
+/// Renders a table as lines. Without a maximum width (a pipe) each row is one line.
+pub(super) fn render_table(
     head: &[&str],
     rows: Vec<Vec<String>>,
     max_width: Option<usize>,
@@ -79,6 +79,7 @@ impl Column {
         word_widths.chain([display_width(&self.title), min_column_width]).max().unwrap_or(min_column_width)
     }
 
+    /// Whether a cell has a value other than none, zero or `no`.
     fn has_content(&self) -> bool {
         self.cells.iter().any(|cell| !matches!(cell.as_str(), "" | "-" | "0" | "no"))
     }
@@ -108,7 +109,7 @@ fn shrink_widths(columns: &[Column], max_width: usize, min_column_width: usize) 
     let minimums: Vec<usize> = columns.iter().map(|column| column.min_width(min_column_width)).collect();
     let mut widths = natural_widths(columns);
     while total_width(&widths) > max_width {
-        // The widest shrinks first, so that all end about equally wide.
+        // The widest column shrinks first, so that all columns end about equally wide.
         let shrinkable = (0..widths.len()).filter(|&index| widths[index] > minimums[index]);
         let widest = shrinkable.max_by_key(|&index| widths[index])?;
         widths[widest] -= 1;
@@ -121,8 +122,8 @@ fn row_indices(columns: &[Column]) -> std::ops::Range<usize> {
 }
 
 fn render_in_columns(columns: &[Column], widths: &[usize], paint: Paint) -> Vec<String> {
-    let mut lines = vec![header_line(columns, widths, paint)];
-    lines.extend(row_indices(columns).flat_map(|row| row_lines(columns, widths, row, paint)));
+    let mut lines = vec![render_header(columns, widths, paint)];
+    lines.extend(row_indices(columns).flat_map(|row| render_row(columns, widths, row, paint)));
     lines
 }
 
@@ -134,9 +135,9 @@ fn render_with_last_below(
     paint: Paint,
 ) -> Vec<String> {
     let indent = |text: &str| format!("{:COLUMN_GAP$}{text}", "");
-    let mut lines = vec![header_line(columns, widths, paint), paint.dim(&indent(&last.title)).into_owned()];
+    let mut lines = vec![render_header(columns, widths, paint), paint.dim(&indent(&last.title)).into_owned()];
     for row in row_indices(columns) {
-        lines.extend(row_lines(columns, widths, row, paint));
+        lines.extend(render_row(columns, widths, row, paint));
         let text = Some(&last.cells[row]).filter(|text| !text.is_empty());
         lines.extend(
             text.iter()
@@ -147,13 +148,13 @@ fn render_with_last_below(
     lines
 }
 
-fn header_line(columns: &[Column], widths: &[usize], paint: Paint) -> String {
+fn render_header(columns: &[Column], widths: &[usize], paint: Paint) -> String {
     let titles = columns.iter().zip(widths).map(|(column, width)| pad_to_width(&column.title, *width));
     paint.dim(join_columns(titles).trim_end()).into_owned()
 }
 
 /// The lines of a row, with as many lines as its tallest cell.
-fn row_lines(columns: &[Column], widths: &[usize], row: usize, paint: Paint) -> Vec<String> {
+fn render_row(columns: &[Column], widths: &[usize], row: usize, paint: Paint) -> Vec<String> {
     let cells: Vec<Vec<String>> =
         columns.iter().zip(widths).map(|(column, width)| wrap_text(&column.cells[row], *width)).collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -196,49 +197,49 @@ mod tests {
     use super::*;
     use crate::args::ColorChoice;
 
-    const HEAD: [&str; 4] = ["status", "halted", "error", "id"];
+    const TABLE_HEAD: [&str; 4] = ["status", "halted", "error", "id"];
     const LONG_ID: &str = "notify_order.paid_04b6f200-0000-8000-8000-00000000000f";
 
     fn render_plain(head: &[&str], rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
-        render_lines(head, rows, width, Paint::for_stdout(ColorChoice::Never))
+        render_table(head, rows, width, Paint::for_stdout(ColorChoice::Never))
     }
 
-    fn sample_table(width: Option<usize>) -> Vec<String> {
+    fn render_sample_table(width: Option<usize>) -> Vec<String> {
         let error = "the target answered that it has no time for this now, and will have none tomorrow";
         let row = |id: &str| ["FAILED", "0", error, id].map(String::from).to_vec();
-        render_plain(&HEAD, vec![row(LONG_ID), row("x")], width)
+        render_plain(&TABLE_HEAD, vec![row(LONG_ID), row("x")], width)
     }
 
-    fn fits(lines: &[String], max_width: usize) -> bool {
+    fn all_lines_fit(lines: &[String], max_width: usize) -> bool {
         lines.iter().all(|line| display_width(line) <= max_width)
     }
 
     #[test]
     fn a_pipe_gets_every_column_and_one_line_per_row() {
-        let lines = sample_table(None);
+        let lines = render_sample_table(None);
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains("HALTED") && lines[0].ends_with("ID"), "{lines:?}");
     }
 
     #[test]
     fn empty_columns_are_left_out_and_texts_wrap_at_blanks() {
-        let lines = sample_table(Some(100));
+        let lines = render_sample_table(Some(100));
         assert!(!lines[0].contains("HALTED") && lines.len() > 3, "{lines:?}");
-        assert!(fits(&lines, 100) && lines[1].ends_with(LONG_ID), "{lines:?}");
+        assert!(all_lines_fit(&lines, 100) && lines[1].ends_with(LONG_ID), "{lines:?}");
     }
 
     #[test]
     fn a_long_id_goes_below_its_row_unbroken() {
-        let lines = sample_table(Some(60));
-        assert!(fits(&lines, 60) && lines.contains(&format!("  {LONG_ID}")), "{lines:?}");
+        let lines = render_sample_table(Some(60));
+        assert!(all_lines_fit(&lines, 60) && lines.contains(&format!("  {LONG_ID}")), "{lines:?}");
         assert_eq!(lines[..2], ["STATUS  ERROR", "  ID"]);
     }
 
     #[test]
     fn on_a_narrow_terminal_each_row_is_a_block() {
         for max_width in [17, 16] {
-            let lines = sample_table(Some(max_width));
-            assert!(fits(&lines, max_width) && lines[0] == "STATUS  FAILED", "{lines:?}");
+            let lines = render_sample_table(Some(max_width));
+            assert!(all_lines_fit(&lines, max_width) && lines[0] == "STATUS  FAILED", "{lines:?}");
             let id: String = lines
                 .iter()
                 .skip_while(|line| !line.starts_with("ID"))
@@ -247,13 +248,13 @@ mod tests {
                 .collect();
             assert_eq!(id, LONG_ID);
         }
-        assert!(!sample_table(Some(1)).is_empty());
+        assert!(!render_sample_table(Some(1)).is_empty());
     }
 
     #[test]
     fn a_table_that_fits_keeps_all_its_columns() {
         let row = ["a", "0", "", ""].map(String::from).to_vec();
-        assert!(render_plain(&HEAD, vec![row], Some(80))[0].contains("HALTED"));
+        assert!(render_plain(&TABLE_HEAD, vec![row], Some(80))[0].contains("HALTED"));
     }
 
     #[test]
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn a_coloured_status_does_not_shift_the_columns() {
         let row = ["FAILED", "x"].map(String::from).to_vec();
-        let lines = render_lines(&["status", "id"], vec![row], None, Paint::for_stdout(ColorChoice::Always));
+        let lines = render_table(&["status", "id"], vec![row], None, Paint::for_stdout(ColorChoice::Always));
         assert_eq!(lines, ["\x1b[2mSTATUS  ID\x1b[0m", "\x1b[31mFAILED\x1b[0m  x"]);
     }
 }

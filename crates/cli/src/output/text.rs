@@ -6,22 +6,22 @@ use unicode_width::UnicodeWidthChar;
 
 /// Escapes the control characters of untrusted text, so that it cannot control the terminal. Tabs stay.
 pub(crate) fn escape_controls(text: &str) -> Cow<'_, str> {
-    escape_where(text, |c| c != '\t' && is_unsafe_on_terminal(c))
+    escape_matching_chars(text, |c| c != '\t' && is_unsafe_on_terminal(c))
 }
 
-/// As [`escape_controls`], and line breaks stay.
+/// Escapes as [`escape_controls`] does, but keeps line breaks.
 pub(crate) fn escape_controls_in_lines(text: &str) -> Cow<'_, str> {
-    escape_where(text, |c| !matches!(c, '\t' | '\n') && is_unsafe_on_terminal(c))
+    escape_matching_chars(text, |c| !matches!(c, '\t' | '\n') && is_unsafe_on_terminal(c))
 }
 
-/// As [`escape_controls`], and tabs are escaped too: a table cell has a fixed width.
+/// Escapes as [`escape_controls`] does, and tabs too: a table cell has a fixed width.
 pub(super) fn escape_controls_in_cell(text: &str) -> Cow<'_, str> {
-    escape_where(text, is_unsafe_on_terminal)
+    escape_matching_chars(text, is_unsafe_on_terminal)
 }
 
 /// Escapes control characters as JSON does (`\u001b`). The document keeps its meaning.
 pub(super) fn escape_controls_in_json(json: &str) -> Cow<'_, str> {
-    // Tabs occur only between tokens, all others only in strings.
+    // JSON allows tabs only between tokens, and the other characters only in strings, where they can be escaped.
     let is_unsafe = |c: char| c != '\t' && is_unsafe_on_terminal(c);
     if !json.chars().any(is_unsafe) {
         return json.into();
@@ -33,7 +33,7 @@ fn json_escape(c: char) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-fn escape_where(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape_matching_chars(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&is_unsafe) {
         return text.into();
     }
@@ -65,13 +65,13 @@ pub(crate) fn display_width(text: &str) -> usize {
     let mut rest = text;
     let mut sum = 0;
     while let Some(start) = rest.find("\x1b[") {
-        sum += width_without_codes(&rest[..start]);
+        sum += plain_text_width(&rest[..start]);
         rest = rest[start..].split_once('m').map_or("", |(_, rest)| rest);
     }
-    sum + width_without_codes(rest)
+    sum + plain_text_width(rest)
 }
 
-fn width_without_codes(text: &str) -> usize {
+fn plain_text_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
@@ -90,8 +90,8 @@ fn split_at_width(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(index, _)| index))
 }
 
-/// Wraps a text at blanks into lines of at most this many columns, but not inside a timestamp. A wider word gets a line of
-/// its own.
+/// Wraps a text at blanks into lines of at most this many columns, but not inside a timestamp. A wider word gets a line
+/// of its own.
 pub(crate) fn wrap_text(text: &str, max_width: usize) -> Vec<String> {
     if display_width(text) <= max_width {
         return vec![text.into()];
@@ -112,7 +112,7 @@ pub(crate) fn wrap_text(text: &str, max_width: usize) -> Vec<String> {
     lines
 }
 
-/// As [`wrap_text`], and breaks words that are wider than a line.
+/// Wraps as [`wrap_text`] does, and breaks words that are wider than a line.
 pub(super) fn wrap_text_breaking_words(text: &str, max_width: usize) -> Vec<String> {
     let mut lines = vec![];
     for line in wrap_text(text, max_width) {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_singular() {
+    fn a_count_of_one_is_singular() {
         let tries = |count| format_count(count, "retry", "retries");
         assert_eq!([tries(0), tries(1), tries(2)], ["0 retries", "1 retry", "2 retries"]);
     }

@@ -93,19 +93,23 @@ impl SchedulesCommand {
         let output = Output::new(global);
         match self.subcommand.unwrap_or(ScheduleSubcommand::List) {
             ScheduleSubcommand::Next(next) => next.run(output),
-            ScheduleSubcommand::List => list_schedules(&global.client()?, output).await,
+            ScheduleSubcommand::List => list_schedules(&global.new_client()?, output).await,
             ScheduleSubcommand::Show { name } => {
-                let detail = global.client()?.read_schedule(name.as_str()).await.map_err(schedule_failure)?;
+                let detail = global
+                    .new_client()?
+                    .read_schedule(name.as_str())
+                    .await
+                    .map_err(schedule_request_failure)?;
                 print_schedule(output, &detail)
             }
             ScheduleSubcommand::Fires { name, limit, before } => {
                 let before = before.map(|time| time.to_string());
-                let list = global.client()?.list_fires(name.as_str(), before.as_deref(), limit).await;
-                print_fires(output, &list.map_err(schedule_failure)?)
+                let list = global.new_client()?.list_fires(name.as_str(), before.as_deref(), limit).await;
+                print_fires(output, &list.map_err(schedule_request_failure)?)
             }
             ScheduleSubcommand::Run { name, idempotency_key: key } => {
-                let response = global.client()?.run_schedule(name.as_str(), key.as_deref()).await;
-                print_run(output, &response.map_err(|error| run_failure(&name, error))?)
+                let response = global.new_client()?.run_schedule(name.as_str(), key.as_deref()).await;
+                print_schedule_run(output, &response.map_err(|error| run_request_failure(&name, error))?)
             }
         }
     }
@@ -126,13 +130,13 @@ fn schedule_row(schedule: &ScheduleBody) -> Vec<String> {
     vec![
         schedule.name.clone(),
         describe_timing(schedule).replace(INTERVAL_NOTE, ""),
-        schedule.next.first().map_or("-".into(), |time| format_timestamp(time)),
+        schedule.next_planned_times.first().map_or("-".into(), |time| format_timestamp(time)),
         rules.join(" "),
         schedule.last_fire.as_ref().map_or("-".into(), describe_fire),
     ]
 }
 
-/// The note at the end of an interval's description, left out of the table.
+/// The end of an interval's description; the list of schedules leaves it out.
 const INTERVAL_NOTE: &str = ", counted from 1970 in UTC";
 
 fn describe_timing(schedule: &ScheduleBody) -> String {
@@ -149,7 +153,7 @@ fn describe_fire(fire: &FireBody) -> String {
 
 fn describe_outcome(fire: &FireBody) -> String {
     let outcome = fire.outcome.replace('_', " ");
-    match &fire.reason {
+    match &fire.skip_reason {
         Some(reason) => format!("{outcome}: {reason}"),
         None => outcome,
     }
@@ -168,13 +172,21 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
         ("schedule", schedule.name.clone()),
         ("expression", schedule.expression.clone()),
         ("fires", describe_timing(schedule)),
-        ("creates", schedule.action.as_ref().map(describe_result).unwrap_or_default()),
+        ("creates", schedule.action.as_ref().map(describe_schedule_action).unwrap_or_default()),
         ("catch up", json_name(serde_json::to_value(schedule.catch_up))),
         ("catch up within", format_seconds(schedule.catch_up_within_seconds)),
         ("overlap", describe_overlap(schedule, json_name(serde_json::to_value(schedule.overlap)))),
         ("jitter", format_seconds(schedule.jitter_seconds)),
         ("last", schedule.last_fire.as_ref().map(describe_fire).unwrap_or_default()),
-        ("next", schedule.next.iter().map(|time| format_timestamp(time)).collect::<Vec<_>>().join(", ")),
+        (
+            "next",
+            schedule
+                .next_planned_times
+                .iter()
+                .map(|time| format_timestamp(time))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
     ])?;
     print_rules(output, &schedule.rules)
 }
@@ -188,11 +200,11 @@ fn describe_overlap(schedule: &ScheduleBody, policy: String) -> String {
 }
 
 /// Describes the event, task or order that a schedule creates.
-fn describe_result(result: &ScheduleActionBody) -> String {
-    match result {
-        ScheduleActionBody::Event { kind, key, tenant } => {
+fn describe_schedule_action(action: &ScheduleActionBody) -> String {
+    match action {
+        ScheduleActionBody::Event { event_type, key, tenant } => {
             let object = key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
-            format!("event {kind}{object}, tenant {tenant}")
+            format!("event {event_type}{object}, tenant {tenant}")
         }
         ScheduleActionBody::Run { source, collection } => format!("task of {source}/{collection}"),
         ScheduleActionBody::Order { chain, id, node, tenant } => {
@@ -228,7 +240,7 @@ fn print_fires(output: Output, list: &FireList) -> Result {
     Ok(())
 }
 
-fn print_run(output: Output, run: &RunScheduleResponse) -> Result {
+fn print_schedule_run(output: Output, run: &RunScheduleResponse) -> Result {
     if output.is_json() {
         return Ok(output.print_json(run)?);
     }
@@ -237,10 +249,10 @@ fn print_run(output: Output, run: &RunScheduleResponse) -> Result {
     Ok(output.print_line(format!("{created}{note}"))?)
 }
 
-/// Converts the error. A collection without a schedule is run by `pointsman run`.
-fn run_failure(name: &ScheduleName, error: ClientError) -> Failure {
+/// Converts the error of a request to run a schedule. The hint for a collection without a schedule names `pointsman run`.
+fn run_request_failure(name: &ScheduleName, error: ClientError) -> Failure {
     let is_collection = error.status() == Some(404) && name.as_str().contains('/');
-    match (is_collection, schedule_failure(error)) {
+    match (is_collection, schedule_request_failure(error)) {
         (true, failure) => {
             failure.with_hint(format!("`pointsman run {name}` runs a collection that has no schedule."))
         }
@@ -248,8 +260,8 @@ fn run_failure(name: &ScheduleName, error: ClientError) -> Failure {
     }
 }
 
-/// Converts an error of a call for one schedule, with a hint.
-pub(crate) fn schedule_failure(error: ClientError) -> Failure {
+/// Converts the error of an API request about one schedule, with a hint.
+pub(crate) fn schedule_request_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {

@@ -4,7 +4,7 @@ use clap::Args;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-use crate::config::{ConfigArgs, load_for_display};
+use crate::config::{ConfigArgs, load_config_for_display};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -39,9 +39,9 @@ pub(super) struct NextFiresCommand {
 
 impl NextFiresCommand {
     pub(super) fn run(&self, output: Output) -> Result {
-        let schedules = self.schedules()?;
+        let schedules = self.collect_schedules()?;
         let previews: Vec<SchedulePreview> =
-            schedules.iter().map(|(name, schedule)| self.preview(name, schedule)).collect();
+            schedules.iter().map(|(name, schedule)| self.preview_schedule(name, schedule)).collect();
         if output.is_json() {
             return Ok(output.print_json(&serde_json::json!({ "schedules": previews }))?);
         }
@@ -51,27 +51,27 @@ impl NextFiresCommand {
         previews.iter().try_for_each(|preview| preview.print(output))
     }
 
-    /// The given expression, or the schedules of the configuration, with their names.
-    fn schedules(&self) -> Result<Vec<(String, Schedule)>> {
+    /// The given expression under its own text, or the schedules of the configuration under their names.
+    fn collect_schedules(&self) -> Result<Vec<(String, Schedule)>> {
         if let Some(text) = &self.expression {
             let expression = Expression::parse(text, self.dialect)
                 .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
             return Ok(vec![(text.clone(), Schedule::new(expression, self.timezone.clone()))]);
         }
-        let config = load_for_display(&self.config.sources())?;
+        let config = load_config_for_display(&self.config.to_inputs())?;
         let schedules = config.schedules.into_iter().map(|planned| planned.schedule);
         Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.cron)).collect())
     }
 
-    fn preview(&self, name: &str, schedule: &Schedule) -> SchedulePreview {
+    fn preview_schedule(&self, name: &str, schedule: &Schedule) -> SchedulePreview {
         let now = pointsman_engine::now();
-        let next: Vec<Timestamp> = schedule.upcoming(now).take(self.count.into()).collect();
+        let next_times: Vec<Timestamp> = schedule.upcoming(now).take(self.count.into()).collect();
         SchedulePreview {
             name: name.into(),
-            means: schedule.expression().describe(),
+            description: schedule.expression().describe(),
             timezone: schedule.zone().name().into(),
-            local: next.iter().map(|time| schedule.zone().format_local(*time)).collect(),
-            next,
+            local_times: next_times.iter().map(|time| schedule.zone().format_local(*time)).collect(),
+            next_times,
             warnings: schedule.warnings(now),
         }
     }
@@ -81,21 +81,24 @@ impl NextFiresCommand {
 #[derive(Debug, serde::Serialize)]
 struct SchedulePreview {
     name: String,
-    means: String,
+    #[serde(rename = "means")]
+    description: String,
     timezone: String,
-    next: Vec<Timestamp>,
-    /// The same times in the time zone.
-    local: Vec<String>,
+    #[serde(rename = "next")]
+    next_times: Vec<Timestamp>,
+    /// The next times in the time zone.
+    #[serde(rename = "local")]
+    local_times: Vec<String>,
     warnings: Vec<String>,
 }
 
 impl SchedulePreview {
     fn print(&self, output: Output) -> Result {
         output.print_line(&self.name)?;
-        // The description of an interval contains it.
-        let zone = if self.means.ends_with("in UTC") { "" } else { &format!(" ({})", self.timezone) };
-        output.print_line(format!("  {}{zone}", self.means))?;
-        for (time, local) in self.next.iter().zip(&self.local) {
+        // The description of an interval contains the time zone.
+        let zone = if self.description.ends_with("in UTC") { "" } else { &format!(" ({})", self.timezone) };
+        output.print_line(format!("  {}{zone}", self.description))?;
+        for (time, local) in self.next_times.iter().zip(&self.local_times) {
             let time = time.to_string().replace(".000000Z", "Z");
             let local = if self.timezone == "UTC" { String::new() } else { format!("   {local}") };
             output.print_line(format!("  {time}{local}"))?;

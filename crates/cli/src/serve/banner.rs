@@ -9,25 +9,25 @@ use crate::output::Output;
 
 /// The values of the configuration that the banner prints; the server consumes the configuration itself.
 pub(super) struct Banner {
-    store: String,
+    store_url: String,
     /// Whether other nodes can use the store.
     is_shared: bool,
-    handlers: usize,
-    sources: usize,
-    chains: usize,
-    workers: usize,
+    handler_count: usize,
+    source_count: usize,
+    chain_count: usize,
+    max_running_tasks: usize,
     has_tokens: bool,
 }
 
 impl Banner {
     pub(super) fn from_config(config: &Config) -> Self {
         Self {
-            store: config.store.to_string(),
+            store_url: config.store.to_string(),
             is_shared: config.store.shared_database_url().is_some(),
-            handlers: config.handlers.len(),
-            sources: config.sources.len(),
-            chains: config.chains.len(),
-            workers: config.workers,
+            handler_count: config.handlers.len(),
+            source_count: config.sources.len(),
+            chain_count: config.chains.len(),
+            max_running_tasks: config.workers,
             has_tokens: !config.tokens.is_empty(),
         }
     }
@@ -35,15 +35,16 @@ impl Banner {
     pub(super) fn print(&self, server: &Server, output: Output) -> Result {
         let url = server.address().map(|address| format!("http://{address}"));
         if output.is_json() {
-            let banner = serde_json::json!({"url": url, "store": self.store, "token": server.first_token()});
+            let banner =
+                serde_json::json!({"url": url, "store": self.store_url, "token": server.first_token()});
             return Ok(output.print_json(&banner)?);
         }
         let title = format!("Pointsman {} is running", env!("CARGO_PKG_VERSION"));
         output.print_line(output.paint.bold(&title))?;
         output.print_line("")?;
         let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
-        let mut work = count(self.handlers, "handler");
-        for (n, noun) in [(self.sources, "source"), (self.chains, "chain")] {
+        let mut work = count(self.handler_count, "handler");
+        for (n, noun) in [(self.source_count, "source"), (self.chain_count, "chain")] {
             if n > 0 {
                 work = format!("{work}, {}", count(n, noun));
             }
@@ -56,12 +57,12 @@ impl Banner {
             fields.push(("console", format!("{url}/#token={token}")));
         }
         fields.extend([
-            ("store", self.store.clone()),
-            ("runs", format!("{work}, up to {} tasks at a time", self.workers)),
+            ("store", self.store_url.clone()),
+            ("runs", format!("{work}, up to {} tasks at a time", self.max_running_tasks)),
             ("token", self.describe_token(server).into()),
         ]);
         output.print_fields(&fields)?;
-        // Commands use the default URL without a variable.
+        // The commands use the default URL if the variable is not set.
         let url = url.filter(|url| url != DEFAULT_URL).map(|url| format!("URL={url}"));
         let token = server.first_token().map(|token| format!("TOKEN={token}"));
         if url.is_some() || token.is_some() {

@@ -5,9 +5,9 @@ use pointsman_api::client::{Client, ClientError, TenantOrderKey};
 use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
-use super::{resolve_id, task_failure};
+use super::{resolve_id, task_request_failure};
 use crate::failure::{Failure, Result};
-use crate::orders::order_arguments;
+use crate::orders::format_order_arguments;
 use crate::output::{Output, print_to_stderr};
 
 #[derive(Clone, Copy)]
@@ -56,20 +56,26 @@ async fn control_task(client: &Client, id: &str, control: TaskControl) -> Result
     };
     match response {
         Ok(detail) => Ok(detail),
-        Err(error) => Err(control_failure(client, &id, control, error).await),
+        Err(error) => Err(control_request_failure(client, &id, control, error).await),
     }
 }
 
-/// Converts the error. A step cannot be retried alone; the hint says how to retry it through its order.
-async fn control_failure(client: &Client, id: &str, control: TaskControl, error: ClientError) -> Failure {
+/// Converts the error of a retry or cancel request. A step of an order cannot be retried by itself; the hint says how to
+/// retry it through its order.
+async fn control_request_failure(
+    client: &Client,
+    id: &str,
+    control: TaskControl,
+    error: ClientError,
+) -> Failure {
     let is_conflict = error.status() == Some(409);
-    let failure = task_failure(client, id, error).await;
+    let failure = task_request_failure(client, id, error).await;
     let detail = match control {
         TaskControl::Retry if is_conflict => client.read_task(id).await.ok(),
         TaskControl::Retry | TaskControl::Cancel => None,
     };
     let Some(order) = detail.and_then(order_of_step) else { return failure };
-    let arguments = order_arguments(&order);
+    let arguments = format_order_arguments(&order);
     match client.read_order(&order).await {
         Ok(_) => failure.with_hint(format!(
             "`pointsman orders resume {arguments}` continues the order and retries its failed step."
@@ -80,7 +86,7 @@ async fn control_failure(client: &Client, id: &str, control: TaskControl, error:
     }
 }
 
-/// The order whose step a task is. A task without an event has a key only if it is a step.
+/// The order that a task is a step of, if any. A task without an event has a key only if it is a step.
 fn order_of_step(detail: TaskDetail) -> Option<TenantOrderKey> {
     let task = detail.task;
     let key: OrderKey = task.key.filter(|_| task.event_id.is_none())?.parse().ok()?;

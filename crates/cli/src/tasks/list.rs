@@ -34,8 +34,8 @@ pub(super) struct ListTasksCommand {
     #[arg(long)]
     key: Option<String>,
     /// Only tasks of this event
-    #[arg(long, value_name = "EVENT_ID")]
-    event: Option<EventId>,
+    #[arg(long = "event", value_name = "EVENT_ID")]
+    event_id: Option<EventId>,
     /// Only tasks created at or after this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<Timestamp>,
@@ -55,12 +55,12 @@ impl ListTasksCommand {
         let query = TaskQuery {
             status: self.status,
             handler: self.handler.or(self.source),
-            collection: self.collection,
+            subject_name: self.collection,
             tenant: self.tenant,
             key: self.key,
-            event: self.event.map(EventId::get),
-            start: self.start.map(|time| time.to_string()),
-            end: self.end.map(|time| time.to_string()),
+            event: self.event_id.map(EventId::get),
+            created_from: self.start.map(|time| time.to_string()),
+            created_before: self.end.map(|time| time.to_string()),
             limit: self.limit,
             cursor: self.cursor,
         };
@@ -93,7 +93,8 @@ async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) 
     Ok(output.print_line(format!("No tasks.{explanation}"))?)
 }
 
-/// Parses a public status in any case, or a state of the lifecycle.
+/// Checks the value of `--status`: a public status in any case, or a state of the task lifecycle. Returns it as the API
+/// spells it.
 pub(super) fn parse_status(text: &str) -> std::result::Result<String, String> {
     let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
     let states = TaskStatus::ALL.map(TaskStatus::as_str);

@@ -6,9 +6,9 @@ use pointsman_api::client::{Client, LogQuery};
 use pointsman_core::Timestamp;
 use pointsman_core::task::LogLevel;
 
-use super::{resolve_id, task_failure};
+use super::{resolve_id, task_request_failure};
 use crate::args::parse_time;
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{ExitReason, Failure, Result};
 use crate::output::{Output, Paint, escape_controls, time_of_day};
 
 /// Print the log of a task
@@ -43,8 +43,8 @@ impl TaskLogsCommand {
             return Err(Failure::usage("--end must be after --start"));
         }
         let query = LogQuery {
-            start: self.start.map(|time| time.to_string()),
-            end: self.end.map(|time| time.to_string()),
+            written_from: self.start.map(|time| time.to_string()),
+            written_before: self.end.map(|time| time.to_string()),
         };
         let id = resolve_id::resolve_task_id(client, &self.id).await?;
         if self.follow {
@@ -52,7 +52,7 @@ impl TaskLogsCommand {
         }
         let list = match client.read_task_logs(&id, &query).await {
             Ok(list) => list,
-            Err(error) => return Err(task_failure(client, &id, error).await),
+            Err(error) => return Err(task_request_failure(client, &id, error).await),
         };
         list.logs.iter().try_for_each(|line| print_log_line(output, line))
     }
@@ -62,7 +62,7 @@ impl TaskLogsCommand {
 pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
     let mut frames = match client.follow_task_logs(id, query).await {
         Ok(frames) => frames,
-        Err(error) => return Err(task_failure(client, id, error).await),
+        Err(error) => return Err(task_request_failure(client, id, error).await),
     };
     while let Some(frame) = frames.next().await? {
         match frame.event.as_str() {
@@ -72,7 +72,7 @@ pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query:
             _ => {}
         }
     }
-    Err(Failure::new(Exit::Unavailable, "the server closed the stream before the task ended")
+    Err(Failure::new(ExitReason::Unavailable, "the server closed the stream before the task ended")
         .with_hint("The server may have been stopped. Try again in a moment; the log is kept."))
 }
 

@@ -8,7 +8,7 @@
 //!  control     retry and cancel
 //!  redrive     retries many tasks
 //!  resolve_id  finds a task by the end of its id
-//!  suggest     suggests tasks for an id that does not exist
+//!  similar_ids suggests tasks for an id that does not exist
 //! ```
 
 mod control;
@@ -17,7 +17,7 @@ pub(crate) mod logs;
 mod redrive;
 mod resolve_id;
 mod show;
-mod suggest;
+mod similar_ids;
 mod why;
 
 use clap::{Args, Subcommand};
@@ -107,7 +107,7 @@ impl TasksCommand {
         if self.subcommand.is_some() && self.list != ListTasksCommand::default() {
             return Err(Failure::usage("put the filters after `list`, or leave the subcommand out"));
         }
-        let (client, output) = (global.client()?, Output::new(global));
+        let (client, output) = (global.new_client()?, Output::new(global));
         match self.subcommand.unwrap_or(TaskSubcommand::List(self.list)) {
             TaskSubcommand::List(list) => list.run(&client, output).await,
             TaskSubcommand::Show { id } => {
@@ -123,13 +123,13 @@ impl TasksCommand {
     }
 }
 
-/// Converts an error of a call for one task, with a hint.
-pub(crate) async fn task_failure(client: &Client, id: &str, error: ClientError) -> Failure {
+/// Converts the error of an API request about one task, with a hint.
+pub(crate) async fn task_request_failure(client: &Client, id: &str, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
         Some(404) => {
-            let near = suggest::suggest_tasks(client, id)
+            let near = similar_ids::suggest_similar_tasks(client, id)
                 .await
                 .map(|near| format!("{near}\n\n"))
                 .unwrap_or_default();

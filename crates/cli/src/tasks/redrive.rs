@@ -14,8 +14,8 @@ use super::list::parse_status;
 use crate::args::parse_time;
 use crate::failure::{Failure, Result};
 use crate::handlers;
+use crate::node_process::StopSignals;
 use crate::output::{Output, Progress, format_count};
-use crate::process::Signals;
 
 /// Retry many failed or canceled tasks
 ///
@@ -79,7 +79,7 @@ pub(super) struct RedriveCommand {
 /// The server's limit of canary tasks.
 const MAX_CANARIES: i64 = 1000;
 /// How often the job's progress is read.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const JOB_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl RedriveCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
@@ -87,23 +87,23 @@ impl RedriveCommand {
             return Err(Failure::usage("give at least one filter, or --all"));
         }
         let body = self.request_body();
-        let count = client.dry_run_redrive(&body).await.map_err(handlers::handler_failure)?;
+        let count = client.dry_run_redrive(&body).await.map_err(handlers::handler_request_failure)?;
         if self.dry_run {
-            return print_preview(output, &count);
+            return print_dry_run(output, &count);
         }
         if count.matched == 0 {
-            return print_no_match(output);
+            return print_no_matching_tasks(output);
         }
-        if !self.yes && !confirm(&describe_count(&count))? {
+        if !self.yes && !confirm_retry(&describe_count(&count))? {
             return Err(Failure::runtime("not confirmed; no task was retried"));
         }
-        // Signals are handled before the job starts, so that an interrupt always stops it.
-        let signals = Signals::new()?;
-        let job = client.start_redrive(&body).await.map_err(handlers::handler_failure)?;
-        print_outcome(output, &follow_job(client, job, signals).await?)
+        // The signal handlers are installed before the job starts, so that a signal always stops the job.
+        let signals = StopSignals::new()?;
+        let job = client.start_redrive(&body).await.map_err(handlers::handler_request_failure)?;
+        print_outcome(output, &follow_redrive_job(client, job, signals).await?)
     }
 
-    /// Whether a filter other than the status is given: every task that can be retried has a status.
+    /// Whether the command line has --all or a filter. --status alone is not enough: it would select all failed tasks.
     fn has_filter(&self) -> bool {
         let names = [&self.handler, &self.source, &self.collection, &self.tenant, &self.key];
         self.all || names.iter().any(|name| name.is_some()) || self.start.or(self.end).is_some()
@@ -113,52 +113,52 @@ impl RedriveCommand {
         RedriveBody {
             handler: self.handler.clone(),
             source: self.source.clone(),
-            collection: self.collection.clone(),
+            subject_name: self.collection.clone(),
             tenant: self.tenant.clone(),
             key: self.key.clone(),
             status: self.status.clone(),
-            start: self.start.map(|time| time.to_string()),
-            end: self.end.map(|time| time.to_string()),
+            created_from: self.start.map(|time| time.to_string()),
+            created_before: self.end.map(|time| time.to_string()),
             all: self.all,
             dry_run: self.dry_run,
             rate: self.rate.map(|rate| rate.to_string()),
-            canary: self.canary,
+            canary_count: self.canary,
         }
     }
 }
 
-fn print_no_match(output: Output) -> Result {
+fn print_no_matching_tasks(output: Output) -> Result {
     if output.is_json() {
-        // The same members as a job that had nothing to do.
-        let none = serde_json::json!({
+        // The same members as a job without matching tasks.
+        let empty_job = serde_json::json!({
             "id": null, "state": "done", "stop_reason": null, "matched": 0, "retried": 0, "refused": 0,
         });
-        return Ok(output.print_json(&none)?);
+        return Ok(output.print_json(&empty_job)?);
     }
     Ok(output.print_line("No tasks match; nothing was retried.")?)
 }
 
 fn describe_count(count: &RedriveCount) -> String {
     let tasks = format_count(count.matched, "task", "tasks");
-    if count.more { format!("more than {tasks}") } else { tasks }
+    if count.has_more { format!("more than {tasks}") } else { tasks }
 }
 
-fn print_preview(output: Output, count: &RedriveCount) -> Result {
+fn print_dry_run(output: Output, count: &RedriveCount) -> Result {
     if output.is_json() {
         return Ok(output.print_json(count)?);
     }
     output.print_line(format!("{} would be retried", describe_count(count)))?;
-    for id in &count.sample {
+    for id in &count.sample_task_ids {
         output.print_line(format!("  {id}"))?;
     }
-    if count.more || count.matched > count.sample.len() as u64 {
+    if count.has_more || count.matched > count.sample_task_ids.len() as u64 {
         output.print_line("  …")?;
     }
     Ok(())
 }
 
 /// Asks for confirmation at the terminal. Without a terminal, --yes is required.
-fn confirm(tasks: &str) -> Result<bool> {
+fn confirm_retry(tasks: &str) -> Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::usage(format!("{tasks} would be retried; add --yes to do so"))
             .with_hint("--dry-run lists some of them."));
@@ -171,17 +171,21 @@ fn confirm(tasks: &str) -> Result<bool> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Waits for a job to end, or stops it when this command is interrupted. Returns its last state.
-async fn follow_job(client: &Client, mut job: RedriveJob, mut signals: Signals) -> Result<RedriveJob> {
+/// Waits for a redrive job to end, or stops it when this command gets a signal. Returns the last state of the job.
+async fn follow_redrive_job(
+    client: &Client,
+    mut job: RedriveJob,
+    mut signals: StopSignals,
+) -> Result<RedriveJob> {
     let progress = Progress::with_steps(job.matched);
     while job.ended_at.is_empty() {
         tokio::select! {
             () = signals.recv() => {
-                job = client.stop_redrive(&job.id).await.map_err(lost_job_failure)?;
+                job = client.stop_redrive(&job.id).await.map_err(lost_contact_failure)?;
                 break;
             }
-            () = tokio::time::sleep(POLL_INTERVAL) => {
-                job = client.read_redrive(&job.id).await.map_err(lost_job_failure)?;
+            () = tokio::time::sleep(JOB_POLL_INTERVAL) => {
+                job = client.read_redrive(&job.id).await.map_err(lost_contact_failure)?;
             }
         }
         progress.set_position(job.retried + job.refused, job.matched);
@@ -190,7 +194,7 @@ async fn follow_job(client: &Client, mut job: RedriveJob, mut signals: Signals) 
     Ok(job)
 }
 
-fn lost_job_failure(error: ClientError) -> Failure {
+fn lost_contact_failure(error: ClientError) -> Failure {
     Failure::from(error).with_hint(
         "The server continues the redrive without this command if it still runs. Tasks that are already queued stay\n\
          queued; repeat the command for the rest.",
@@ -220,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_count_that_hit_its_limit_is_marked() {
-        let count = |matched, more| RedriveCount { matched, more, sample: vec![], dry_run: true };
+        let count =
+            |matched, has_more| RedriveCount { matched, has_more, sample_task_ids: vec![], dry_run: true };
         assert_eq!(describe_count(&count(1, false)), "1 task");
         assert_eq!(describe_count(&count(1000, true)), "more than 1000 tasks");
     }

@@ -3,14 +3,14 @@
 use pointsman_api::client::Client;
 use pointsman_api::{EndedAttemptBody, RunningAttemptBody, TaskBody, TaskDetail};
 
-use super::task_failure;
+use super::task_request_failure;
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_count, format_timestamp};
 
 pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Result {
     let detail = match client.read_task(id).await {
         Ok(detail) => detail,
-        Err(error) => return Err(task_failure(client, id, error).await),
+        Err(error) => return Err(task_request_failure(client, id, error).await),
     };
     if output.is_json() {
         return Ok(output.print_json(&detail)?);
@@ -43,7 +43,7 @@ fn task_fields(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("status", format!("{} ({})", task.status, task.state)),
         ("error", task.error.clone().unwrap_or_default()),
         (handler_label, task.handler.clone()),
-        (collection_label, task.collection.clone()),
+        (collection_label, task.subject_name.clone()),
         (key_label, task.key.clone().unwrap_or_default()),
         ("tenant", task.tenant.clone()),
         ("event", task.event_id.map(|id| id.to_string()).unwrap_or_default()),
@@ -72,7 +72,7 @@ fn describe_attempts(task: &TaskBody) -> String {
 
 fn ended_attempt_row(attempt: &EndedAttemptBody) -> Vec<String> {
     // The JSON name of the outcome.
-    let outcome = serde_json::to_value(attempt.end).ok();
+    let outcome = serde_json::to_value(attempt.outcome).ok();
     vec![
         attempt.number.to_string(),
         format_timestamp(&attempt.started_at),

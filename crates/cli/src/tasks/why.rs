@@ -5,7 +5,7 @@ use pointsman_api::client::Client;
 use pointsman_api::{TaskDetail, TaskGateBody, TaskWhyBody};
 use pointsman_core::task::AttemptOutcome;
 
-use super::{resolve_id, task_failure};
+use super::{resolve_id, task_request_failure};
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_timestamp};
 
@@ -28,7 +28,7 @@ impl WhyCommand {
         let id = resolve_id::resolve_task_id(client, &self.id).await?;
         let why = match client.read_task_why(&id).await {
             Ok(why) => why,
-            Err(error) => return Err(task_failure(client, &id, error).await),
+            Err(error) => return Err(task_request_failure(client, &id, error).await),
         };
         if output.is_json() {
             return Ok(output.print_json(&why)?);
@@ -44,8 +44,8 @@ fn describe_last_failure(detail: &TaskDetail) -> Option<String> {
     if detail.task.retries == 0 || detail.task.status != "SCHEDULED" {
         return None;
     }
-    let is_failure = |end| matches!(end, AttemptOutcome::Failed | AttemptOutcome::Crashed);
-    let last = detail.attempts.iter().rev().find(|attempt| is_failure(attempt.end))?;
+    let is_failure = |outcome| matches!(outcome, AttemptOutcome::Failed | AttemptOutcome::Crashed);
+    let last = detail.attempts.iter().rev().find(|attempt| is_failure(attempt.outcome))?;
     let error =
         last.error.as_deref().map(|error| format!(": {}", escape_controls(error))).unwrap_or_default();
     let retry = match format_timestamp(&detail.task.delay_until) {
@@ -69,13 +69,13 @@ fn print_gates(output: Output, why: &TaskWhyBody, last_failure: Option<String>) 
 
 fn gate_row(gate: &TaskGateBody) -> Vec<String> {
     // The JSON name of the gate.
-    let kind = serde_json::to_value(gate.gate).ok();
+    let kind = serde_json::to_value(gate.kind).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("-").replace('_', " ");
     vec![
         if gate.open { "✓" } else { "✗" }.into(),
         kind,
         escape_controls(&gate.detail).into_owned(),
-        format_timestamp(&gate.until),
+        format_timestamp(&gate.opens_at),
         describe_blocker(gate),
     ]
 }
@@ -84,9 +84,9 @@ fn gate_row(gate: &TaskGateBody) -> Vec<String> {
 fn describe_blocker(gate: &TaskGateBody) -> String {
     match &gate.rule {
         // A token bound to a tenant does not see who set a rule for all tenants.
-        Some(rule) if rule.by.is_empty() => format!("{} of {}", rule.kind.as_str(), rule.name),
-        Some(rule) => format!("{} of {} by {}", rule.kind.as_str(), rule.name, escape_controls(&rule.by)),
-        None => gate.tasks.join(" "),
+        Some(rule) if rule.set_by.is_empty() => format!("{} of {}", rule.kind.as_str(), rule.name),
+        Some(rule) => format!("{} of {} by {}", rule.kind.as_str(), rule.name, escape_controls(&rule.set_by)),
+        None => gate.blocking_tasks.join(" "),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         );
         assert_eq!(gate_row(&paused), ["✗", "rule", "a pause by ops", "", "pause of shop/orders by ops"]);
         let without_name = TaskGateBody {
-            rule: paused.rule.clone().map(|rule| pointsman_api::RuleBody { by: String::new(), ..rule }),
+            rule: paused.rule.clone().map(|rule| pointsman_api::RuleBody { set_by: String::new(), ..rule }),
             ..paused.clone()
         };
         assert_eq!(describe_blocker(&without_name), "pause of shop/orders");

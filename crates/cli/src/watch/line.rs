@@ -14,7 +14,8 @@ pub(super) struct WatchLine {
 
 /// The width of the second column: a task's status or an event's subject.
 const STATUS_WIDTH: usize = 9;
-/// The widths of a column: at first on a narrow and on a wide terminal, and at most. Longer texts exceed their column.
+/// The widths of a column: the first width on a narrow and on a wide terminal, and the maximum, up to which longer texts
+/// widen it. A text above the maximum exceeds its column.
 struct ColumnWidths {
     narrow: usize,
     wide: usize,
@@ -24,22 +25,23 @@ struct ColumnWidths {
 const NAME_WIDTHS: ColumnWidths = ColumnWidths { narrow: 16, wide: 24, max: 32 };
 const KEY_WIDTHS: ColumnWidths = ColumnWidths { narrow: 12, wide: 20, max: 48 };
 /// A terminal with fewer columns is narrow: a line with an id and nothing else would not fit the wide columns.
-const WIDE_TERMINAL: usize = 100;
+const WIDE_TERMINAL_COLUMNS: usize = 100;
 
-/// Formats lines, and keeps the column widths for the next ones.
+/// Formats the lines of `watch`, and keeps the widths of their columns.
 pub(super) struct LineFormatter {
     paint: Paint,
     name_width: usize,
     key_width: usize,
-    /// The order of the line above. A terminal does not repeat its key; a pipe gets every line complete.
-    previous_order: Option<String>,
-    omits_repeated_order: bool,
+    /// The key of the order that the previous line is about. A terminal does not repeat it; a pipe gets every line
+    /// complete.
+    previous_order_key: Option<String>,
+    omits_repeated_order_key: bool,
 }
 
-/// The longest error in columns.
+/// The maximum width of an error, in columns of the terminal.
 const MAX_ERROR_WIDTH: usize = 160;
 
-pub(super) fn newest_id(seq: &EventSeq) -> u64 {
+pub(super) fn newest_event_id(seq: &EventSeq) -> u64 {
     match seq {
         EventSeq::NonEmpty { event_id, .. }
         | EventSeq::Empty { event_id, .. }
@@ -50,14 +52,14 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
 impl LineFormatter {
     /// A formatter for a terminal of this many columns, or for a pipe.
     pub(super) fn new(paint: Paint, columns: Option<usize>) -> Self {
-        let is_narrow = columns.is_some_and(|columns| columns < WIDE_TERMINAL);
+        let is_narrow = columns.is_some_and(|columns| columns < WIDE_TERMINAL_COLUMNS);
         let initial = |widths: ColumnWidths| if is_narrow { widths.narrow } else { widths.wide };
         Self {
             paint,
             name_width: initial(NAME_WIDTHS),
             key_width: initial(KEY_WIDTHS),
-            previous_order: None,
-            omits_repeated_order: columns.is_some(),
+            previous_order_key: None,
+            omits_repeated_order_key: columns.is_some(),
         }
     }
 
@@ -65,19 +67,19 @@ impl LineFormatter {
         let event = StreamLine::from_json(data)?;
         let paint = self.paint;
         let time = event.id.timestamp().to_string();
-        let blank = if event.text.is_empty() || event.task.is_none() { "" } else { "  " };
-        let task = event.task.as_deref().map(escape_controls).unwrap_or_default();
+        let blank = if event.text.is_empty() || event.task_id.is_none() { "" } else { "  " };
+        let task = event.task_id.as_deref().map(escape_controls).unwrap_or_default();
         let details = format!("{}  {}{blank}{}", event.id, event.text, paint.dim(&task));
         let order = event.order_key();
         let key = order.or(event.key.as_deref());
-        let subject = paint.bold(&pad_escaped(event.subject.label(), STATUS_WIDTH)).into_owned();
+        let subject = paint.bold(&escape_and_pad(event.subject.label(), STATUS_WIDTH)).into_owned();
         Some(self.format_columns(&time, &subject, (&event.event_type, true), key, order, &details))
     }
 
     pub(super) fn format_task(&mut self, data: &str) -> Option<WatchLine> {
         let change: TaskChangeBody = serde_json::from_str(data).ok()?;
         let paint = self.paint;
-        let status = pad_escaped(&change.status, STATUS_WIDTH);
+        let status = escape_and_pad(&change.status, STATUS_WIDTH);
         let status = paint.color_by_status(&change.status, &status).into_owned();
         let mut details = match change.attempt {
             0 => String::new(),
@@ -108,30 +110,31 @@ impl LineFormatter {
         details: &str,
     ) -> WatchLine {
         self.name_width = widen_to_fit(self.name_width, name, NAME_WIDTHS.max);
-        let is_repeated = order.is_some() && order == self.previous_order.as_deref();
+        let is_repeated = order.is_some() && order == self.previous_order_key.as_deref();
         let key = match key {
-            Some(_) if self.omits_repeated_order && is_repeated => "",
+            Some(_) if self.omits_repeated_order_key && is_repeated => "",
             Some(key) => key,
             None => "-",
         };
         self.key_width = widen_to_fit(self.key_width, key, KEY_WIDTHS.max);
-        self.previous_order = order.map(Into::into);
-        let (name, key) = (pad_escaped(name, self.name_width), pad_escaped(key, self.key_width));
+        self.previous_order_key = order.map(Into::into);
+        let (name, key) = (escape_and_pad(name, self.name_width), escape_and_pad(key, self.key_width));
         let name = if is_event_type { self.paint.cyan(&name) } else { name.as_str().into() };
         let text = format!("{}  {status}  {name}  {key}  {details}", self.paint.dim(time_of_day(time)));
         WatchLine { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
     }
 }
 
-/// The key of the order whose step a task is. A task without an event has a key only if it is a step; an order started by
-/// an event has the event's id, which no object key ends with.
+/// The key of the order that a task is a step of, if any. A task without an event has a key only if it is a step; an
+/// order started by an event has the event's id, which no object key ends with.
 pub(super) fn order_key_of_step(change: &TaskChangeBody) -> Option<&str> {
     let key = change.key.as_deref()?;
     let is_step = change.event_id.is_none_or(|event| key.ends_with(&format!(",{event}")));
     is_step.then_some(key)
 }
 
-/// The width of a column, widened for this text up to a maximum. It stays widened, so that later lines are aligned.
+/// The new width of a column: wide enough for this text, unless the text is wider than the maximum. The column stays
+/// that wide, so that later lines are aligned.
 fn widen_to_fit(width: usize, text: &str, max_width: usize) -> usize {
     match display_width(&escape_controls(text)) {
         length if length <= max_width => width.max(length),
@@ -139,18 +142,18 @@ fn widen_to_fit(width: usize, text: &str, max_width: usize) -> usize {
     }
 }
 
-pub(super) fn format_torn(paint: Paint, data: &str) -> Option<WatchLine> {
+pub(super) fn format_torn_frame(paint: Paint, data: &str) -> Option<WatchLine> {
     let seq: EventSeq = serde_json::from_str(data).ok()?;
     let text = format!(
         "TORN: events expired before they could be shown, or the id to start after is not from this journal; the newest \
          event is {}",
-        newest_id(&seq)
+        newest_event_id(&seq)
     );
     Some(WatchLine { day: None, text: paint.red(&text).into_owned() })
 }
 
 /// Escapes and pads a text. A longer text is not cut: names stay complete.
-fn pad_escaped(text: &str, width: usize) -> String {
+fn escape_and_pad(text: &str, width: usize) -> String {
     pad_to_width(&escape_controls(text), width)
 }
 
@@ -162,7 +165,7 @@ mod tests {
     const EVENT_JSON: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
     const TASK_JSON: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
-    fn formatter(is_terminal: bool) -> LineFormatter {
+    fn new_formatter(is_terminal: bool) -> LineFormatter {
         LineFormatter::new(Paint::for_stdout(ColorChoice::Never), is_terminal.then_some(200))
     }
 
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn events_and_task_changes_are_aligned() {
-        let mut lines = formatter(false);
+        let mut lines = new_formatter(false);
         let (event, task) = (lines.format_event(EVENT_JSON).unwrap(), lines.format_task(TASK_JSON).unwrap());
         assert_eq!((event.day.as_deref(), event.day == task.day), (Some("2016-11-04"), true));
         let (event, task) = (event.text, task.text);
@@ -195,7 +198,7 @@ mod tests {
 
     #[test]
     fn engine_events_are_aligned_and_end_with_a_sentence() {
-        let mut lines = formatter(false);
+        let mut lines = new_formatter(false);
         let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderNodeChanged","fromNodeId":"render","nodeId":"deploy"}"#;
         assert_eq!(
             lines.format_event(order).unwrap().text,
@@ -218,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_long_name_widens_its_column_for_later_lines() {
-        let mut lines = formatter(false);
+        let mut lines = new_formatter(false);
         let added = r#"{"eventId":1478257655827000,"key":"Order:/publish/article,1478257655827000","TYPE":"FileBasedAdded","nodeId":"x"}"#;
         let long = lines.format_event(added).unwrap().text;
         assert!(long.contains("  /publish/article,1478257655827000  1478257655827000  order 1478257655827000 added to /publish/article at x"), "{long}");
@@ -239,7 +242,7 @@ mod tests {
         let step = TASK_JSON
             .replace("record:1", "/publish/article,117")
             .replace(r#""event_id":1478257655827000"#, r#""event_id":null"#);
-        let mut terminal = formatter(true);
+        let mut terminal = new_formatter(true);
         let texts = [
             terminal.format_event(order),
             terminal.format_task(&step),
@@ -248,7 +251,7 @@ mod tests {
         ];
         let has_key = texts.map(|line| line.unwrap().text.contains("/publish/article,117"));
         assert_eq!(has_key, [true, false, false, true]);
-        let mut pipe = formatter(false);
+        let mut pipe = new_formatter(false);
         assert!(
             [pipe.format_event(order), pipe.format_event(order)]
                 .iter()
@@ -260,13 +263,13 @@ mod tests {
     #[test]
     fn a_delay_that_has_passed_is_not_printed() {
         let due = TASK_JSON.replace("11:07:40", "11:07:36");
-        let line = formatter(false).format_task(&due).unwrap().text;
+        let line = new_formatter(false).format_task(&due).unwrap().text;
         assert!(line.ends_with("attempt 1: refused  index_record.published_x"), "{line}");
     }
 
     #[test]
     fn a_torn_frame_is_printed_with_the_newest_id() {
-        let text = format_torn(Paint::for_stdout(ColorChoice::Never), r#"{"TYPE":"Torn","eventId":9}"#)
+        let text = format_torn_frame(Paint::for_stdout(ColorChoice::Never), r#"{"TYPE":"Torn","eventId":9}"#)
             .unwrap()
             .text;
         assert!(text.starts_with("TORN: ") && text.ends_with("the newest event is 9"), "{text}");
@@ -274,7 +277,7 @@ mod tests {
 
     #[test]
     fn unreadable_frames_are_skipped() {
-        assert_eq!(formatter(false).format_event("{}"), None);
-        assert_eq!(formatter(false).format_task("nonsense"), None);
+        assert_eq!(new_formatter(false).format_event("{}"), None);
+        assert_eq!(new_formatter(false).format_task("nonsense"), None);
     }
 }

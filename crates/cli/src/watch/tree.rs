@@ -24,21 +24,23 @@ use crate::output::{Paint, shorten, time_of_day};
 use crate::stream_line::{EventSubject, StreamLine};
 
 /// The number of events kept as possible parents. A child of an older event starts a new tree.
-const MAX_EVENTS: usize = 5000;
-/// The longest error in columns.
+const MAX_KEPT_EVENTS: usize = 5000;
+/// The maximum width of an error, in columns of the terminal.
 const MAX_ERROR_WIDTH: usize = 160;
 
+/// The tree of the printed events, to find the parent of the next line.
 #[derive(Default)]
 pub(super) struct EventTree {
     /// The printed events.
     events: BTreeMap<EventId, PrintedEvent>,
     /// The parent event of each order key and task id. They never collide: an order key starts with a slash, a task id
     /// with a handler's name.
-    parents_by_name: HashMap<String, EventId>,
-    /// The ids from the root to the last printed event.
-    path: Vec<EventId>,
+    parent_by_order_or_task: HashMap<String, EventId>,
+    /// The ids of the events from the root of the tree to the last printed event.
+    current_branch: Vec<EventId>,
 }
 
+/// A printed event that may become the parent of later lines.
 struct PrintedEvent {
     parent: Option<EventId>,
     label: String,
@@ -54,16 +56,16 @@ impl EventTree {
     ) -> Vec<WatchLine> {
         let parent = self.find_parent(event, cause);
         let time = event.id.timestamp().to_string();
-        let mut lines = self.move_path_to(paint, parent, &time);
+        let mut lines = self.switch_branch(paint, parent, &time);
         let unprinted_cause = cause.filter(|_| parent.is_none());
         // Below its order, an event does not repeat the order's key.
         let is_below_order = !is_order_added(event)
-            && event.order_key().is_some_and(|order| self.parents_by_name.contains_key(order));
+            && event.order_key().is_some_and(|order| self.parent_by_order_or_task.contains_key(order));
         let key = event.key.as_deref().filter(|_| !is_below_order);
         let text = format_event(paint, event, key, unprinted_cause);
         lines.push(self.format_line(paint, &time, &text));
-        self.path.push(event.id);
-        self.insert(event, parent);
+        self.current_branch.push(event.id);
+        self.insert_printed_event(event, parent);
         lines
     }
 
@@ -71,18 +73,21 @@ impl EventTree {
     pub(super) fn add_task_change(&mut self, paint: Paint, change: &TaskChangeBody) -> Vec<WatchLine> {
         let parent = match order_key_of_step(change) {
             Some(order) => {
-                let named =
-                    self.parents_by_name.get(&change.id).or_else(|| self.parents_by_name.get(order)).copied();
-                named.or_else(|| self.event_that_started(order))
+                let named = self
+                    .parent_by_order_or_task
+                    .get(&change.id)
+                    .or_else(|| self.parent_by_order_or_task.get(order))
+                    .copied();
+                named.or_else(|| self.find_starting_event(order))
             }
             None => change.event_id.and_then(EventId::new).filter(|event| self.events.contains_key(event)),
         };
-        self.parents_by_name.extend(parent.map(|parent| (change.id.clone(), parent)));
+        self.parent_by_order_or_task.extend(parent.map(|parent| (change.id.clone(), parent)));
         let is_end = !matches!(change.status.as_str(), "SCHEDULED" | "RUNNING");
         if !is_end && change.error.is_none() {
             return vec![];
         }
-        let mut lines = self.move_path_to(paint, parent, &change.time);
+        let mut lines = self.switch_branch(paint, parent, &change.time);
         let error = change.error.as_deref().map(|error| format!(": {}", shorten(error, MAX_ERROR_WIDTH)));
         let status = paint.color_by_status(&change.status, &change.status).into_owned();
         let text =
@@ -93,7 +98,7 @@ impl EventTree {
 
     fn find_parent(&self, event: &StreamLine, cause: Option<&EventCauseBody>) -> Option<EventId> {
         let printed = |id: EventId| self.events.contains_key(&id).then_some(id);
-        let named = |name: &str| self.parents_by_name.get(name).copied();
+        let named = |name: &str| self.parent_by_order_or_task.get(name).copied();
         match event.subject {
             EventSubject::Emitted => {
                 let by_event = || cause?.event_id.and_then(EventId::new).and_then(printed);
@@ -102,61 +107,62 @@ impl EventTree {
             }
             EventSubject::Order => {
                 let order = event.order_key()?;
-                named(order).filter(|_| !is_order_added(event)).or_else(|| self.event_that_started(order))
+                named(order).filter(|_| !is_order_added(event)).or_else(|| self.find_starting_event(order))
             }
-            EventSubject::Task => named(event.task.as_deref()?),
-            EventSubject::Chain | EventSubject::File | EventSubject::Scheduler => None,
+            EventSubject::Task => named(event.task_id.as_deref()?),
+            EventSubject::Chain | EventSubject::ConfiguredObject | EventSubject::Scheduler => None,
         }
     }
 
-    /// The printed event that started an order: the order has its id.
-    fn event_that_started(&self, order: &str) -> Option<EventId> {
+    /// Finds the printed event that started an order: the id of the order is that of the event.
+    fn find_starting_event(&self, order: &str) -> Option<EventId> {
         let id = order.rsplit(',').next()?.parse().ok().and_then(EventId::new)?;
         self.events.contains_key(&id).then_some(id)
     }
 
-    fn insert(&mut self, event: &StreamLine, parent: Option<EventId>) {
+    fn insert_printed_event(&mut self, event: &StreamLine, parent: Option<EventId>) {
         let key = event.key.as_ref().map(|key| format!("  {}", shorten(key, usize::MAX))).unwrap_or_default();
         let label = format!("{}{key}", event.event_type);
         self.events.insert(event.id, PrintedEvent { parent, label });
         if let Some(order) = event.order_key() {
             if is_order_added(event) {
-                self.parents_by_name.remove(order);
+                self.parent_by_order_or_task.remove(order);
             }
-            let first = *self.parents_by_name.entry(order.to_owned()).or_insert(event.id);
-            self.parents_by_name.extend(event.task.clone().map(|task| (task, first)));
+            let first = *self.parent_by_order_or_task.entry(order.to_owned()).or_insert(event.id);
+            self.parent_by_order_or_task.extend(event.task_id.clone().map(|task| (task, first)));
         }
-        while self.events.len() > MAX_EVENTS {
+        while self.events.len() > MAX_KEPT_EVENTS {
             self.events.pop_first();
         }
-        if self.parents_by_name.len() > 4 * MAX_EVENTS {
-            self.parents_by_name.retain(|_, id| self.events.contains_key(id));
+        if self.parent_by_order_or_task.len() > 4 * MAX_KEPT_EVENTS {
+            self.parent_by_order_or_task.retain(|_, id| self.events.contains_key(id));
         }
     }
 
-    /// Makes the path end at this event, or empty. Returns a line for each event of the path that was not in it before.
-    fn move_path_to(&mut self, paint: Paint, target: Option<EventId>, time: &str) -> Vec<WatchLine> {
-        let mut new_path = vec![];
+    /// Makes the current branch end at `target`, or empties it. Returns a line for each event that the branch did not
+    /// contain before.
+    fn switch_branch(&mut self, paint: Paint, target: Option<EventId>, time: &str) -> Vec<WatchLine> {
+        let mut new_branch = vec![];
         let mut ancestor = target;
         while let Some((id, event)) = ancestor.and_then(|id| Some((id, self.events.get(&id)?))) {
-            new_path.push(id);
+            new_branch.push(id);
             ancestor = event.parent;
         }
-        new_path.reverse();
-        let shared = self.path.iter().zip(&new_path).take_while(|(old, new)| old == new).count();
-        self.path.truncate(shared);
+        new_branch.reverse();
+        let shared = self.current_branch.iter().zip(&new_branch).take_while(|(old, new)| old == new).count();
+        self.current_branch.truncate(shared);
         let mut lines = vec![];
-        for id in new_path.drain(shared..) {
+        for id in new_branch.drain(shared..) {
             let label = self.events.get(&id).map(|event| format!("… {}", event.label)).unwrap_or_default();
             lines.push(self.format_line(paint, time, &paint.dim(&label)));
-            self.path.push(id);
+            self.current_branch.push(id);
         }
         lines
     }
 
-    /// A line one level below the end of the path.
+    /// Formats a line one level below the end of the current branch.
     fn format_line(&self, paint: Paint, time: &str, text: &str) -> WatchLine {
-        let branch = match self.path.len() {
+        let branch = match self.current_branch.len() {
             0 => String::new(),
             depth => format!("{}└─ ", "   ".repeat(depth)),
         };
@@ -170,7 +176,7 @@ fn is_order_added(event: &StreamLine) -> bool {
     event.event_type == "FileBasedAdded"
 }
 
-/// An event in one line, with its cause if that is not printed above.
+/// Formats an event in one line, with its cause if that is not printed above.
 fn format_event(
     paint: Paint,
     event: &StreamLine,
@@ -181,7 +187,7 @@ fn format_event(
     parts.extend(key.map(|key| shorten(key, usize::MAX)));
     parts.push(event.id.to_string());
     parts.extend(Some(event.text.clone()).filter(|text| !text.is_empty()));
-    parts.extend(event.task.as_ref().map(|task| paint.dim(&shorten(task, usize::MAX)).into_owned()));
+    parts.extend(event.task_id.as_ref().map(|task| paint.dim(&shorten(task, usize::MAX)).into_owned()));
     let cause =
         unprinted_cause.and_then(|cause| cause.event_id.map(|id| id.to_string()).or(cause.task.clone()));
     parts.extend(cause.map(|cause| paint.dim(&format!("caused by {cause}")).into_owned()));
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
     use crate::args::ColorChoice;
 
-    fn paint() -> Paint {
+    fn plain_paint() -> Paint {
         Paint::for_stdout(ColorChoice::Never)
     }
 
@@ -202,7 +208,7 @@ mod tests {
         StreamLine::from_json(&json).unwrap()
     }
 
-    fn caused_by(event: u64) -> Option<EventCauseBody> {
+    fn event_cause(event: u64) -> Option<EventCauseBody> {
         Some(EventCauseBody { event_id: Some(event), task: None, depth: 1 })
     }
 
@@ -217,35 +223,35 @@ mod tests {
         event_type: &str,
         cause: Option<EventCauseBody>,
     ) -> Vec<String> {
-        texts_without_time(tree.add_event(paint(), &emitted_event(id, event_type), cause.as_ref()))
+        texts_without_time(tree.add_event(plain_paint(), &emitted_event(id, event_type), cause.as_ref()))
     }
 
     fn add_engine_event(tree: &mut EventTree, json: &str) -> Vec<String> {
-        texts_without_time(tree.add_event(paint(), &StreamLine::from_json(json).unwrap(), None))
+        texts_without_time(tree.add_event(plain_paint(), &StreamLine::from_json(json).unwrap(), None))
     }
 
     #[test]
     fn an_event_is_printed_below_its_cause() {
         let mut tree = EventTree::default();
         assert_eq!(add_emitted(&mut tree, 1, "placed", None), ["placed  1  null"]);
-        assert_eq!(add_emitted(&mut tree, 2, "billed", caused_by(1)), ["   └─ billed  2  null"]);
-        assert_eq!(add_emitted(&mut tree, 3, "mailed", caused_by(2)), ["      └─ mailed  3  null"]);
-        assert_eq!(add_emitted(&mut tree, 4, "packed", caused_by(1)), ["   └─ packed  4  null"]);
+        assert_eq!(add_emitted(&mut tree, 2, "billed", event_cause(1)), ["   └─ billed  2  null"]);
+        assert_eq!(add_emitted(&mut tree, 3, "mailed", event_cause(2)), ["      └─ mailed  3  null"]);
+        assert_eq!(add_emitted(&mut tree, 4, "packed", event_cause(1)), ["   └─ packed  4  null"]);
     }
 
     #[test]
     fn a_branch_is_repeated_after_lines_of_another_branch() {
         let mut tree = EventTree::default();
         add_emitted(&mut tree, 1, "placed", None);
-        add_emitted(&mut tree, 2, "billed", caused_by(1));
+        add_emitted(&mut tree, 2, "billed", event_cause(1));
         assert_eq!(add_emitted(&mut tree, 3, "other", None), ["other  3  null"]);
-        let lines = add_emitted(&mut tree, 4, "mailed", caused_by(2));
+        let lines = add_emitted(&mut tree, 4, "mailed", event_cause(2));
         assert_eq!(lines, ["… placed", "   └─ … billed", "      └─ mailed  4  null"]);
     }
 
     #[test]
     fn a_cause_that_was_not_printed_is_named() {
-        let lines = add_emitted(&mut EventTree::default(), 9, "billed", caused_by(1));
+        let lines = add_emitted(&mut EventTree::default(), 9, "billed", event_cause(1));
         assert_eq!(lines, ["billed  9  null  caused by 1"]);
     }
 
@@ -281,7 +287,7 @@ mod tests {
         );
         let suspended = r#"{"eventId":4,"key":"/a,x","TYPE":"OrderSuspended"}"#;
         assert_eq!(add_engine_event(&mut tree, suspended), ["   └─ OrderSuspended  4  order x suspended"]);
-        assert_eq!(tree.path.first().map(|id| id.get()), Some(3));
+        assert_eq!(tree.current_branch.first().map(|id| id.get()), Some(3));
     }
 
     fn task_change(id: &str, key: Option<&str>, status: &str) -> TaskChangeBody {
@@ -290,7 +296,7 @@ mod tests {
             handler: "bill".into(),
             tenant: "default".into(),
             key: key.map(Into::into),
-            collection: "placed".into(),
+            subject_name: "placed".into(),
             event_id: Some(1),
             status: status.into(),
             state: String::new(),
@@ -305,9 +311,12 @@ mod tests {
     fn the_end_of_a_task_is_printed_below_its_event() {
         let mut tree = EventTree::default();
         add_emitted(&mut tree, 1, "placed", None);
-        assert!(tree.add_task_change(paint(), &task_change("bill_placed_1", None, "RUNNING")).is_empty());
-        let lines =
-            texts_without_time(tree.add_task_change(paint(), &task_change("bill_placed_1", None, "SUCCESS")));
+        assert!(
+            tree.add_task_change(plain_paint(), &task_change("bill_placed_1", None, "RUNNING")).is_empty()
+        );
+        let lines = texts_without_time(
+            tree.add_task_change(plain_paint(), &task_change("bill_placed_1", None, "SUCCESS")),
+        );
         assert_eq!(lines, ["   └─ SUCCESS  bill  bill_placed_1"]);
     }
 
@@ -319,21 +328,21 @@ mod tests {
             &mut tree,
             r#"{"eventId":2,"key":"Order:/a,1","TYPE":"FileBasedAdded","nodeId":"x"}"#,
         );
-        tree.add_task_change(paint(), &task_change("bill_x_1", Some("/a,1"), "RUNNING"));
+        tree.add_task_change(plain_paint(), &task_change("bill_x_1", Some("/a,1"), "RUNNING"));
         let cause = EventCauseBody { event_id: Some(1), task: Some("bill_x_1".into()), depth: 1 };
         assert_eq!(add_emitted(&mut tree, 3, "billed", Some(cause)), ["      └─ billed  3  null"]);
         let lines = texts_without_time(
-            tree.add_task_change(paint(), &task_change("bill_x_1", Some("/a,1"), "SUCCESS")),
+            tree.add_task_change(plain_paint(), &task_change("bill_x_1", Some("/a,1"), "SUCCESS")),
         );
         assert_eq!(lines, ["      └─ SUCCESS  bill  bill_x_1"]);
     }
 
     #[test]
-    fn the_number_of_kept_events_is_limited() {
+    fn the_number_of_events_kept_as_parents_is_limited() {
         let mut tree = EventTree::default();
-        for id in 1..=MAX_EVENTS as u64 + 10 {
+        for id in 1..=MAX_KEPT_EVENTS as u64 + 10 {
             add_emitted(&mut tree, id, "x", None);
         }
-        assert_eq!(tree.events.len(), MAX_EVENTS);
+        assert_eq!(tree.events.len(), MAX_KEPT_EVENTS);
     }
 }

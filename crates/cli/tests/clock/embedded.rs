@@ -4,25 +4,25 @@ use super::fake_clock::{serve_with_offset, set_clock};
 use super::test_server::TestServer;
 use super::*;
 
-const STORE: &str = "store: sqlite:pointsman.db\n";
+const SQLITE_STORE_CONFIG: &str = "store: sqlite:pointsman.db\n";
 
 /// The pruner runs at least once while this many planned times fire.
 const TICKS_UNTIL_PRUNED: u32 = 13;
 
 #[test]
 fn a_clock_step_that_is_undone_deletes_nothing_and_starts_nothing_early() {
-    let mut pointsman = TestServer::new(&format!("{STORE}{CONFIG}"));
+    let mut pointsman = TestServer::new(&format!("{SQLITE_STORE_CONFIG}{CONFIG}"));
     let _node = serve_with_offset(&mut pointsman, "+0s");
-    let kept = StoredData::store(&pointsman);
+    let stored_data = StoredData::create(&pointsman);
     for (offset, while_it_lasts) in [("+50m", 3), ("+40d", TICKS_UNTIL_PRUNED), ("-26h", 3), ("+26h", 3)] {
         set_clock(&pointsman, offset);
         wait_for_ticks(&pointsman, while_it_lasts);
-        kept.check(&pointsman);
+        stored_data.assert_intact(&pointsman);
         set_clock(&pointsman, "+0s");
         wait_for_ticks(&pointsman, 2);
-        kept.check(&pointsman);
+        stored_data.assert_intact(&pointsman);
     }
-    check_no_tick_lost(&pointsman);
+    assert_no_tick_lost(&pointsman);
     let log = pointsman.log();
     let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
     assert_eq!((count_lines("this machine's clock stepped by"), count_lines("was undone")), (4, 4), "{log}");
@@ -33,18 +33,18 @@ fn a_clock_step_that_is_undone_deletes_nothing_and_starts_nothing_early() {
 
 #[test]
 fn a_server_that_starts_with_a_wrong_clock_deletes_nothing_and_starts_nothing_early() {
-    let mut pointsman = TestServer::new(&format!("{STORE}{CONFIG}"));
+    let mut pointsman = TestServer::new(&format!("{SQLITE_STORE_CONFIG}{CONFIG}"));
     let node = pointsman.serve();
-    let kept = StoredData::store(&pointsman);
+    let stored_data = StoredData::create(&pointsman);
     assert!(node.stop().success());
     for (offset, while_it_runs) in [("+26h", 3), ("+40d", TICKS_UNTIL_PRUNED), ("-40d", 3)] {
         let node = serve_with_offset(&mut pointsman, offset);
         wait_for_ticks(&pointsman, while_it_runs);
-        kept.check(&pointsman);
+        stored_data.assert_intact(&pointsman);
         assert!(node.stop().success());
         assert!(pointsman.log().contains("this machine's clock stepped by"), "{}", pointsman.log());
     }
     let _node = pointsman.serve();
     wait_for_ticks(&pointsman, 2);
-    kept.check(&pointsman);
+    stored_data.assert_intact(&pointsman);
 }

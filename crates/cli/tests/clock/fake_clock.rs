@@ -7,8 +7,8 @@ use pointsman_testing::remove_stale_faketime_files;
 
 use crate::test_server::{ServerProcess, TestServer};
 
-/// Starts the server with its clock offset by the content of the file `clock` (`+26h`, `-40d`). Its monotonic clock is the
-/// machine's.
+/// Starts the server with its clock offset by the content of the file `clock` (`+26h`, `-40d`). Its monotonic clock is
+/// the machine's.
 const FAKETIME_SCRIPT: &str = r#"
 lib=$(faketime -f +0s sh -c 'echo $LD_PRELOAD') || exit
 rm -f "/dev/shm/sem.faketime_sem_$$" "/dev/shm/faketime_shm_$$"
@@ -31,20 +31,20 @@ pub(crate) fn serve_with_offset(pointsman: &mut TestServer, offset: &str) -> Ser
 }
 
 /// Sends a GET, and returns the status and the full response.
-pub(crate) fn get(pointsman: &TestServer, path: &str) -> (u16, String) {
+pub(crate) fn send_get(pointsman: &TestServer, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(pointsman.address()).unwrap();
     let (host, token) = (pointsman.address(), pointsman.token());
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-    (status.unwrap_or_else(|| panic!("no status: {answer}")), answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let status = response.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap_or_else(|| panic!("no status: {response}")), response)
 }
 
 /// Sends a GET that must return 200, and parses the body.
 pub(crate) fn get_json(pointsman: &TestServer, path: &str) -> serde_json::Value {
-    let (status, answer) = get(pointsman, path);
-    assert_eq!(status, 200, "{answer}");
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
-    serde_json::from_str(body.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let (status, response) = send_get(pointsman, path);
+    assert_eq!(status, 200, "{response}");
+    let body = response.split_once("\r\n\r\n").map(|(_, body)| body);
+    serde_json::from_str(body.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {response}"))
 }

@@ -30,42 +30,47 @@ schedules:
   tick: {cron: "every 1s", emit: {type: tick}, catch_up: all}
 "#;
 
-/// The pruner runs every ten seconds; a node that is older has pruned.
+/// The age at which a node has pruned at least once: the pruner runs every ten seconds.
 const PRUNED_AFTER: Duration = Duration::from_secs(12);
 
 /// Data stored before a clock goes wrong, which must still exist afterwards.
 struct StoredData {
-    /// The id of an event that was emitted with an idempotency key, and of its task.
-    event: u64,
-    done: String,
-    /// A task that is due in half an hour.
-    delayed: String,
+    /// The id of an event that was emitted with an idempotency key, and that of its task, which has succeeded.
+    event_id: u64,
+    done_task: String,
+    /// The id of a task that is due in half an hour.
+    delayed_task: String,
 }
 
-const EMIT_ONCE: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
+/// The arguments of an emit that can be repeated, because it has an idempotency key.
+const EMIT_WITH_KEY: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
 
 fn first_task_id(emitted: &Value) -> String {
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
 impl StoredData {
-    fn store(pointsman: &TestServer) -> Self {
-        let once = pointsman.run_json(&EMIT_ONCE);
-        let done = first_task_id(&once);
+    fn create(pointsman: &TestServer) -> Self {
+        let once = pointsman.run_json(&EMIT_WITH_KEY);
+        let done_task = first_task_id(&once);
         wait_until("the task has run", || {
-            pointsman.run_json(&["tasks", "show", &done])["status"] == "SUCCESS"
+            pointsman.run_json(&["tasks", "show", &done_task])["status"] == "SUCCESS"
         });
-        let delayed = first_task_id(&pointsman.run_json(&["emit", "later", "--delay", "30m"]));
-        Self { event: once["eventId"].as_u64().unwrap(), done, delayed }
+        let delayed_task = first_task_id(&pointsman.run_json(&["emit", "later", "--delay", "30m"]));
+        Self { event_id: once["eventId"].as_u64().unwrap(), done_task, delayed_task }
     }
 
     /// Checks that nothing was deleted and nothing started early.
-    fn check(&self, pointsman: &TestServer) {
-        assert_eq!(pointsman.run_json(&EMIT_ONCE)["eventId"], self.event, "the idempotency key is stored");
+    fn assert_intact(&self, pointsman: &TestServer) {
+        assert_eq!(
+            pointsman.run_json(&EMIT_WITH_KEY)["eventId"],
+            self.event_id,
+            "the idempotency key is stored"
+        );
         let journal = get_json(pointsman, "/api/v1/events?return=record&after=0&limit=1");
-        assert_eq!(journal["eventSnapshots"][0]["eventId"], self.event, "{journal}");
-        assert_eq!(pointsman.run_json(&["tasks", "show", &self.done])["status"], "SUCCESS");
-        let delayed = pointsman.run_json(&["tasks", "show", &self.delayed]);
+        assert_eq!(journal["eventSnapshots"][0]["eventId"], self.event_id, "{journal}");
+        assert_eq!(pointsman.run_json(&["tasks", "show", &self.done_task])["status"], "SUCCESS");
+        let delayed = pointsman.run_json(&["tasks", "show", &self.delayed_task]);
         assert_eq!(delayed["status"], "SCHEDULED", "{delayed}");
         assert_eq!(delayed["attempts"].as_array().map(Vec::len), Some(0), "{delayed}");
         for fire in list_fires(pointsman) {
@@ -75,7 +80,7 @@ impl StoredData {
     }
 }
 
-/// The ledger of the schedule, the newest first.
+/// The fires of the schedule `tick`, the newest first.
 fn list_fires(pointsman: &TestServer) -> Vec<Value> {
     let ledger = get_json(pointsman, "/api/v1/schedules/tick/fires?limit=1000");
     ledger["fires"].as_array().unwrap().clone()
@@ -91,7 +96,7 @@ fn wait_for_ticks(pointsman: &TestServer, count: u32) {
 }
 
 /// Checks that no planned time was left out or fired twice.
-fn check_no_tick_lost(pointsman: &TestServer) {
+fn assert_no_tick_lost(pointsman: &TestServer) {
     let fires = list_fires(pointsman);
     let planned: BTreeSet<i64> = fires
         .iter()
@@ -105,7 +110,7 @@ fn check_no_tick_lost(pointsman: &TestServer) {
 
 /// The output of `doctor`. It fails on the settings of test databases.
 fn doctor_output(pointsman: &TestServer) -> String {
-    String::from_utf8(pointsman.run(&["doctor"]).stdout).unwrap()
+    String::from_utf8(pointsman.run_command(&["doctor"]).stdout).unwrap()
 }
 
 /// The true time: the tests' own clock is not faked.

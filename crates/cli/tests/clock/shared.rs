@@ -4,12 +4,12 @@ use pointsman_core::Timestamp;
 use pointsman_testing::{shared_postgres, shared_redis, unique_key_prefix};
 use serde_json::Value;
 
-use super::fake_clock::{get, serve_with_offset, set_clock};
+use super::fake_clock::{send_get, serve_with_offset, set_clock};
 use super::test_server::{TestServer, wait_until};
 use super::*;
 
-/// Runs each of these on a store of every kind that nodes can share.
-macro_rules! on_each {
+/// Runs each of these tests on every kind of store that nodes can share: PostgreSQL and Redis.
+macro_rules! on_each_shared_store {
     ($($test:ident),+ $(,)?) => {
         mod on_postgres { $(
             #[test]
@@ -26,27 +26,30 @@ macro_rules! on_each {
     };
 }
 
-on_each! {
+on_each_shared_store! {
     nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early,
     a_clock_that_steps_takes_its_node_out_of_service_until_it_agrees,
 }
 
-const OFFSETS: [&str; 4] = ["+26h", "+40d", "-26h", "-40d"];
+const CLOCK_OFFSETS: [&str; 4] = ["+26h", "+40d", "-26h", "-40d"];
 
 fn list_nodes(pointsman: &TestServer) -> Vec<Value> {
     pointsman.run_json(&["nodes"])["nodes"].as_array().unwrap().clone()
 }
 
-fn time(node: &Value, member: &str) -> Timestamp {
+fn parse_node_time(node: &Value, member: &str) -> Timestamp {
     node[member].as_str().unwrap().parse().unwrap()
 }
 
 /// Checks that the server is not ready, refuses events, and says why.
-fn check_out_of_service(pointsman: &TestServer) {
-    let (status, answer) = get(pointsman, "/readyz");
-    assert_eq!(status, 503, "{answer}");
-    assert!(answer.contains("out of service") && answer.to_lowercase().contains("retry-after"), "{answer}");
-    let refused = pointsman.run(&["emit", "record"]);
+fn assert_out_of_service(pointsman: &TestServer) {
+    let (status, response) = send_get(pointsman, "/readyz");
+    assert_eq!(status, 503, "{response}");
+    assert!(
+        response.contains("out of service") && response.to_lowercase().contains("retry-after"),
+        "{response}"
+    );
+    let refused = pointsman.run_command(&["emit", "record"]);
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(75), "{stderr}");
     assert!(stderr.contains("its clock is") && stderr.contains("nothing was stored"), "{stderr}");
@@ -56,36 +59,37 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let config = format!("store: '{store}'\n{CONFIG}");
     let mut right = TestServer::new(&config);
     let _right = right.serve();
-    let kept = StoredData::store(&right);
-    let mut wrong = OFFSETS.map(|_| TestServer::new(&config).with_token(right.token()));
+    let stored_data = StoredData::create(&right);
+    let mut wrong = CLOCK_OFFSETS.map(|_| TestServer::new(&config).with_token(right.token()));
     let _wrong: Vec<_> = wrong
         .iter_mut()
-        .zip(OFFSETS)
+        .zip(CLOCK_OFFSETS)
         .map(|(pointsman, offset)| serve_with_offset(pointsman, offset))
         .collect();
-    wrong.iter().for_each(check_out_of_service);
+    wrong.iter().for_each(assert_out_of_service);
     let records: Vec<String> = (0..10).map(|_| first_task_id(&right.run_json(&["emit", "record"]))).collect();
 
     wait_until("every node has had time to prune", || {
         let lived = |node: &Value| {
-            time(node, "last_heartbeat_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER
+            parse_node_time(node, "last_heartbeat_at").duration_since(parse_node_time(node, "joined_at"))
+                > PRUNED_AFTER
         };
         let nodes = list_nodes(&right);
-        nodes.len() == 1 + OFFSETS.len() && nodes.iter().all(lived)
+        nodes.len() == 1 + CLOCK_OFFSETS.len() && nodes.iter().all(lived)
     });
-    kept.check(&right);
-    check_no_tick_lost(&right);
+    stored_data.assert_intact(&right);
+    assert_no_tick_lost(&right);
     let nodes = list_nodes(&right);
     assert!(nodes.iter().all(|node| node["alive"] == true), "no node was given up: {nodes:?}");
     let off = nodes.iter().filter(|node| node["clock"]["out_of_service"] == true);
-    assert_eq!(off.count(), OFFSETS.len(), "{nodes:?}");
+    assert_eq!(off.count(), CLOCK_OFFSETS.len(), "{nodes:?}");
     let true_time = |node: &Value| {
-        now().duration_since(time(node, "last_heartbeat_at")) < PRUNED_AFTER
-            && time(node, "last_heartbeat_at") <= now()
+        now().duration_since(parse_node_time(node, "last_heartbeat_at")) < PRUNED_AFTER
+            && parse_node_time(node, "last_heartbeat_at") <= now()
     };
     assert!(nodes.iter().all(true_time), "{nodes:?}");
     for task in records {
-        wait_until("it has run", || right.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");
+        wait_until("the task has run", || right.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");
     }
     for pointsman in &wrong {
         assert!(!pointsman.path("ran").exists(), "a node that is out of service runs nothing");
@@ -102,26 +106,26 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
 fn a_clock_that_steps_takes_its_node_out_of_service_until_it_agrees(store: &str) {
     let mut pointsman = TestServer::new(&format!("store: '{store}'\n{CONFIG}"));
     let _node = serve_with_offset(&mut pointsman, "+0s");
-    let kept = StoredData::store(&pointsman);
+    let stored_data = StoredData::create(&pointsman);
     for offset in ["+40d", "-26h", "+50m", "-40d"] {
         let soon = first_task_id(&pointsman.run_json(&["emit", "record", "--delay", "2s"]));
         set_clock(&pointsman, offset);
-        wait_until("it is out of service", || get(&pointsman, "/readyz").0 == 503);
-        check_out_of_service(&pointsman);
-        wait_until("its step is reported", || {
+        wait_until("the node is out of service", || send_get(&pointsman, "/readyz").0 == 503);
+        assert_out_of_service(&pointsman);
+        wait_until("the clock step is reported", || {
             let clock = &list_nodes(&pointsman)[0]["clock"];
             clock["out_of_service"] == true && clock["last_step"]["by_ms"].is_i64()
         });
         set_clock(&pointsman, "+0s");
-        wait_until("it is ready", || get(&pointsman, "/readyz").0 == 200);
-        wait_until("a delay does not hang", || {
+        wait_until("the node is ready", || send_get(&pointsman, "/readyz").0 == 200);
+        wait_until("the delayed task has run", || {
             pointsman.run_json(&["tasks", "show", &soon])["status"] == "SUCCESS"
         });
-        kept.check(&pointsman);
+        stored_data.assert_intact(&pointsman);
     }
     wait_for_ticks(&pointsman, 3);
-    kept.check(&pointsman);
-    check_no_tick_lost(&pointsman);
+    stored_data.assert_intact(&pointsman);
+    assert_no_tick_lost(&pointsman);
     let log = pointsman.log();
     let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
     assert_eq!(

@@ -15,7 +15,7 @@ use test_server::{ServerProcess, TestServer, wait_for_file, wait_until};
 
 /// A command that creates a file when it starts, waits for another file, and emits. It also ends when its directory is
 /// deleted, because nothing stops it when its server is killed.
-const WAITING_COMMAND: &str = r#"
+const WAITING_COMMAND_CONFIG: &str = r#"
 handlers:
   work:
     run:
@@ -23,19 +23,19 @@ handlers:
         - sh
         - -c
         - |
-          touch begun-$POINTSMAN_ATTEMPT
-          while [ -e pointsman.yml ] && [ ! -e go ]; do sleep 0.05; done
+          touch started-$POINTSMAN_ATTEMPT
+          while [ -e pointsman.yml ] && [ ! -e finish ]; do sleep 0.05; done
           echo '{"emit": [{"type": "made"}]}' > "$POINTSMAN_EFFECTS"
 event_handlers:
-  job.asked: [work]
+  job.requested: [work]
 "#;
 
 fn create_database() -> String {
     shared_postgres().unwrap().create_database().unwrap()
 }
 
-/// Runs each of these on a database of every kind.
-macro_rules! on_each {
+/// Runs each of these tests on PostgreSQL and on Redis.
+macro_rules! on_each_shared_store {
     ($($test:ident),+ $(,)?) => {
         mod on_postgres { $(
             #[test]
@@ -52,14 +52,14 @@ macro_rules! on_each {
     };
 }
 
-on_each! {
+on_each_shared_store! {
     tasks_of_a_killed_server_run_on_another,
     results_of_a_server_that_was_suspended_past_its_lease_are_refused,
     work_runs_tasks_next_to_running_servers,
     a_server_warns_when_it_takes_handlers_from_another_of_its_name,
 }
 
-/// A started server and a second one on the same database that is not started, both with this configuration.
+/// Starts a server and prepares a second one on the same store, which is not started. Both have this configuration.
 fn start_first_of_two(store: &str, config: &str) -> (TestServer, ServerProcess, TestServer) {
     let config = format!("store: '{store}'\n{config}");
     let mut first = TestServer::new(&config);
@@ -70,24 +70,24 @@ fn start_first_of_two(store: &str, config: &str) -> (TestServer, ServerProcess, 
 
 /// Emits an event whose task the first server starts and cannot finish; returns the task.
 fn start_blocked_task(first: &TestServer, second: &TestServer) -> String {
-    let emitted = first.run_json(&["emit", "job.asked", "--key", "k"]);
-    wait_for_file(&first.path("begun-1"));
+    let emitted = first.run_json(&["emit", "job.requested", "--key", "k"]);
+    wait_for_file(&first.path("started-1"));
     // On the second server the task can finish.
-    std::fs::write(second.path("go"), "").unwrap();
+    std::fs::write(second.path("finish"), "").unwrap();
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
 /// The number of events of this type in the journal.
-fn count_events(pointsman: &TestServer, kind: &str) -> usize {
+fn count_events(pointsman: &TestServer, event_type: &str) -> usize {
     let end: u64 = pointsman.run_ok(&["emit", "the.end"]).parse().unwrap();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks"]);
     let mut found = 0;
     loop {
-        let event = watch.lines.find_json("the next event", |_| true);
+        let event = watch.lines.wait_for_json("the next event", |_| true);
         if event["eventId"] == end {
             return found;
         }
-        found += usize::from(event["TYPE"] == kind);
+        found += usize::from(event["TYPE"] == event_type);
     }
 }
 
@@ -96,32 +96,36 @@ fn attempt_outcomes(task: &serde_json::Value) -> Vec<&str> {
 }
 
 fn tasks_of_a_killed_server_run_on_another(store: &str) {
-    let (first, killed, mut second) = start_first_of_two(store, WAITING_COMMAND);
+    let (first, killed, mut second) = start_first_of_two(store, WAITING_COMMAND_CONFIG);
     let task = start_blocked_task(&first, &second);
     let _second = second.serve();
     killed.kill();
-    wait_until("it has run elsewhere", || second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");
+    wait_until("the task has run on the other server", || {
+        second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS"
+    });
     assert_eq!(attempt_outcomes(&second.run_json(&["tasks", "show", &task])), ["crashed", "succeeded"]);
-    assert!(second.path("begun-2").exists() && !first.path("begun-2").exists());
+    assert!(second.path("started-2").exists() && !first.path("started-2").exists());
     assert_eq!(count_events(&second, "made"), 1);
 }
 
 fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str) {
-    let (first, stopped, mut second) = start_first_of_two(store, WAITING_COMMAND);
+    let (first, stopped, mut second) = start_first_of_two(store, WAITING_COMMAND_CONFIG);
     let task = start_blocked_task(&first, &second);
     let _second = second.serve();
     stopped.signal(Signal::SIGSTOP);
-    wait_until("it has run elsewhere", || second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");
+    wait_until("the task has run on the other server", || {
+        second.run_json(&["tasks", "show", &task])["status"] == "SUCCESS"
+    });
     // Now the first attempt succeeds too, and its server resumes and reports it.
-    std::fs::write(first.path("go"), "").unwrap();
+    std::fs::write(first.path("finish"), "").unwrap();
     stopped.signal(Signal::SIGCONT);
-    wait_until("it has joined again", || {
+    wait_until("the resumed server has joined again", || {
         let nodes = second.run_json(&["nodes"]);
         let alive = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true);
         alive.count() == 2
     });
     // Its later results are accepted again.
-    let again = first.run_json(&["emit", "job.asked", "--key", "other"]);
+    let again = first.run_json(&["emit", "job.requested", "--key", "other"]);
     let again = again["events"][0]["tasks"][0].as_str().unwrap();
     wait_until("the next one has run", || second.run_json(&["tasks", "show", again])["status"] == "SUCCESS");
     assert_eq!(attempt_outcomes(&first.run_json(&["tasks", "show", &task])), ["crashed", "succeeded"]);
@@ -129,14 +133,14 @@ fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str
 }
 
 fn work_runs_tasks_next_to_running_servers(store: &str) {
-    const IDLE_SERVER: &str = r#"
+    const IDLE_SERVER_CONFIG: &str = r#"
 rooms: [http, rescuer]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
 event_handlers:
   record.published: [keep]
 "#;
-    let (first, _node, second) = start_first_of_two(store, IDLE_SERVER);
+    let (first, _node, second) = start_first_of_two(store, IDLE_SERVER_CONFIG);
     for _ in 0..5 {
         first.run_ok(&["emit", "record.published"]);
     }
@@ -147,17 +151,17 @@ event_handlers:
     assert_eq!(counts["missing"], 0, "{counts}");
 }
 
-fn assert_serve_fails(config: &str, exit: i32, messages: &[&str]) {
-    let output = TestServer::new(config).run(&["serve", "--listen", "127.0.0.1:0"]);
+fn assert_serve_fails(config: &str, exit_code: i32, messages: &[&str]) {
+    let output = TestServer::new(config).run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(exit), "{stderr}");
+    assert_eq!(output.status.code(), Some(exit_code), "{stderr}");
     for message in messages {
         assert!(stderr.contains(message), "{stderr}");
     }
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
-/// Access rules that require a password from everybody but the owner.
+/// The content of `pg_hba.conf`: every role but `postgres` needs a password.
 const HBA_RULES: &str = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
 #[test]
@@ -178,7 +182,7 @@ fn the_database_password_can_be_given_in_the_environment() {
         78,
         &["denies access to the role reader", "none was given", "POINTSMAN_STORE_FILE"],
     );
-    let wrong = TestServer::new(&store).with_variable("PGPASSWORD", "wrong").run(&["work"]);
+    let wrong = TestServer::new(&store).with_variable("PGPASSWORD", "wrong").run_command(&["work"]);
     let stderr = String::from_utf8(wrong.stderr).unwrap();
     assert!(stderr.contains("the password in PGPASSWORD"), "{stderr}");
     let mut pointsman = TestServer::new(&store).with_variable("PGPASSWORD", "hunter2");
@@ -215,13 +219,13 @@ fn assert_outage_is_logged_briefly(store: &str, kill: impl FnOnce(), start_again
     let lines_before = pointsman.log().lines().count();
     kill();
     for _ in 0..30 {
-        let refused = pointsman.run(&["emit", "meanwhile"]);
+        let refused = pointsman.run_command(&["emit", "meanwhile"]);
         assert_eq!(refused.status.code(), Some(75));
         let stderr = String::from_utf8(refused.stderr).unwrap();
         assert!(stderr.contains("not known") && stderr.contains("idempotency key"), "{stderr}");
     }
     start_again();
-    wait_until("it is over", || pointsman.run(&["emit", "after"]).status.success());
+    wait_until("the outage is over", || pointsman.run_command(&["emit", "after"]).status.success());
     let log = pointsman.log();
     let stderr: Vec<&str> = log.lines().skip(lines_before).collect();
     assert!(stderr.len() <= 10, "{log}");
@@ -248,7 +252,7 @@ fn outbox_problems_are_logged_once() {
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
     query("INSERT INTO pointsman.outbox (type) VALUES ('a b')");
-    wait_until("it is logged", || pointsman.log().contains("cannot become events"));
+    wait_until("the invalid row is logged", || pointsman.log().contains("cannot become events"));
 
     query(
         "CREATE SEQUENCE tries;
@@ -258,11 +262,11 @@ fn outbox_problems_are_logged_once() {
              EXECUTE FUNCTION hold_up()",
     );
     query("SELECT pointsman.emit('held')");
-    wait_until("it is tried again and again", || {
+    wait_until("the outbox is drained again and again", || {
         query("SELECT last_value >= 4 FROM tries")[0][0].as_deref() == Some("t")
     });
     query("DROP TRIGGER hold_up ON pointsman.journal");
-    wait_until("it is over", || pointsman.log().contains("draining the outbox works again"));
+    wait_until("the outage is over", || pointsman.log().contains("draining the outbox works again"));
     assert_eq!(count_events(&pointsman, "held"), 1);
     let log = pointsman.log();
     let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
@@ -275,9 +279,8 @@ fn outbox_problems_are_logged_once() {
     assert!((1..=2).contains(&counts.1), "{log}");
 }
 
-/// The log contains the message of the database.
 #[test]
-fn the_log_contains_the_database_error() {
+fn the_log_contains_the_message_of_a_database_error() {
     let url = create_database();
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
@@ -285,7 +288,7 @@ fn the_log_contains_the_database_error() {
         CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
         CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
-    assert_eq!(pointsman.run(&["emit", "record"]).status.code(), Some(75));
+    assert_eq!(pointsman.run_command(&["emit", "record"]).status.code(), Some(75));
     let log = pointsman.log();
     let line = log.lines().find(|line| line.contains("the store cannot be written"));
     assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains("no room on the disk")), "{log}");

@@ -14,7 +14,7 @@ fn the_database_password_can_be_given_in_the_environment() {
         78,
         &["refused the login of user default", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"],
     );
-    let wrong = TestServer::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
+    let wrong = TestServer::new(&store).with_variable("REDISCLI_AUTH", "wrong").run_command(&["work"]);
     let stderr = String::from_utf8(wrong.stderr).unwrap();
     assert!(stderr.contains("the password in REDISCLI_AUTH"), "{stderr}");
     let mut pointsman = TestServer::new(&store).with_variable("REDISCLI_AUTH", "hunter2");
@@ -77,13 +77,13 @@ fn unsafe_redis_settings_and_full_memory_are_logged_once() {
         pointsman.log()
     );
     redis.run_command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
-    wait_until("emits are refused", || !pointsman.run(&["emit", "record"]).status.success());
-    let refused = pointsman.run(&["emit", "record"]);
+    wait_until("emits are refused", || !pointsman.run_command(&["emit", "record"]).status.success());
+    let refused = pointsman.run_command(&["emit", "record"]);
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(75), "{stderr}");
     assert!(stderr.contains("raise maxmemory") && stderr.contains("nothing was changed"), "{stderr}");
     redis.run_command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-    wait_until("they are taken in again", || pointsman.run(&["emit", "record"]).status.success());
+    wait_until("emits are accepted again", || pointsman.run_command(&["emit", "record"]).status.success());
     assert_eq!(count_warnings("emits and new orders are refused"), 1, "{}", pointsman.log());
     assert_eq!(count_warnings("appendonly is no"), 1, "{}", pointsman.log());
     assert!(node.stop().success());

@@ -67,7 +67,7 @@ pub(crate) async fn send_raw(address: &str, bytes: &[u8], limit: Duration) -> Ex
     send_and_receive(address, bytes, false, limit).await
 }
 
-/// As [`send_raw`], and closes the sending side after the last byte: for incomplete requests.
+/// Sends as [`send_raw`] does, and closes the sending side after the last byte: for incomplete requests.
 pub(crate) async fn send_raw_and_close(address: &str, bytes: &[u8], limit: Duration) -> ExchangeOutcome {
     send_and_receive(address, bytes, true, limit).await
 }
@@ -88,28 +88,28 @@ async fn send_and_receive(address: &str, bytes: &[u8], close: bool, limit: Durat
     let finished = timeout(limit, async {
         tokio::select! {
             () = sending => false,
-            ended = receive(&mut reading, &mut received, is_head) => ended,
+            ended = read_response(&mut reading, &mut received, is_head) => ended,
         }
     });
     match finished.await {
         Err(_) => ExchangeOutcome::TimedOut(received),
         Ok(_) if received.is_empty() => ExchangeOutcome::Closed,
-        Ok(_) => match parse(&received, is_head) {
+        Ok(_) => match parse_response(&received, is_head) {
             Some(ParsedResponse { response, .. }) => ExchangeOutcome::Response(response),
             None => ExchangeOutcome::Invalid(received),
         },
     }
 }
 
-/// Reads until the response is complete or the connection is closed.
-async fn receive(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>, is_head: bool) -> bool {
+/// Reads until the response is complete, or until the connection is closed. Returns whether the response is complete.
+async fn read_response(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>, is_head: bool) -> bool {
     let mut piece = vec![0; 64 << 10];
     loop {
         match stream.read(&mut piece).await {
             Ok(0) | Err(_) => return false,
             Ok(count) => received.extend_from_slice(&piece[..count]),
         }
-        if parse(received, is_head).is_some_and(|parsed| parsed.is_complete) {
+        if parse_response(received, is_head).is_some_and(|parsed| parsed.is_complete) {
             return true;
         }
     }
@@ -121,14 +121,14 @@ struct ParsedResponse {
 }
 
 /// Parses the response at the start of these bytes, as far as it was received.
-fn parse(bytes: &[u8], is_head: bool) -> Option<ParsedResponse> {
+fn parse_response(bytes: &[u8], is_head: bool) -> Option<ParsedResponse> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let rest = &bytes[end + 4..];
     let mut lines = head.split("\r\n");
     let status = lines.next()?.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
     if status == 100 {
-        return parse(rest, is_head);
+        return parse_response(rest, is_head);
     }
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
@@ -149,7 +149,7 @@ fn parse(bytes: &[u8], is_head: bool) -> Option<ParsedResponse> {
     Some(ParsedResponse { response, is_complete })
 }
 
-/// Joins the chunks; false if the last one has not arrived.
+/// Joins the chunks of a chunked body. Returns false if the last chunk has not arrived.
 fn join_chunks(mut rest: &[u8], body: &mut Vec<u8>) -> bool {
     loop {
         let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else { return false };

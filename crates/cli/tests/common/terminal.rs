@@ -15,7 +15,7 @@ impl TestTerminal {
         Self::open_redirected(command, columns, "")
     }
 
-    /// As [`TestTerminal::open`], with a shell redirection such as `> file`.
+    /// Starts as [`TestTerminal::open`] does, with a shell redirection such as `> file`.
     pub(crate) fn open_redirected(command: &Command, columns: u16, redirection: &str) -> Self {
         let arguments = [command.get_program()].into_iter().chain(command.get_args());
         let arguments: Vec<String> =

@@ -14,36 +14,42 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long a test waits for anything before it fails.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a test waits for a condition, an output line or a response before it fails.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory with a configuration, and the address and token of its server.
 pub(crate) struct TestServer {
     directory: tempfile::TempDir,
     /// The address to listen on: a free port at first, the same one afterwards.
-    listen: String,
+    listen_address: String,
     token: Option<String>,
-    variables: Vec<(&'static str, &'static str)>,
-    /// The user and group that its commands run as, if not those of the test.
-    user: Option<u32>,
+    environment: Vec<(&'static str, &'static str)>,
+    /// The id of the user and group that its commands run as, if not those of the test.
+    command_user: Option<u32>,
 }
 
 impl TestServer {
     pub(crate) fn new(config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("pointsman.yml"), config).unwrap();
-        Self { directory, listen: "127.0.0.1:0".into(), token: None, variables: vec![], user: None }
+        Self {
+            directory,
+            listen_address: "127.0.0.1:0".into(),
+            token: None,
+            environment: vec![],
+            command_user: None,
+        }
     }
 
-    /// With a token that is already known: configured, or printed by another server on the same database.
+    /// Sets a token that is already known: configured, or printed by another server on the same database.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// With this variable in the environment of all its commands.
+    /// Adds a variable to the environment of all its commands.
     pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+        self.environment.push((name, value));
         self
     }
 
@@ -52,18 +58,19 @@ impl TestServer {
         if nix::unistd::geteuid().is_root() {
             const NOBODY: u32 = 65534;
             std::os::unix::fs::chown(self.directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-            self.user = Some(NOBODY);
+            self.command_user = Some(NOBODY);
         }
         self
     }
 
+    /// The path of a file in the directory of the server.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Starts a server and waits until it has printed its address.
     pub(crate) fn serve(&mut self) -> ServerProcess {
-        let node = self.start(Stdio::inherit());
+        let node = self.start_process(Stdio::inherit());
         self.read_banner(&node);
         node
     }
@@ -77,29 +84,29 @@ impl TestServer {
 
     /// Starts a server on a new port without waiting for it: it may be killed before it listens.
     pub(crate) fn start_on_new_port(&mut self) -> ServerProcess {
-        self.listen = "127.0.0.1:0".into();
+        self.listen_address = "127.0.0.1:0".into();
         let log = File::options().create(true).append(true).open(self.path("server.log")).unwrap();
-        self.start(log.into())
+        self.start_process(log.into())
     }
 
     /// Starts a server through another program, which becomes or traces the server.
     pub(crate) fn serve_through(&mut self, program: &str, arguments: &[&str]) -> ServerProcess {
-        let server = self.command(&["serve", "--listen", &self.listen]);
+        let server = self.command(&["serve", "--listen", &self.listen_address]);
         let mut command = Command::new(program);
         command.args(arguments).arg(server.get_program()).args(server.get_args());
         command.current_dir(self.directory.path()).stdout(Stdio::piped());
         let started = command.spawn();
         let mut child = started.unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
-        let lines = OutputLines::read(&mut child);
+        let lines = OutputLines::start_reading(&mut child);
         let node = ServerProcess { child, lines };
         self.read_banner(&node);
         node
     }
 
-    fn start(&self, log: Stdio) -> ServerProcess {
-        let arguments = ["serve", "--listen", &self.listen];
+    fn start_process(&self, log: Stdio) -> ServerProcess {
+        let arguments = ["serve", "--listen", &self.listen_address];
         let mut child = self.command(&arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let lines = OutputLines::read(&mut child);
+        let lines = OutputLines::start_reading(&mut child);
         ServerProcess { child, lines }
     }
 
@@ -108,17 +115,17 @@ impl TestServer {
         let find = |what: &str, prefix: &'static str| {
             let found = node
                 .lines
-                .try_find(what, |line| line.split(prefix).nth(1).map(|rest| rest.trim().to_owned()));
+                .try_wait_for(what, |line| line.split(prefix).nth(1).map(|rest| rest.trim().to_owned()));
             found.unwrap_or_else(|missing| panic!("{missing}\nits log:\n{}", self.log()))
         };
         let address = find("the address", "http://").trim_end_matches('/').to_owned();
         let token = self.token.clone().unwrap_or_else(|| find("the token", "POINTSMAN_TOKEN="));
-        (self.listen, self.token) = (address, Some(token));
+        (self.listen_address, self.token) = (address, Some(token));
     }
 
     /// The address of the server.
     pub(crate) fn address(&self) -> &str {
-        &self.listen
+        &self.listen_address
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -130,7 +137,7 @@ impl TestServer {
         String::from_utf8_lossy(&std::fs::read(self.path("server.log")).unwrap_or_default()).into_owned()
     }
 
-    /// A command with the URL and token of the server, without the environment of the test.
+    /// Builds a command of `pointsman` with the URL and token of the server, without the environment of the test.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
         command
@@ -138,24 +145,25 @@ impl TestServer {
             .current_dir(self.directory.path())
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap());
-        command.envs(self.variables.iter().copied());
-        if let Some(user) = self.user {
+        command.envs(self.environment.iter().copied());
+        if let Some(user) = self.command_user {
             command.uid(user).gid(user);
         }
-        command.env("POINTSMAN_URL", format!("http://{}", self.listen));
+        command.env("POINTSMAN_URL", format!("http://{}", self.listen_address));
         if let Some(token) = &self.token {
             command.env("POINTSMAN_TOKEN", token);
         }
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+    /// Runs a command of `pointsman` without standard input, and returns its output.
+    pub(crate) fn run_command(&self, arguments: &[&str]) -> Output {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
     /// Runs a command that must succeed, and returns its output.
     pub(crate) fn run_ok(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
+        let output = self.run_command(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
@@ -241,7 +249,7 @@ impl RunningCommand {
         let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child =
             started.unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"));
-        let lines = OutputLines::read(&mut child);
+        let lines = OutputLines::start_reading(&mut child);
         Self { child, lines }
     }
 
@@ -274,7 +282,7 @@ impl Drop for RunningCommand {
 pub(crate) struct OutputLines(Receiver<String>);
 
 impl OutputLines {
-    fn read(child: &mut Child) -> Self {
+    fn start_reading(child: &mut Child) -> Self {
         let (send, receive) = channel();
         let out = child.stdout.take().unwrap();
         std::thread::spawn(move || {
@@ -288,12 +296,12 @@ impl OutputLines {
     }
 
     /// Waits for a line for which `search` returns a value.
-    pub(crate) fn find<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> T {
-        self.try_find(what, search).unwrap_or_else(|missing| panic!("{missing}"))
+    pub(crate) fn wait_for<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> T {
+        self.try_wait_for(what, search).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
-    fn try_find<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-        let deadline = Instant::now() + TIMEOUT;
+    fn try_wait_for<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut other_lines = vec![];
         loop {
             match self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -312,20 +320,20 @@ impl OutputLines {
     }
 
     /// Waits for a line of JSON that `matches` accepts.
-    pub(crate) fn find_json(
+    pub(crate) fn wait_for_json(
         &self,
         what: &str,
         matches: impl Fn(&serde_json::Value) -> bool,
     ) -> serde_json::Value {
-        self.find(what, |line| serde_json::from_str(line).ok().filter(&matches))
+        self.wait_for(what, |line| serde_json::from_str(line).ok().filter(&matches))
     }
 }
 
 /// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "{what}: not within {TIMEOUT:?}");
+        assert!(Instant::now() < deadline, "{what}: not within {WAIT_TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,5 +1,5 @@
-//! Acknowledgement after fsync. A SIGKILL cannot show this, because the kernel keeps what a killed process has written; so
-//! the system calls are traced.
+//! Acknowledgement after fsync. A SIGKILL cannot show this, because the kernel keeps what a killed process has written;
+//! so the system calls are traced.
 
 use super::test_server::{TestServer, wait_until};
 
@@ -17,21 +17,21 @@ fn an_emit_is_acknowledged_after_its_fsync() {
     }
     node.stop();
     let mut calls = String::new();
-    wait_until("the trace is whole", || {
+    wait_until("the trace is complete", || {
         calls = std::fs::read_to_string(&trace).unwrap();
         calls.matches("HTTP/1.1 201").count() == 5 && calls.contains("exited with")
     });
     let calls: Vec<&str> = calls.lines().collect();
     let mut after_last = 0;
-    for answered in (0..calls.len()).filter(|at| calls[*at].contains("HTTP/1.1 201")) {
-        let request = (after_last..answered).rfind(|at| calls[*at].contains("POST /api/v1/events"));
-        let between = &calls[request.expect("a response has a request")..answered];
+    for response in (0..calls.len()).filter(|at| calls[*at].contains("HTTP/1.1 201")) {
+        let request = (after_last..response).rfind(|at| calls[*at].contains("POST /api/v1/events"));
+        let between = &calls[request.expect("a response has a request")..response];
         assert!(
             is_wal_synced(between),
             "no fsync of the log between request and response:\n{}",
             between.join("\n")
         );
-        after_last = answered + 1;
+        after_last = response + 1;
     }
 }
 

@@ -7,12 +7,12 @@ use pointsman_api::client::{Client, EventQuery, TaskQuery};
 use tokio::time::{Instant, sleep};
 
 use crate::history::{FinalTask, History, JournalEntry, SentEvent};
-use crate::test_server::TIMEOUT;
+use crate::test_server::WAIT_TIMEOUT;
 
 /// Waits until no task can run any more. The timeout restarts whenever fewer tasks are left.
 pub(crate) async fn wait_until_idle(client: &Client) {
-    let mut fewest = u64::MAX;
-    let mut deadline = Instant::now() + TIMEOUT;
+    let mut fewest_left = u64::MAX;
+    let mut deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         let handlers = client.list_handlers().await.unwrap().handlers;
         let counts = handlers.iter().map(|handler| handler.counts);
@@ -20,9 +20,9 @@ pub(crate) async fn wait_until_idle(client: &Client) {
         if left == 0 {
             return;
         }
-        if left < fewest {
-            fewest = left;
-            deadline = Instant::now() + TIMEOUT;
+        if left < fewest_left {
+            fewest_left = left;
+            deadline = Instant::now() + WAIT_TIMEOUT;
         }
         assert!(Instant::now() < deadline, "{left} tasks are stuck: {handlers:?}");
         sleep(Duration::from_millis(50)).await;
@@ -30,14 +30,14 @@ pub(crate) async fn wait_until_idle(client: &Client) {
 }
 
 /// Reads the whole journal and all tasks.
-pub(crate) async fn read(client: &Client) -> History {
-    let (journal, engine_ids) = read_journal(client).await;
-    History { journal, engine_ids, tasks: read_tasks(client).await, ..History::default() }
+pub(crate) async fn read_final_state(client: &Client) -> History {
+    let (journal, engine_event_ids) = read_journal(client).await;
+    History { journal, engine_event_ids, tasks: read_tasks(client).await, ..History::default() }
 }
 
 /// The emitted events, and the ids of engine events.
 async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
-    let (mut entries, mut engine_ids) = (vec![], vec![]);
+    let (mut entries, mut engine_event_ids) = (vec![], vec![]);
     let mut after = Some(0);
     loop {
         let query = EventQuery { after, limit: Some(1000), ..EventQuery::default() };
@@ -46,18 +46,18 @@ async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
                 after = event_snapshots.last().map(|event| event.event_id);
                 let (engines, emitted): (Vec<_>, Vec<_>) =
                     event_snapshots.into_iter().partition(|event| event.is_engine_event());
-                engine_ids.extend(engines.into_iter().map(|event| event.event_id));
+                engine_event_ids.extend(engines.into_iter().map(|event| event.event_id));
                 entries.extend(emitted.into_iter().map(|event| JournalEntry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
                     event: SentEvent {
                         name: event.value.decode().unwrap(),
-                        kind: event.kind,
+                        event_type: event.event_type,
                         key: event.key,
                     },
                 }));
             }
-            EventSeq::Empty { .. } => return (entries, engine_ids),
+            EventSeq::Empty { .. } => return (entries, engine_event_ids),
             EventSeq::Torn { .. } => panic!("the journal is torn after {after:?}"),
         }
     }

@@ -6,7 +6,7 @@ use futures::future::join_all;
 
 use crate::raw_http::{self, RawResponse};
 use crate::seed;
-use crate::test_server::{TIMEOUT, TestServer};
+use crate::test_server::{TestServer, WAIT_TIMEOUT};
 use pointsman_testing::Rng;
 
 const CONCURRENT_REQUESTS: usize = 500;
@@ -22,17 +22,20 @@ async fn send_concurrently(pointsman: &TestServer, key: &str, bodies: &[&str]) -
         );
         let address = pointsman.address().to_owned();
         async move {
-            raw_http::send_raw(&address, request.as_bytes(), TIMEOUT).await.response().expect("a response")
+            raw_http::send_raw(&address, request.as_bytes(), WAIT_TIMEOUT)
+                .await
+                .response()
+                .expect("a response")
         }
     };
     join_all(bodies.iter().map(send)).await
 }
 
-/// The responses by their status.
-fn group_by_status(answers: Vec<RawResponse>) -> BTreeMap<u16, Vec<String>> {
+/// The bodies of the responses by status.
+fn group_bodies_by_status(responses: Vec<RawResponse>) -> BTreeMap<u16, Vec<String>> {
     let mut by_status: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-    for answer in answers {
-        by_status.entry(answer.status).or_default().push(answer.text());
+    for response in responses {
+        by_status.entry(response.status).or_default().push(response.text());
     }
     by_status
 }
@@ -43,45 +46,45 @@ async fn count_events(pointsman: &TestServer) -> usize {
         "GET /api/v1/events?after=0&tenant=default HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
         pointsman.token()
     );
-    let response = raw_http::send_raw(pointsman.address(), request.as_bytes(), TIMEOUT).await.response();
+    let response = raw_http::send_raw(pointsman.address(), request.as_bytes(), WAIT_TIMEOUT).await.response();
     response.expect("a response").json()["eventSnapshots"].as_array().map_or(0, Vec::len)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_concurrent_repeats_one_emits_and_all_get_the_same_response() {
+async fn one_of_many_concurrent_repeats_emits_and_all_get_the_same_response() {
     let mut pointsman = TestServer::new("");
     let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let body = r#"[{"type":"order.placed","key":"order:1","value":1},{"type":"order.paid","key":"order:1"}]"#;
-    let answers =
-        group_by_status(send_concurrently(&pointsman, "one key", &[body; CONCURRENT_REQUESTS]).await);
-    let counts: Vec<_> = answers.iter().map(|(status, list)| (*status, list.len())).collect();
+    let responses =
+        group_bodies_by_status(send_concurrently(&pointsman, "one key", &[body; CONCURRENT_REQUESTS]).await);
+    let counts: Vec<_> = responses.iter().map(|(status, list)| (*status, list.len())).collect();
     assert_eq!(counts, [(200, CONCURRENT_REQUESTS - 1), (201, 1)]);
-    assert!(answers[&200].iter().all(|text| *text == answers[&201][0]));
+    assert!(responses[&200].iter().all(|text| *text == responses[&201][0]));
     node.kill();
 
-    // This also holds after a kill of the server.
+    // After a kill of the server, a repeat still gets the same response.
     let _node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let again = send_concurrently(&pointsman, "one key", &[body]).await;
-    assert_eq!((again[0].status, again[0].text()), (200, answers[&201][0].clone()));
+    assert_eq!((again[0].status, again[0].text()), (200, responses[&201][0].clone()));
     assert_eq!(count_events(&pointsman).await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_concurrent_bodies_with_one_key_one_wins_and_the_others_conflict() {
+async fn one_of_many_concurrent_bodies_with_the_same_key_wins_and_the_others_conflict() {
     let mut rng = Rng::new(seed::choose_seed());
     let mut pointsman = TestServer::new("");
     let _node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
-    let kinds = [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"a","value":1}"#];
-    let bodies: Vec<&str> = (0..CONCURRENT_REQUESTS).map(|_| *rng.choose(&kinds)).collect();
-    let answers = send_concurrently(&pointsman, "another key", &bodies).await;
-    let winner = answers.iter().position(|answer| answer.status == 201).expect("one emits");
-    for (answer, body) in answers.iter().zip(&bodies) {
+    let bodies = [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"a","value":1}"#];
+    let bodies: Vec<&str> = (0..CONCURRENT_REQUESTS).map(|_| *rng.choose(&bodies)).collect();
+    let responses = send_concurrently(&pointsman, "another key", &bodies).await;
+    let winner = responses.iter().position(|response| response.status == 201).expect("one emits");
+    for (response, body) in responses.iter().zip(&bodies) {
         if *body != bodies[winner] {
-            assert_eq!(answer.assert_problem(), 409);
+            assert_eq!(response.assert_problem(), 409);
         } else {
-            assert_eq!(answer.text(), answers[winner].text());
+            assert_eq!(response.text(), responses[winner].text());
         }
     }
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 1);
     assert_eq!(count_events(&pointsman).await, 1);
 }

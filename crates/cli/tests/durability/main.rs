@@ -40,12 +40,12 @@ use pointsman_testing::Rng;
 use producer::Producers;
 use reader::JournalReader;
 use target::HttpTarget;
-use test_server::{ServerProcess, TIMEOUT, TestServer};
+use test_server::{ServerProcess, TestServer, WAIT_TIMEOUT};
 
 /// The variable that sets how often the server is killed.
-const CYCLES_VARIABLE: &str = "POINTSMAN_TEST_CYCLES";
-const DEFAULT_CYCLES: u64 = 20;
-const PRODUCERS: usize = 4;
+const KILL_CYCLES_VARIABLE: &str = "POINTSMAN_TEST_CYCLES";
+const DEFAULT_KILL_CYCLES: u64 = 20;
+const PRODUCER_COUNT: usize = 4;
 const WORKER_SLOTS: usize = 8;
 /// The maximum number of acknowledged requests before a kill.
 const MAX_REQUESTS_PER_CYCLE: usize = 120;
@@ -83,14 +83,14 @@ fn expected_routes() -> [(&'static str, &'static [&'static str]); 3] {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let mut rng = Rng::new(seed::choose_seed());
-    let cycles = seed::read_env_number(CYCLES_VARIABLE).unwrap_or(DEFAULT_CYCLES);
+    let cycles = seed::read_env_number(KILL_CYCLES_VARIABLE).unwrap_or(DEFAULT_KILL_CYCLES);
     let target = HttpTarget::start().await;
     let mut pointsman = TestServer::new(&server_config(&target));
     let (server, current_server) = watch::channel(None);
     let (end, ending) = watch::channel(None);
     let producers = Producers::new(current_server.clone());
     let running: Vec<_> =
-        (0..PRODUCERS).map(|n| tokio::spawn(producers.clone().run(n, rng.fork()))).collect();
+        (0..PRODUCER_COUNT).map(|n| tokio::spawn(producers.clone().run(n, rng.fork()))).collect();
     let readers = RunningReaders::start(&current_server, &ending);
 
     let mut kills = 0;
@@ -115,18 +115,18 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     wait_for_acknowledgements(&producers, 1).await;
     producers.stop();
     for producer in running {
-        timeout(TIMEOUT, producer).await.expect("every request is answered").unwrap();
+        timeout(WAIT_TIMEOUT, producer).await.expect("every request gets a response").unwrap();
     }
     let client = producer::current_client(&current_server).await;
     final_state::wait_until_idle(&client).await;
-    let mut history = History { kills, slots: WORKER_SLOTS, ..final_state::read(&client).await };
-    end.send_replace(Some(history.ids().last().copied().unwrap_or(0)));
-    history.reader_logs = vec![readers.stream.finish().await, readers.poll.finish().await];
+    let mut history = History { kills, slots: WORKER_SLOTS, ..final_state::read_final_state(&client).await };
+    end.send_replace(Some(history.all_event_ids().last().copied().unwrap_or(0)));
+    history.reader_logs = vec![readers.stream_reader.finish().await, readers.poll_reader.finish().await];
     history.routes = expected_routes()
-        .map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect()))
+        .map(|(event_type, handlers)| (event_type.into(), handlers.iter().map(ToString::to_string).collect()))
         .into();
     history.emits = producers.emits.lock().unwrap().clone();
-    let emits_echo = |entry: &&JournalEntry| entry.event.kind == "record.published";
+    let emits_echo = |entry: &&JournalEntry| entry.event.event_type == "record.published";
     let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_request).collect();
     history.emits.extend(echoes);
     history.deliveries = target.deliveries();
@@ -134,13 +134,13 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     assert_no_violations(&history, &pointsman);
 }
 
-/// The event that the handling of an event emits.
+/// The request that stands for the event which the handler `mirror` emits for an event.
 fn echo_request(entry: &JournalEntry) -> EmitRequest {
     EmitRequest {
         events: vec![target::echo_event(entry.id)],
-        floor: entry.id,
+        newest_id_before: entry.id,
         acknowledged: None,
-        effect: true,
+        emitted_by_handler: true,
     }
 }
 
@@ -153,16 +153,16 @@ fn start_and_announce(pointsman: &mut TestServer, server: &watch::Sender<Option<
 }
 
 /// Waits until this many more requests have been acknowledged.
-async fn wait_for_acknowledgements(producers: &Producers, more: usize) {
-    let mut acknowledged = producers.acknowledged.subscribe();
-    let wanted = *acknowledged.borrow() + more;
-    let reached = acknowledged.wait_for(|count| *count >= wanted);
-    timeout(TIMEOUT, reached).await.expect("the server acknowledges requests").unwrap();
+async fn wait_for_acknowledgements(producers: &Producers, count: usize) {
+    let mut acknowledged = producers.acknowledged_count.subscribe();
+    let wanted = *acknowledged.borrow() + count;
+    let reached = acknowledged.wait_for(|acknowledged| *acknowledged >= wanted);
+    timeout(WAIT_TIMEOUT, reached).await.expect("the server acknowledges requests").unwrap();
 }
 
 struct RunningReaders {
-    stream: RunningReader,
-    poll: RunningReader,
+    stream_reader: RunningReader,
+    poll_reader: RunningReader,
 }
 
 struct RunningReader {
@@ -177,19 +177,23 @@ impl RunningReaders {
         let following = stream.clone();
         let polling = poll.clone();
         Self {
-            stream: RunningReader {
+            stream_reader: RunningReader {
                 reader: stream,
                 task: tokio::spawn(async move { following.follow_stream().await }),
             },
-            poll: RunningReader { reader: poll, task: tokio::spawn(async move { polling.poll().await }) },
+            poll_reader: RunningReader {
+                reader: poll,
+                task: tokio::spawn(async move { polling.poll_until_end().await }),
+            },
         }
     }
 }
 
 impl RunningReader {
-    /// The log of the reader. A reader that does not finish is checked by what it has read.
+    /// Waits until the reader has read the whole journal, and returns its log. If it does not end in time, the log lacks
+    /// events.
     async fn finish(self) -> history::ReaderLog {
-        if let Ok(ended) = timeout(TIMEOUT, self.task).await {
+        if let Ok(ended) = timeout(WAIT_TIMEOUT, self.task).await {
             ended.unwrap();
         }
         self.reader.log()
@@ -199,7 +203,7 @@ impl RunningReader {
 /// Prints a summary of the run, and fails if a rule was broken.
 fn assert_no_violations(history: &History, pointsman: &TestServer) {
     let log = pointsman.log();
-    let requests = history.emits.iter().filter(|emit| !emit.effect).count();
+    let requests = history.emits.iter().filter(|emit| !emit.emitted_by_handler).count();
     let acknowledged = history.emits.iter().filter(|emit| emit.acknowledged.is_some()).count();
     println!(
         "{} kills; {requests} requests, {acknowledged} acknowledged; {} events, {} tasks, {} deliveries",
@@ -208,7 +212,7 @@ fn assert_no_violations(history: &History, pointsman: &TestServer) {
         history.tasks.len(),
         history.deliveries.len()
     );
-    let violations = history.violations();
+    let violations = history.find_violations();
     let tail: Vec<&str> = log.lines().rev().take(40).collect();
     let tail: Vec<&str> = tail.into_iter().rev().collect();
     assert!(
@@ -220,5 +224,5 @@ fn assert_no_violations(history: &History, pointsman: &TestServer) {
     );
     assert!(!log.contains("panicked"), "{log}");
     assert!(acknowledged > history.kills, "too few requests were acknowledged");
-    assert!(requests - acknowledged <= history.kills * PRODUCERS, "requests failed without a kill");
+    assert!(requests - acknowledged <= history.kills * PRODUCER_COUNT, "requests failed without a kill");
 }

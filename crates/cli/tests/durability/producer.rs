@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use crate::history::{AcknowledgedEvent, EmitRequest, SentEvent};
 use pointsman_testing::Rng;
 
-/// The types that are emitted. Few are `noted`: each of those starts a process.
-const EVENT_TYPES: [&str; 9] = [
+/// The event types with handlers. Few events are `record.noted`: each of them starts a process.
+const ROUTED_EVENT_TYPES: [&str; 9] = [
     "record.published",
     "record.moved",
     "record.published",
@@ -23,8 +23,8 @@ const EVENT_TYPES: [&str; 9] = [
     "record.moved",
     "record.noted",
 ];
-/// A type without a handler: cheap, and the journal must keep its events as well.
-const UNROUTED_TYPE: &str = "ledger.entry";
+/// An event type without a handler. Its events cost little, and the journal must keep them as well.
+const UNROUTED_EVENT_TYPE: &str = "ledger.entry";
 /// Few objects, so that their lanes are always busy.
 const OBJECT_COUNT: usize = 6;
 
@@ -33,10 +33,11 @@ pub(crate) struct Producers {
     /// The running server, if any.
     pub(crate) server: watch::Receiver<Option<Client>>,
     pub(crate) emits: Mutex<Vec<EmitRequest>>,
-    /// The number of acknowledged requests, and the highest acknowledged id.
-    pub(crate) acknowledged: watch::Sender<usize>,
+    /// The number of acknowledged requests.
+    pub(crate) acknowledged_count: watch::Sender<usize>,
+    /// The highest acknowledged event id.
     newest_id: AtomicU64,
-    stop: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Producers {
@@ -44,27 +45,32 @@ impl Producers {
         Arc::new(Self {
             server,
             emits: Mutex::default(),
-            acknowledged: watch::Sender::new(0),
+            acknowledged_count: watch::Sender::new(0),
             newest_id: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         })
     }
 
     /// Stops every producer after its current request.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
+        self.is_stopped.store(true, Ordering::SeqCst);
     }
 
     /// Emits until stopped.
     pub(crate) async fn run(self: Arc<Self>, producer: usize, mut rng: Rng) {
         let mut number = 0;
-        while !self.stop.load(Ordering::SeqCst) {
+        while !self.is_stopped.load(Ordering::SeqCst) {
             number += 1;
             let events = generate_events(&format!("{producer}-{number}"), &mut rng);
             let key = rng.one_in(2).then(|| format!("producer {producer}, request {number}"));
-            let floor = self.newest_id.load(Ordering::SeqCst);
+            let newest_id_before = self.newest_id.load(Ordering::SeqCst);
             let acknowledged = self.send(&events, key.as_deref()).await;
-            self.emits.lock().unwrap().push(EmitRequest { events, floor, acknowledged, effect: false });
+            self.emits.lock().unwrap().push(EmitRequest {
+                events,
+                newest_id_before,
+                acknowledged,
+                emitted_by_handler: false,
+            });
             tokio::time::sleep(Duration::from_micros(rng.next_below(6000) as u64)).await;
         }
     }
@@ -78,7 +84,7 @@ impl Producers {
             match client.emit(&body, key).await {
                 Ok(emitted) => {
                     self.newest_id.fetch_max(emitted.event_id, Ordering::SeqCst);
-                    self.acknowledged.send_modify(|count| *count += 1);
+                    self.acknowledged_count.send_modify(|count| *count += 1);
                     let events = emitted.events.into_iter();
                     return Some(
                         events
@@ -95,7 +101,7 @@ impl Producers {
     }
 }
 
-/// A client of the running server; waits for one if needed.
+/// Returns a client of the running server, after waiting until one runs.
 pub(crate) async fn current_client(server: &watch::Receiver<Option<Client>>) -> Client {
     let mut server = server.clone();
     let client = server.wait_for(Option::is_some).await.expect("the test still runs");
@@ -111,7 +117,7 @@ fn generate_events(name: &str, rng: &mut Rng) -> Vec<SentEvent> {
     };
     let event = |index| SentEvent {
         name: format!("{name}-{index}"),
-        kind: if unrouted { UNROUTED_TYPE } else { *rng.choose(&EVENT_TYPES) }.to_owned(),
+        event_type: if unrouted { UNROUTED_EVENT_TYPE } else { *rng.choose(&ROUTED_EVENT_TYPES) }.to_owned(),
         key: Some(rng.next_below(OBJECT_COUNT + 1))
             .filter(|n| *n < OBJECT_COUNT)
             .map(|n| format!("record:{n}")),
@@ -120,7 +126,8 @@ fn generate_events(name: &str, rng: &mut Rng) -> Vec<SentEvent> {
 }
 
 fn request_body(events: &[SentEvent]) -> Value {
-    let to_json = |event: &SentEvent| json!({"type": event.kind, "key": event.key, "value": event.name});
+    let to_json =
+        |event: &SentEvent| json!({"type": event.event_type, "key": event.key, "value": event.name});
     match events {
         [only] => to_json(only),
         _ => events.iter().map(to_json).collect(),

@@ -13,13 +13,13 @@ use crate::producer::current_client;
 /// A reader and its position.
 pub(crate) struct JournalReader {
     server: watch::Receiver<Option<Client>>,
-    /// The last id of the journal, once known.
-    end: watch::Receiver<Option<u64>>,
+    /// The last id of the journal; none until the producers have stopped.
+    last_journal_id: watch::Receiver<Option<u64>>,
     log: Mutex<ReaderLog>,
     cursor: Mutex<u64>,
 }
 
-/// Whether a reader continues.
+/// Whether a reader must continue to read.
 enum ReadStatus {
     Continue,
     Done,
@@ -29,10 +29,10 @@ impl JournalReader {
     pub(crate) fn new(
         name: &str,
         server: watch::Receiver<Option<Client>>,
-        end: watch::Receiver<Option<u64>>,
+        last_journal_id: watch::Receiver<Option<u64>>,
     ) -> Self {
-        let log = Mutex::new(ReaderLog { reader: name.into(), ids: vec![], torn: 0 });
-        Self { server, end, log, cursor: Mutex::new(0) }
+        let log = Mutex::new(ReaderLog { reader: name.into(), ids: vec![], gap_count: 0 });
+        Self { server, last_journal_id, log, cursor: Mutex::new(0) }
     }
 
     /// The log of what it has read so far.
@@ -44,19 +44,19 @@ impl JournalReader {
         *self.cursor.lock().unwrap()
     }
 
-    fn record(&self, id: u64) {
+    fn record_event(&self, id: u64) {
         self.log.lock().unwrap().ids.push(id);
         *self.cursor.lock().unwrap() = id;
     }
 
     fn record_gap(&self) -> ReadStatus {
-        self.log.lock().unwrap().torn += 1;
+        self.log.lock().unwrap().gap_count += 1;
         ReadStatus::Done
     }
 
     /// Whether the whole journal has been read.
     fn is_finished(&self) -> bool {
-        self.end.borrow().is_some_and(|end| self.cursor() >= end)
+        self.last_journal_id.borrow().is_some_and(|end| self.cursor() >= end)
     }
 
     /// Reads the server-sent events until the end.
@@ -76,7 +76,7 @@ impl JournalReader {
 
     /// Reads frames until the connection breaks.
     async fn read_frames(&self, frames: &mut SseFrameStream) -> ReadStatus {
-        let mut end = self.end.clone();
+        let mut end = self.last_journal_id.clone();
         while !self.is_finished() {
             let frame = tokio::select! {
                 frame = frames.next() => frame,
@@ -94,33 +94,33 @@ impl JournalReader {
             if frame.data.is_empty() {
                 *self.cursor.lock().unwrap() = id;
             } else {
-                self.record(id);
+                self.record_event(id);
             }
         }
         ReadStatus::Done
     }
 
     /// Reads by long polls, a few events at a time, until the end.
-    pub(crate) async fn poll(&self) {
+    pub(crate) async fn poll_until_end(&self) {
         while !self.is_finished() {
             let client = current_client(&self.server).await;
             let query = EventQuery {
-                kind: Some("Event".into()),
+                event_type: Some("Event".into()),
                 after: Some(self.cursor()),
                 timeout: Some("1s".into()),
                 limit: Some(250),
                 ..EventQuery::default()
             };
-            if let ReadStatus::Done = self.handle_response(client.list_events(&query).await).await {
+            if let ReadStatus::Done = self.record_response(client.list_events(&query).await).await {
                 return;
             }
         }
     }
 
-    async fn handle_response(&self, response: Result<EventSeq, ClientError>) -> ReadStatus {
+    async fn record_response(&self, response: Result<EventSeq, ClientError>) -> ReadStatus {
         match response {
             Ok(EventSeq::NonEmpty { event_snapshots, .. }) => {
-                event_snapshots.iter().for_each(|event| self.record(event.event_id));
+                event_snapshots.iter().for_each(|event| self.record_event(event.event_id));
             }
             Ok(EventSeq::Empty { last_event_id, .. }) => *self.cursor.lock().unwrap() = last_event_id,
             Ok(EventSeq::Torn { .. }) => return self.record_gap(),

@@ -25,13 +25,13 @@ pub(crate) struct HttpTarget {
 #[derive(Default)]
 struct DeliveryLog {
     deliveries: Mutex<Vec<Delivery>>,
-    /// A counter that orders starts and ends.
-    clock: AtomicU64,
+    /// The next position in the sequence of starts and ends of deliveries.
+    sequence: AtomicU64,
 }
 
 impl DeliveryLog {
-    fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::SeqCst)
+    fn next_position(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::SeqCst)
     }
 }
 
@@ -40,7 +40,7 @@ impl HttpTarget {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let log = Arc::<DeliveryLog>::default();
-        let router = Router::new().route("/{handler}", post(handle)).with_state(log.clone());
+        let router = Router::new().route("/{handler}", post(record_delivery)).with_state(log.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { address, log }
     }
@@ -53,15 +53,15 @@ impl HttpTarget {
 /// The handler that emits an event for each event that it handles.
 const ECHO_HANDLER: &str = "mirror";
 
-/// The event that [`ECHO_HANDLER`] emits for an event: once, like the task.
+/// The event that [`ECHO_HANDLER`] emits for an event. It is emitted once, because the task is done once.
 pub(crate) fn echo_event(event: u64) -> SentEvent {
     let key = Some(format!("echo:{}", event % 5));
-    SentEvent { name: format!("echo of {event}"), kind: "echo".into(), key }
+    SentEvent { name: format!("echo of {event}"), event_type: "echo".into(), key }
 }
 
 /// Records a delivery, waits briefly and responds with success. If its server is killed meanwhile, the connection breaks
 /// and the end is not recorded.
-async fn handle(
+async fn record_delivery(
     State(log): State<Arc<DeliveryLog>>,
     Segment(handler): Segment<String>,
     headers: HeaderMap,
@@ -82,21 +82,26 @@ async fn handle(
     };
     let index = {
         let mut deliveries = log.deliveries.lock().unwrap();
-        deliveries.push(delivery(log.tick()));
+        deliveries.push(delivery(log.next_position()));
         deliveries.len() - 1
     };
     tokio::time::sleep(Duration::from_micros(event % 7 * 500)).await;
     let mut deliveries = log.deliveries.lock().unwrap();
-    deliveries[index].ended = Some(log.tick());
-    let SentEvent { name, kind, key } = echo_event(event);
-    Json(if emits_echo { json!({"emit": [{"type": kind, "key": key, "value": name}]}) } else { json!({}) })
+    deliveries[index].ended = Some(log.next_position());
+    let SentEvent { name, event_type, key } = echo_event(event);
+    Json(if emits_echo {
+        json!({"emit": [{"type": event_type, "key": key, "value": name}]})
+    } else {
+        json!({})
+    })
 }
 
 /// The command of the handler `note`: one line per delivery, in one write, so that lines do not mix.
 pub(crate) const NOTE_COMMAND: &str =
     "echo $POINTSMAN_EVENT_ID ${POINTSMAN_PREV:--} $POINTSMAN_ATTEMPT $POINTSMAN_FENCE >> notes";
 
-/// Reads the deliveries that `note` has written. A line has no duration, so that a delivery ends when it began.
+/// Reads the deliveries that `note` has written. The command writes one line and no end, so that the end of a delivery
+/// is its start.
 pub(crate) fn read_notes(file: &Path) -> Vec<Delivery> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let parse = |(index, line): (usize, &str)| {

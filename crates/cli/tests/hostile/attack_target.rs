@@ -14,39 +14,40 @@ use crate::test_server::{ServerProcess, TestServer};
 
 /// The time within which every response must arrive. The server's own timeouts are shorter.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum size of a refusal: it does not repeat the request.
+/// The maximum size of a refusal in bytes. It is small, because a refusal does not repeat the request.
 const MAX_REFUSAL_BYTES: usize = 32 << 10;
 /// The maximum growth of the process, in kilobytes.
-const MAX_GROWTH_KB: usize = 100 << 10;
+const MAX_MEMORY_GROWTH_KB: usize = 100 << 10;
 
 pub(crate) struct AttackTarget {
     pub(crate) address: String,
     pub(crate) token: String,
     /// The memory of the process before the attack, in kilobytes.
-    initial_memory: usize,
-    tally: Mutex<ResponseTally>,
+    initial_memory_kb: usize,
+    responses: Mutex<ResponseTally>,
 }
 
+/// The numbers of responses by kind.
 #[derive(Debug, Default)]
 struct ResponseTally {
     statuses: BTreeMap<u16, usize>,
     closed: usize,
     /// The number of events that the server acknowledged.
-    stored: usize,
+    stored_events: usize,
 }
 
 impl AttackTarget {
     pub(crate) async fn new(pointsman: &TestServer, node: &ServerProcess) -> Self {
         let (address, token) = (pointsman.address().to_owned(), pointsman.token().to_owned());
-        let target = Self { address, token, initial_memory: 0, tally: Mutex::default() };
+        let target = Self { address, token, initial_memory_kb: 0, responses: Mutex::default() };
         target.assert_healthy().await;
-        Self { initial_memory: process_memory(node.pid(), "VmRSS"), ..target }
+        Self { initial_memory_kb: read_process_memory_kb(node.pid(), "VmRSS"), ..target }
     }
 
     /// Sends a request and checks its outcome.
     pub(crate) async fn send(&self, family: &str, request: &HostileRequest) {
         let outcome = match request.expected {
-            ExpectedOutcome::Broken => {
+            ExpectedOutcome::ResponseOrClosed => {
                 raw_http::send_raw_and_close(&self.address, &request.bytes, RESPONSE_TIMEOUT).await
             }
             _ => raw_http::send_raw(&self.address, &request.bytes, RESPONSE_TIMEOUT).await,
@@ -57,11 +58,11 @@ impl AttackTarget {
             ExchangeOutcome::Closed => {
                 assert_eq!(
                     request.expected,
-                    ExpectedOutcome::Broken,
+                    ExpectedOutcome::ResponseOrClosed,
                     "closed without a response: {}",
                     description()
                 );
-                self.tally.lock().unwrap().closed += 1;
+                self.responses.lock().unwrap().closed += 1;
             }
             ExchangeOutcome::Invalid(bytes) => {
                 panic!("no HTTP: {:?} to {}", String::from_utf8_lossy(&bytes), description())
@@ -99,10 +100,10 @@ impl AttackTarget {
                 description()
             );
         }
-        let mut tally = self.tally.lock().unwrap();
+        let mut tally = self.responses.lock().unwrap();
         *tally.statuses.entry(status).or_default() += 1;
         if status == 201 {
-            tally.stored += response.json()["events"].as_array().map_or(0, Vec::len);
+            tally.stored_events += response.json()["events"].as_array().map_or(0, Vec::len);
         }
     }
 
@@ -128,10 +129,10 @@ impl AttackTarget {
         self.assert_healthy().await;
         let log = pointsman.log();
         assert!(!log.contains("panicked"), "{log}");
-        let tally = std::mem::take(&mut *self.tally.lock().unwrap());
-        let grown = process_memory(node.pid(), "VmHWM").saturating_sub(self.initial_memory);
+        let tally = std::mem::take(&mut *self.responses.lock().unwrap());
+        let grown = read_process_memory_kb(node.pid(), "VmHWM").saturating_sub(self.initial_memory_kb);
         println!("{tally:?}; the process grew by at most {} MB", grown >> 10);
-        assert!(grown < MAX_GROWTH_KB, "the process grew by {grown} kB");
+        assert!(grown < MAX_MEMORY_GROWTH_KB, "the process grew by {grown} kB");
         for status in [200, 201, 400, 401, 404, 405, 413, 414, 415, 431] {
             assert!(tally.statuses.contains_key(&status), "a status did not occur: {tally:?}");
         }
@@ -139,7 +140,7 @@ impl AttackTarget {
         // Engine events have no tenant.
         let events = journal["eventSnapshots"].as_array().unwrap();
         let events: Vec<&Value> = events.iter().filter(|event| event["tenant"].is_string()).collect();
-        assert_eq!(events.len(), tally.stored, "exactly the acknowledged events are stored");
+        assert_eq!(events.len(), tally.stored_events, "exactly the acknowledged events are stored");
         for event in events {
             self.check_object(event).await;
         }
@@ -147,7 +148,7 @@ impl AttackTarget {
 }
 
 impl AttackTarget {
-    /// Every accepted key can be read as an object.
+    /// Checks that the key of a stored event can be read as an object.
     async fn check_object(&self, event: &Value) {
         let Some(key) = event["key"].as_str() else { return };
         let escape = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
@@ -158,7 +159,7 @@ impl AttackTarget {
 }
 
 /// A memory value of a process from /proc, in kilobytes.
-pub(crate) fn process_memory(pid: u32, name: &str) -> usize {
+pub(crate) fn read_process_memory_kb(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()

@@ -7,7 +7,7 @@ use pointsman_testing::Rng;
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// Bodies that are always invalid.
+/// A body that is always invalid.
 fn invalid_body(rng: &mut Rng) -> Vec<u8> {
     let fixed: &[&[u8]] = &[
         b"",
@@ -85,9 +85,9 @@ fn context_entries(count: usize) -> String {
     (0..count).map(|n| format!("\"k{n}\":\"v\"")).collect::<Vec<_>>().join(",")
 }
 
-/// An emit that must be refused.
-pub(crate) fn invalid_events(rng: &mut Rng, token: &str) -> HostileRequest {
-    let draft = RequestDraft::emit(token, invalid_body(rng));
+/// Creates an emit request that must be refused.
+pub(crate) fn invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
+    let draft = RequestDraft::new_emit(token, invalid_body(rng));
     if rng.one_in(5) {
         draft.build_chunked(1 + rng.next_below(50), ExpectedOutcome::Refused)
     } else {
@@ -95,8 +95,9 @@ pub(crate) fn invalid_events(rng: &mut Rng, token: &str) -> HostileRequest {
     }
 }
 
-/// An event that is nearly valid, or was valid before its bytes were changed.
-pub(crate) fn questionable_events(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates an emit request that may be invalid: with a nearly valid event, or a valid one of which some bytes were
+/// changed.
+pub(crate) fn possibly_invalid_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let mut body = match rng.next_below(6) {
         4 | 5 => unusual_event(rng).into_bytes(),
         0 => random_json(rng, 4).into_bytes(),
@@ -132,8 +133,8 @@ fn unusual_event(rng: &mut Rng) -> String {
     event.to_string()
 }
 
-/// A valid body with a wrong media type.
-pub(crate) fn wrong_media_types(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates an emit request with a valid body and a wrong media type.
+pub(crate) fn wrong_media_type_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -150,23 +151,23 @@ pub(crate) fn wrong_media_types(rng: &mut Rng, token: &str) -> HostileRequest {
         b"json",
         b";",
     ];
-    let kind = types[rng.next_below(types.len())];
+    let media_type = types[rng.next_below(types.len())];
     let draft = RequestDraft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
-    // Without a type, the default applies.
-    let expected = if kind == b";" { ExpectedOutcome::Response } else { ExpectedOutcome::Refused };
-    draft.header("content-type", kind).build(expected)
+    // A header without a media type means the default, JSON.
+    let expected = if media_type == b";" { ExpectedOutcome::AnyResponse } else { ExpectedOutcome::Refused };
+    draft.header("content-type", media_type).build(expected)
 }
 
-/// CloudEvents with missing or surplus attributes.
-pub(crate) fn invalid_cloud_events(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates an emit request with a CloudEvent that lacks attributes or has invalid ones.
+pub(crate) fn invalid_cloud_event_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
-    let binary = |kind: &str| {
+    let binary = |event_type: &str| {
         post()
             .header("ce-specversion", "1.0")
             .header("ce-id", "1")
             .header("ce-source", "/x")
-            .header("ce-type", kind)
+            .header("ce-type", event_type)
     };
     match rng.next_below(14) {
         0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}")
@@ -207,13 +208,13 @@ pub(crate) fn invalid_cloud_events(rng: &mut Rng, token: &str) -> HostileRequest
     }
 }
 
-/// A text that is valid in a header.
+/// A random text that is valid in a header.
 fn printable_text(rng: &mut Rng) -> String {
     random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
-/// Actions with wrong bodies, and on unknown names.
-pub(crate) fn invalid_actions(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates a request for an action, with a wrong body or on an unknown name.
+pub(crate) fn invalid_action_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -234,9 +235,9 @@ pub(crate) fn invalid_actions(rng: &mut Rng, token: &str) -> HostileRequest {
     }
 }
 
-/// Requests that are too large. They are expensive, so that few are sent.
+/// Creates a request that is too large. Such requests are expensive, so that few are sent.
 pub(crate) fn too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
-    let emit = |body: Vec<u8>| RequestDraft::emit(token, body);
+    let emit = |body: Vec<u8>| RequestDraft::new_emit(token, body);
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);
     match rng.next_below(13) {
@@ -260,7 +261,7 @@ pub(crate) fn too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
         5 => post()
             .header("content-length", "18446744073709551614")
             .header("expect", "100-continue")
-            .build(ExpectedOutcome::Broken),
+            .build(ExpectedOutcome::ResponseOrClosed),
         6 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token)
             .body(vec![b'x'; MAX_BODY_BYTES + 1])
             .expect_refusal(),

@@ -4,12 +4,12 @@ use crate::inputs::{mutate_bytes, random_bytes};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Rng;
 
-fn broken_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
-    HostileRequest { bytes: bytes.into(), expected: ExpectedOutcome::Broken }
+fn invalid_http_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
+    HostileRequest { bytes: bytes.into(), expected: ExpectedOutcome::ResponseOrClosed }
 }
 
-/// Invalid heads.
-pub(crate) fn invalid_heads(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates a request with an invalid head.
+pub(crate) fn invalid_head_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed: &[&[u8]] = &[
         b"\r\n\r\n",
         b"GARBAGE\r\n\r\n",
@@ -47,27 +47,28 @@ pub(crate) fn invalid_heads(rng: &mut Rng, token: &str) -> HostileRequest {
         b"*1\r\n$4\r\nPING\r\n",
     ];
     match rng.next_below(5) {
-        0 => broken_request(random_bytes(rng, 400)),
-        1 => {
-            broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.next_below(400))))
-        }
-        2 => broken_request(format!(
+        0 => invalid_http_request(random_bytes(rng, 400)),
+        1 => invalid_http_request(format!(
+            "GET / HTTP/1.1\r\n{}\r\n",
+            "x: y\r\n".repeat(101 + rng.next_below(400))
+        )),
+        2 => invalid_http_request(format!(
             "GET / HTTP/1.1\r\nx: {}\r\n\r\n",
             "y".repeat(65_000 + rng.next_below(200_000))
         )),
-        3 => broken_request(format!(
+        3 => invalid_http_request(format!(
             "{} / HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n",
             "M".repeat(70_000)
         )),
-        _ => broken_request(fixed[rng.next_below(fixed.len())]),
+        _ => invalid_http_request(fixed[rng.next_below(fixed.len())]),
     }
 }
 
 /// A body that is invalid in any framing, so that nothing is stored.
 const INVALID_BODY: &str = "[[[";
 
-/// Invalid body framing.
-pub(crate) fn invalid_frames(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates a request with invalid body framing.
+pub(crate) fn invalid_framing_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed = [
         "content-length: x\r\n\r\n",
         "content-length: -1\r\n\r\n",
@@ -100,25 +101,25 @@ pub(crate) fn invalid_frames(rng: &mut Rng, token: &str) -> HostileRequest {
             0 => format!("transfer-encoding: chunked\r\n\r\n3;{extension}\r\n{INVALID_BODY}\r\n0\r\n\r\n"),
             _ => format!("transfer-encoding: chunked\r\n\r\n0\r\n{}\r\n", "x: y\r\n".repeat(5_000)),
         };
-        return broken_request(format!("{head}{frame}"));
+        return invalid_http_request(format!("{head}{frame}"));
     }
-    broken_request(format!("{head}{}", rng.choose(&fixed)))
+    invalid_http_request(format!("{head}{}", rng.choose(&fixed)))
 }
 
-/// Valid requests with a few changed bytes. None of them stores anything in its original form.
-pub(crate) fn mutated_requests(rng: &mut Rng, token: &str) -> HostileRequest {
+/// Creates a request of which a few bytes were changed. In its original form it would store nothing.
+pub(crate) fn mutated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let draft = match rng.next_below(4) {
         0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
         1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
         2 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token).body("{\"reason\":7}"),
-        _ => RequestDraft::emit(token, INVALID_BODY).header("idempotency-key", "k").header("ce-id", "1"),
+        _ => RequestDraft::new_emit(token, INVALID_BODY).header("idempotency-key", "k").header("ce-id", "1"),
     };
-    let mut request = draft.build(ExpectedOutcome::Broken);
+    let mut request = draft.build(ExpectedOutcome::ResponseOrClosed);
     mutate_bytes(&mut request.bytes, rng);
     request
 }
 
-/// Several requests on one connection, the first with a body that contains another.
+/// Creates several requests for one connection, the first of which may have a body that contains another.
 pub(crate) fn pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
     let inner = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
@@ -130,12 +131,13 @@ pub(crate) fn pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
         _ => format!("{head}content-length: 0\r\n\r\n{inner}").into_bytes(),
     };
     all.extend(random_bytes(rng, 100));
-    broken_request(all)
+    invalid_http_request(all)
 }
 
-/// Truncated requests.
+/// Creates a request that is cut off.
 pub(crate) fn truncated_request(rng: &mut Rng, token: &str) -> HostileRequest {
-    let mut request = RequestDraft::emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::Broken);
+    let mut request =
+        RequestDraft::new_emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::ResponseOrClosed);
     request.bytes.truncate(1 + rng.next_below(request.bytes.len() - 1));
     request
 }

@@ -222,12 +222,12 @@ pub(crate) fn mutate_bytes(bytes: &mut Vec<u8>, rng: &mut Rng) {
 }
 
 /// Percent-encodes a text in one of several ways: correctly, partially or unusually.
-pub(crate) fn escape_for_address(text: &str, rng: &mut Rng) -> String {
+pub(crate) fn percent_encode_randomly(text: &str, rng: &mut Rng) -> String {
     let style = rng.next_below(4);
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_heads`.
+        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_head_request`.
         let is_reserved_and_unescaped = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
         match byte {
             _ if is_unreserved && style != 3 => out.push(byte as char),

@@ -1,19 +1,19 @@
 //! No request causes a 5xx, a panic, a hang or unbounded memory, and refused requests store nothing.
 //!
-//! Thousands of random requests are sent to a running server. Each generator function creates one kind of request with its
-//! expected outcome. `POINTSMAN_TEST_REQUESTS` sets their number.
+//! Thousands of random requests are sent to a running server. Each generator function creates one kind of request with
+//! its expected outcome. `POINTSMAN_TEST_REQUESTS` sets their number.
 
 // The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-mod addresses;
 mod attack_target;
 mod bodies;
 mod framing;
 mod inputs;
 mod overload;
+mod paths;
 mod request;
-mod slow;
+mod slow_clients;
 
 #[path = "../common/raw_http.rs"]
 mod raw_http;
@@ -38,30 +38,31 @@ use test_server::{ServerProcess, TestServer};
 /// The variable that sets the number of requests.
 const REQUESTS_VARIABLE: &str = "POINTSMAN_TEST_REQUESTS";
 const DEFAULT_REQUESTS: u64 = 12_000;
-const ATTACKERS: usize = 6;
+const ATTACKER_COUNT: usize = 6;
 
 type RequestGenerator = fn(&mut Rng, &str) -> HostileRequest;
 
-/// All generators but the most expensive one, which has its own attacker.
-const GENERATORS: &[(&str, RequestGenerator)] = &[
-    ("wrong events", bodies::invalid_events),
-    ("questionable events", bodies::questionable_events),
-    ("questionable events", bodies::questionable_events),
-    ("media types", bodies::wrong_media_types),
-    ("CloudEvents", bodies::invalid_cloud_events),
-    ("actions", bodies::invalid_actions),
-    ("methods", addresses::any_method),
-    ("names", addresses::unusual_names),
-    ("queries", addresses::questionable_queries),
-    ("queries", addresses::questionable_queries),
-    ("wrong queries", addresses::wrong_queries),
-    ("tokens", addresses::invalid_tokens),
-    ("headers", addresses::invalid_headers),
-    ("long addresses", addresses::long_addresses),
-    ("heads", framing::invalid_heads),
-    ("frames", framing::invalid_frames),
-    ("mutations", framing::mutated_requests),
-    ("mutations", framing::mutated_requests),
+/// The functions that create random requests, with the name of each kind. Those that are listed twice are used twice as
+/// often. `too_large_request`, the most expensive one, has its own task.
+const REQUEST_GENERATORS: &[(&str, RequestGenerator)] = &[
+    ("wrong events", bodies::invalid_event_request),
+    ("questionable events", bodies::possibly_invalid_event_request),
+    ("questionable events", bodies::possibly_invalid_event_request),
+    ("media types", bodies::wrong_media_type_request),
+    ("CloudEvents", bodies::invalid_cloud_event_request),
+    ("actions", bodies::invalid_action_request),
+    ("methods", paths::random_method_request),
+    ("names", paths::unusual_name_request),
+    ("queries", paths::possibly_invalid_query_request),
+    ("queries", paths::possibly_invalid_query_request),
+    ("wrong queries", paths::invalid_query_request),
+    ("tokens", paths::invalid_token_request),
+    ("headers", paths::invalid_header_request),
+    ("long addresses", paths::long_path_request),
+    ("heads", framing::invalid_head_request),
+    ("frames", framing::invalid_framing_request),
+    ("mutations", framing::mutated_request),
+    ("mutations", framing::mutated_request),
     ("cut short", framing::truncated_request),
     ("pipelines", framing::pipelined_requests),
 ];
@@ -87,10 +88,10 @@ async fn hostile_requests_are_refused_and_store_nothing() {
     let target = Arc::new(AttackTarget::new(&pointsman, &node).await);
 
     let mut attackers = JoinSet::new();
-    for _ in 0..ATTACKERS {
-        attackers.spawn(attack(target.clone(), rng.fork(), count / ATTACKERS));
+    for _ in 0..ATTACKER_COUNT {
+        attackers.spawn(send_random_requests(target.clone(), rng.fork(), count / ATTACKER_COUNT));
     }
-    attackers.spawn(send_too_large(target.clone(), rng.fork(), 16 + count / 200));
+    attackers.spawn(send_too_large_requests(target.clone(), rng.fork(), 16 + count / 200));
     attackers.spawn(run_slow_clients(target.clone()));
     while let Some(ended) = attackers.join_next().await {
         ended.unwrap();
@@ -98,13 +99,14 @@ async fn hostile_requests_are_refused_and_store_nothing() {
     target.check_server(&pointsman, &mut node).await;
 }
 
-async fn attack(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
+/// Sends random requests one after the other, and checks each outcome.
+async fn send_random_requests(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for number in 0..count {
-        let (name, generate) = GENERATORS[rng.next_below(GENERATORS.len())];
+        let (name, generate) = REQUEST_GENERATORS[rng.next_below(REQUEST_GENERATORS.len())];
         let request = generate(&mut rng, &target.token);
         target.send(name, &request).await;
         if number % 20 == 0 {
-            target.send_and_disconnect(&addresses::long_lasting_request(&mut rng, &target.token)).await;
+            target.send_and_disconnect(&paths::long_lasting_request(&mut rng, &target.token)).await;
         }
         if number % 100 == 0 {
             target.assert_healthy().await;
@@ -113,16 +115,16 @@ async fn attack(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
 }
 
 /// Sends requests that are too large, one at a time: many at once would need more memory than is checked here.
-async fn send_too_large(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
+async fn send_too_large_requests(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for _ in 0..count {
         let request = bodies::too_large_request(&mut rng, &target.token);
         target.send("too large", &request).await;
     }
 }
 
-/// Runs slow clients next to all others.
+/// Runs all slow clients at the same time, and checks how each was disconnected.
 async fn run_slow_clients(target: Arc<AttackTarget>) {
-    let clients = slow::clients(&target.token);
+    let clients = slow_clients::all_slow_clients(&target.token);
     let ends = join_all(clients.iter().map(|client| client.run(&target.address))).await;
     for (client, response) in clients.iter().zip(ends) {
         if client.gets_response {
@@ -142,7 +144,7 @@ async fn the_client_handles_unusual_names() {
         let event = json!({"type": "routed", "key": key});
         let id = client.emit(&event, None).await.unwrap().event_id;
         let object = client.read_object(key, None).await.unwrap();
-        assert_eq!((object.key.as_str(), object.last), (key, id));
+        assert_eq!((object.key.as_str(), object.last_event_id), (key, id));
     }
     for name in ["a\u{1}b", "\0", "\u{7f}", &"x".repeat(600)] {
         assert_eq!(client.read_object(name, None).await.unwrap_err().status(), Some(400), "{name:?}");
@@ -169,7 +171,7 @@ async fn very_long_timeouts_are_honoured_or_refused() {
         let polling = client.clone();
         let polled = tokio::spawn(async move { polling.list_events(&query).await });
         let emitted = client.emit(&json!({"type": "after"}), None).await.unwrap();
-        match tokio::time::timeout(test_server::TIMEOUT, polled).await.expect("an answer").unwrap() {
+        match tokio::time::timeout(test_server::WAIT_TIMEOUT, polled).await.expect("an answer").unwrap() {
             Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),
             Ok(other) => panic!("{timeout}: {other:?}"),
             Err(error) => assert_eq!(error.status(), Some(400), "{timeout}: {error}"),

@@ -10,25 +10,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::attack_target::{RESPONSE_TIMEOUT, process_memory};
+use crate::attack_target::{RESPONSE_TIMEOUT, read_process_memory_kb};
 use crate::raw_http::{self, RawResponse};
 use crate::request::RequestDraft;
 use crate::start_server;
 use crate::test_server::{TestServer, wait_until};
 
-/// Connections without a token that stay idle, and streams of one token: more than a server's default limits.
-const IDLE_CONNECTIONS: usize = 1_100;
-const STREAMS: usize = 2_000;
+/// The number of connections without a token that stay idle, and of streams of one token: both above the default limits.
+const IDLE_CONNECTION_COUNT: usize = 1_100;
+const STREAM_COUNT: usize = 2_000;
 /// How many clients connect concurrently.
 const CONCURRENT_CONNECTS: usize = 64;
-/// Clients that request a large response and do not read it, and the size of the response.
-const SLOW_READERS: usize = 600;
-const LARGE_EVENTS: usize = 9;
-const VALUE_BYTES: usize = 1_000_000;
+/// The number of clients that request a large response and do not read it, the number of events in that response, and
+/// the size of each event's value.
+const SLOW_READER_COUNT: usize = 600;
+const LARGE_EVENT_COUNT: usize = 9;
+const LARGE_VALUE_BYTES: usize = 1_000_000;
 /// The default response memory of one token, and the further growth that is allowed for responses under construction and
 /// the allocator, in kilobytes.
-const TOKEN_MEMORY_KB: usize = 64 << 10;
-const GROWTH_MARGIN_KB: usize = 256 << 10;
+const TOKEN_RESPONSE_MEMORY_KB: usize = 64 << 10;
+const MEMORY_GROWTH_MARGIN_KB: usize = 256 << 10;
 
 /// Raises the limit of open files to one connection per client.
 fn raise_file_limit() {
@@ -50,11 +51,11 @@ async fn assert_serves_health_checks_and_producers(pointsman: &TestServer) {
         200
     );
     let event = json!({"type": "routed"}).to_string();
-    assert_eq!(send_request(pointsman, RequestDraft::emit(pointsman.token(), event)).await.status, 201);
+    assert_eq!(send_request(pointsman, RequestDraft::new_emit(pointsman.token(), event)).await.status, 201);
 }
 
 /// Sends a GET on a new connection and reads only the status of the response.
-async fn open_client(pointsman: &TestServer, target: &str) -> (TcpStream, u16) {
+async fn open_stalled_client(pointsman: &TestServer, target: &str) -> (TcpStream, u16) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(pointsman.address().parse().unwrap()).await.unwrap();
@@ -71,13 +72,13 @@ async fn open_client(pointsman: &TestServer, target: &str) -> (TcpStream, u16) {
 }
 
 /// Opens many clients, and counts the statuses that they got.
-async fn open_clients(
+async fn open_stalled_clients(
     pointsman: &TestServer,
     target: &str,
     clients: usize,
 ) -> (Vec<TcpStream>, BTreeMap<u16, usize>) {
     let mut opening = stream::iter(0..clients)
-        .map(|_| open_client(pointsman, target))
+        .map(|_| open_stalled_client(pointsman, target))
         .buffer_unordered(CONCURRENT_CONNECTS);
     let (mut open, mut statuses) = (Vec::new(), BTreeMap::<u16, usize>::new());
     while let Some((stream, status)) = opening.next().await {
@@ -94,46 +95,56 @@ async fn idle_connections_and_streams_do_not_lock_out_other_clients() {
     raise_file_limit();
     let (pointsman, mut node) = start_server();
     let mut idle_connections = Vec::new();
-    for _ in 0..IDLE_CONNECTIONS {
+    for _ in 0..IDLE_CONNECTION_COUNT {
         idle_connections.push(TcpStream::connect(pointsman.address()).await.unwrap());
     }
     assert_serves_health_checks_and_producers(&pointsman).await;
-    let (streams, statuses) = open_clients(&pointsman, "/api/v1/stream", STREAMS).await;
-    assert_eq!(statuses, BTreeMap::from([(200, 256), (503, STREAMS - 256)]));
+    let (streams, statuses) = open_stalled_clients(&pointsman, "/api/v1/stream", STREAM_COUNT).await;
+    assert_eq!(statuses, BTreeMap::from([(200, 256), (503, STREAM_COUNT - 256)]));
     assert_serves_health_checks_and_producers(&pointsman).await;
     drop((idle_connections, streams));
     assert!(node.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_of_large_answers_do_not_take_all_memory() {
+async fn slow_readers_of_large_responses_do_not_take_all_memory() {
     raise_file_limit();
     let (pointsman, mut node) = start_server();
-    let value = "x".repeat(VALUE_BYTES);
-    for _ in 0..LARGE_EVENTS {
+    let value = "x".repeat(LARGE_VALUE_BYTES);
+    for _ in 0..LARGE_EVENT_COUNT {
         let event = json!({"type": "large", "key": "large", "value": value}).to_string();
-        assert_eq!(send_request(&pointsman, RequestDraft::emit(pointsman.token(), event)).await.status, 201);
+        assert_eq!(
+            send_request(&pointsman, RequestDraft::new_emit(pointsman.token(), event)).await.status,
+            201
+        );
     }
     let response =
         send_request(&pointsman, RequestDraft::new("GET", "/api/v1/objects/large", pointsman.token())).await;
-    assert!(response.body.len() > LARGE_EVENTS * VALUE_BYTES * 8 / 9, "{} bytes", response.body.len());
-    let before = process_memory(node.pid(), "VmRSS");
+    assert!(
+        response.body.len() > LARGE_EVENT_COUNT * LARGE_VALUE_BYTES * 8 / 9,
+        "{} bytes",
+        response.body.len()
+    );
+    let before = read_process_memory_kb(node.pid(), "VmRSS");
 
     for target in ["/api/v1/objects/large", "/api/v1/events?after=0&key=large"] {
-        let (open, statuses) = open_clients(&pointsman, target, SLOW_READERS).await;
+        let (open, statuses) = open_stalled_clients(&pointsman, target, SLOW_READER_COUNT).await;
         assert!(open.len() >= 4, "{target}: {statuses:?}");
-        assert_eq!(statuses.get(&503), Some(&(SLOW_READERS - open.len())), "{target}: {statuses:?}");
+        assert_eq!(statuses.get(&503), Some(&(SLOW_READER_COUNT - open.len())), "{target}: {statuses:?}");
         assert_serves_health_checks_and_producers(&pointsman).await;
-        let grown = process_memory(node.pid(), "VmHWM").saturating_sub(before);
+        let grown = read_process_memory_kb(node.pid(), "VmHWM").saturating_sub(before);
         println!("{target}: {statuses:?}; the process grew by at most {} MB", grown >> 10);
-        assert!(grown < TOKEN_MEMORY_KB + GROWTH_MARGIN_KB, "{target}: the process grew by {grown} kB");
+        assert!(
+            grown < TOKEN_RESPONSE_MEMORY_KB + MEMORY_GROWTH_MARGIN_KB,
+            "{target}: the process grew by {grown} kB"
+        );
         drop(open);
     }
     assert!(node.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_tokens_are_logged_with_their_address_and_number() {
+async fn unknown_tokens_are_logged_with_the_client_address_and_their_number() {
     let (pointsman, mut node) = start_server();
     for number in 0..50 {
         let draft = RequestDraft::new("GET", "/api/v1/me", &format!("guess-{number}"));

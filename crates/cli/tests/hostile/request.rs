@@ -1,4 +1,4 @@
-//! One hostile request and its expected outcome.
+//! A hostile request and its expected outcome.
 
 /// The expected outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,11 +6,12 @@ pub(crate) enum ExpectedOutcome {
     /// The request is invalid: a 4xx response with a problem document.
     Refused,
     /// The request may be valid: any response below 500; a 4xx with a problem document.
-    Response,
+    AnyResponse,
     /// The request is not valid HTTP: a response below 500 or a closed connection.
-    Broken,
+    ResponseOrClosed,
 }
 
+/// The bytes of a request, and the outcome that the server must produce.
 #[derive(Clone, Debug)]
 pub(crate) struct HostileRequest {
     pub(crate) bytes: Vec<u8>,
@@ -40,8 +41,8 @@ impl RequestDraft {
         Self { method, target, token, headers: vec![], body: None }
     }
 
-    /// A request that emits, in Pointsman's own JSON form.
-    pub(crate) fn emit(token: &str, body: impl Into<Vec<u8>>) -> Self {
+    /// Starts a request that emits events in Pointsman's own JSON form.
+    pub(crate) fn new_emit(token: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::new("POST", "/api/v1/events", token).header("content-type", "application/json").body(body)
     }
 
@@ -104,6 +105,6 @@ impl RequestDraft {
     }
 
     pub(crate) fn expect_response(self) -> HostileRequest {
-        self.build(ExpectedOutcome::Response)
+        self.build(ExpectedOutcome::AnyResponse)
     }
 }

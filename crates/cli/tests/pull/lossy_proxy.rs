@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-/// Starts a proxy that drops the first response to a request whose path has this end. Returns its address.
-pub(crate) fn start_before(server: &str, path: &'static str) -> String {
+/// Starts a proxy before a server and returns its address. It drops the response to the first request whose path ends in
+/// `path_end`, and closes the connection.
+pub(crate) fn start_lossy_proxy(server: &str, path_end: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = server.to_owned();
@@ -13,13 +14,14 @@ pub(crate) fn start_before(server: &str, path: &'static str) -> String {
         for mut client in listener.incoming().map_while(Result::ok) {
             let Ok(request) = read_request(&mut client) else { continue };
             let first = request.lines().next().unwrap_or_default();
-            let drops = !has_dropped && first.split(' ').nth(1).is_some_and(|asked| asked.ends_with(path));
-            let Ok(answer) = forward(&server, &request) else { continue };
+            let drops = !has_dropped
+                && first.split(' ').nth(1).is_some_and(|request_path| request_path.ends_with(path_end));
+            let Ok(response) = forward_request(&server, &request) else { continue };
             if drops {
                 has_dropped = true;
                 let _ = client.shutdown(Shutdown::Both);
             } else {
-                let _ = client.write_all(&answer);
+                let _ = client.write_all(&response);
             }
         }
     });
@@ -47,10 +49,10 @@ fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
 }
 
 /// Forwards a request and reads the response up to the end of the connection, which the client asks to close.
-fn forward(server: &str, request: &str) -> std::io::Result<Vec<u8>> {
+fn forward_request(server: &str, request: &str) -> std::io::Result<Vec<u8>> {
     let mut upstream = TcpStream::connect(server)?;
     upstream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    upstream.read_to_end(&mut answer)?;
-    Ok(answer)
+    let mut response = Vec::new();
+    upstream.read_to_end(&mut response)?;
+    Ok(response)
 }

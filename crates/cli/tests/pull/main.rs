@@ -47,7 +47,7 @@ fn wait_for_status(pointsman: &TestServer, id: &str, status: &str) -> serde_json
 /// Waits until the worker prints that it starts an attempt.
 fn wait_for_attempt(worker: &RunningCommand, id: &str, attempt: u32) {
     let wanted = format!("working on {id}, attempt {attempt}");
-    worker.lines.find(&wanted, |line| (line == wanted).then_some(()));
+    worker.lines.wait_for(&wanted, |line| (line == wanted).then_some(()));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_worker_completes_claimed_tasks_and_its_emits_commit_with_them() {
     let log = pointsman.run_ok(&["tasks", "logs", &id]);
     assert!(log.contains("page 1 of 2") && log.contains("page 2 of 2"), "{log}");
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--return", "document.converted"]);
-    let converted = watch.lines.find_json("the event it emitted", |_| true);
+    let converted = watch.lines.wait_for_json("the event it emitted", |_| true);
     assert_eq!((&converted["key"], &converted["value"]["pages"]), (&"document:1".into(), &2.into()));
 
     let log = pointsman.run_ok(&["run", "archive/letters", "--wait"]);
@@ -115,7 +115,7 @@ fn a_canceled_task_is_dropped_and_the_worker_continues_with_the_next() {
     let id = emit_upload(&pointsman, r#"{"pages": 100000}"#);
     wait_for_attempt(&worker, &id, 1);
     pointsman.run_ok(&["tasks", "cancel", &id]);
-    worker.lines.find("that it was lost", |line| line.starts_with(&format!("lost {id}")).then_some(()));
+    worker.lines.wait_for("that it was lost", |line| line.starts_with(&format!("lost {id}")).then_some(()));
     assert_eq!(show_task(&pointsman, &id)["status"], "CANCELED");
     wait_for_status(&pointsman, &emit_upload(&pointsman, r#"{"pages": 1}"#), "SUCCESS");
 }
@@ -134,16 +134,17 @@ fn a_worker_reconnects_after_a_server_restart() {
 }
 
 #[test]
-fn a_worker_asks_for_the_outcome_after_a_lost_response() {
+fn a_worker_reads_the_outcome_of_its_task_after_a_lost_response() {
     let mut pointsman = TestServer::new(CONFIG);
     let _node = pointsman.serve();
-    let url = format!("POINTSMAN_URL=http://{}", lossy_proxy::start_before(pointsman.address(), "/done"));
+    let url =
+        format!("POINTSMAN_URL=http://{}", lossy_proxy::start_lossy_proxy(pointsman.address(), "/done"));
     let words = [&url, "python3", EXAMPLE_WORKER, "--handler", "convert", "--lease", "10"];
     let worker = pointsman.start_program("env", &words);
     let id = emit_upload(&pointsman, r#"{"pages": 1}"#);
     let report = format!("reported {id} done; the response was lost");
     let line =
-        worker.lines.find("what became of it", |line| line.starts_with(&report).then(|| line.to_owned()));
+        worker.lines.wait_for("what became of it", |line| line.starts_with(&report).then(|| line.to_owned()));
     assert!(line.contains("`done`"), "{line}");
     assert_eq!(wait_for_status(&pointsman, &id, "SUCCESS")["attempt"], 1);
 }

@@ -1,4 +1,4 @@
-//! `tasks why`, `tasks redrive` and `handlers adopt`.
+//! Commands for failed and waiting tasks: `tasks why`, `tasks redrive` and `handlers adopt`.
 
 use std::process::Stdio;
 
@@ -7,8 +7,8 @@ use nix::unistd::Pid;
 
 use crate::test_server::{TestServer, wait_until};
 
-/// A handler that fails until a file exists.
-const FAILS_UNTIL_PATCHED: &str = r#"
+/// A configuration with a handler that fails until the file `patched` exists.
+const FAILING_UNTIL_PATCHED_CONFIG: &str = r#"
 handlers:
   fix: {run: {command: ["sh", "-c", "test -e patched"]}, order: none, retry: {max: 0}}
 event_handlers:
@@ -35,8 +35,8 @@ fn count_attempts(pointsman: &TestServer) -> u64 {
 }
 
 #[test]
-fn a_redrive_counts_asks_and_then_retries() {
-    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+fn a_redrive_counts_its_tasks_asks_for_confirmation_and_retries() {
+    let mut pointsman = TestServer::new(FAILING_UNTIL_PATCHED_CONFIG);
     let _node = pointsman.serve();
     emit_failing_events(&pointsman, 3);
     let redrive = ["tasks", "redrive", "--handler", "fix"];
@@ -45,7 +45,7 @@ fn a_redrive_counts_asks_and_then_retries() {
     );
 
     // Without a terminal and without --yes.
-    let unconfirmed = pointsman.run(&redrive);
+    let unconfirmed = pointsman.run_command(&redrive);
     assert_eq!(unconfirmed.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unconfirmed.stderr).contains("--yes"));
     assert_eq!(count_tasks(&pointsman, "FAILED"), 3);
@@ -57,7 +57,7 @@ fn a_redrive_counts_asks_and_then_retries() {
     assert!(pointsman.run_ok(&[&redrive[..], &["--yes"]].concat()).starts_with("No tasks match"));
     assert!(pointsman.run_ok(&["tasks", "redrive", "--all", "--yes"]).starts_with("No tasks match"));
 
-    let unknown = pointsman.run(&["tasks", "redrive", "--handler", "fxi", "--yes"]);
+    let unknown = pointsman.run_command(&["tasks", "redrive", "--handler", "fxi", "--yes"]);
     let stderr = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert_eq!(unknown.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("there is no handler fxi") && stderr.contains("did you mean `fix`"), "{stderr}");
@@ -65,10 +65,10 @@ fn a_redrive_counts_asks_and_then_retries() {
 
 #[test]
 fn a_canary_that_fails_stops_the_redrive() {
-    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let mut pointsman = TestServer::new(FAILING_UNTIL_PATCHED_CONFIG);
     let _node = pointsman.serve();
     emit_failing_events(&pointsman, 4);
-    let output = pointsman.run(&["tasks", "redrive", "--handler", "fix", "--canary", "1", "--yes"]);
+    let output = pointsman.run_command(&["tasks", "redrive", "--handler", "fix", "--canary", "1", "--yes"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("the redrive stopped") && stderr.contains("1 of 4 tasks"), "{stderr}");
@@ -77,7 +77,7 @@ fn a_canary_that_fails_stops_the_redrive() {
 
 #[test]
 fn an_interrupt_stops_the_redrive() {
-    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let mut pointsman = TestServer::new(FAILING_UNTIL_PATCHED_CONFIG);
     let _node = pointsman.serve();
     emit_failing_events(&pointsman, 4);
     let mut redrive = pointsman.command(&["tasks", "redrive", "--handler", "fix", "--rate", "1/h", "--yes"]);
@@ -99,7 +99,7 @@ fn past_events_are_replayed_to_a_new_handler() {
     pointsman.run_ok(&["emit", "record.spoilt"]);
     pointsman.run_ok(&["emit", "other"]);
     assert!(node.stop().success());
-    std::fs::write(pointsman.path("pointsman.yml"), FAILS_UNTIL_PATCHED).unwrap();
+    std::fs::write(pointsman.path("pointsman.yml"), FAILING_UNTIL_PATCHED_CONFIG).unwrap();
     std::fs::write(pointsman.path("patched"), "").unwrap();
 
     let _node = pointsman.serve();
@@ -112,7 +112,7 @@ fn past_events_are_replayed_to_a_new_handler() {
 
 #[test]
 fn why_shows_the_pause_that_blocks_a_task_and_the_audit_log_who_set_it() {
-    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let mut pointsman = TestServer::new(FAILING_UNTIL_PATCHED_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["pause", "fix", "--reason", "a test of why"]);
     let emitted = pointsman.run_json(&["emit", "record.spoilt"]);

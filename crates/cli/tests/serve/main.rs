@@ -19,9 +19,9 @@ use nix::unistd::Pid;
 use test_server::{TestServer, wait_for_file};
 
 /// A command handler that stores its input in a file and logs a line, and one that fails.
-const STORING_HANDLER: &str = r#"
+const STORING_HANDLER_CONFIG: &str = r#"
 handlers:
-  keep: {run: {command: ["sh", "-c", "cat > seen.json; echo kept $POINTSMAN_KEY"]}}
+  keep: {run: {command: ["sh", "-c", "cat > input.json; echo kept $POINTSMAN_KEY"]}}
   fail: {run: {command: ["sh", "-c", "echo no good >&2; exit 3"]}, retry: {max: 0}}
 event_handlers:
   record.published: [keep]
@@ -29,23 +29,23 @@ event_handlers:
 "#;
 
 /// A command handler that creates a file when it starts, and runs until another file exists.
-const WAITING_HANDLER: &str = r#"
+const WAITING_HANDLER_CONFIG: &str = r#"
 server: {drain: 600s}
 handlers:
   wait:
-    run: {command: ["sh", "-c", "echo $$ > pid; mv pid begun; while [ ! -e go ]; do sleep 0.05; done"]}
+    run: {command: ["sh", "-c", "echo $$ > pid; mv pid started; while [ ! -e finish ]; do sleep 0.05; done"]}
 event_handlers:
-  job.asked: [wait]
+  job.requested: [wait]
 "#;
 
 #[test]
 fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
-    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
     let node = pointsman.serve();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
     // Once the event arrives, task changes are streamed as well.
     pointsman.run_ok(&["emit", "probe"]);
-    watch.lines.find_json("the probe", |line| line["TYPE"] == "probe");
+    watch.lines.wait_for_json("the probe", |line| line["TYPE"] == "probe");
 
     let value = r#"{"title":"Hello"}"#;
     let id = pointsman.run_ok(&[
@@ -58,15 +58,15 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
         "--context",
         "ip=::1",
     ]);
-    let event = watch.lines.find_json("the event", |line| line["TYPE"] == "record.published");
+    let event = watch.lines.wait_for_json("the event", |line| line["TYPE"] == "record.published");
     assert_eq!(event["eventId"].to_string(), id);
     assert_eq!(event["value"]["title"], "Hello");
-    let done = watch.lines.find_json("the end of the task", |line| line["status"] == "SUCCESS");
+    let done = watch.lines.wait_for_json("the end of the task", |line| line["status"] == "SUCCESS");
     assert_eq!((&done["handler"], &done["event_id"]), (&"keep".into(), &event["eventId"]));
 
-    let seen: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(pointsman.path("seen.json")).unwrap()).unwrap();
-    assert_eq!(seen, event, "the handler gets the event as the stream shows it");
+    let handler_input: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(pointsman.path("input.json")).unwrap()).unwrap();
+    assert_eq!(handler_input, event, "the handler gets the event as the stream shows it");
     let task = done["id"].as_str().unwrap();
     assert!(pointsman.run_ok(&["tasks", "logs", task]).ends_with("kept record:1"));
     assert!(pointsman.run_ok(&["tasks", "logs", "--follow", task]).ends_with("kept record:1"));
@@ -78,7 +78,7 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
 
 #[test]
 fn a_failed_task_is_listed_and_retried() {
-    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
     let _node = pointsman.serve();
     let emitted = pointsman.run_json(&["emit", "record.spoilt"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
@@ -96,14 +96,14 @@ fn a_failed_task_is_listed_and_retried() {
             .is_some_and(|attempts| attempts.len() == 2)
     });
 
-    let unknown = pointsman.run(&["tasks", "show", "keep_x_00000000-0000-8000-8000-000000000000"]);
+    let unknown = pointsman.run_command(&["tasks", "show", "keep_x_00000000-0000-8000-8000-000000000000"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("pointsman tasks list"));
 }
 
 #[test]
 fn tasks_created_during_a_pause_run_after_resume() {
-    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let mut pointsman = TestServer::new(STORING_HANDLER_CONFIG);
     let _node = pointsman.serve();
     let paused = pointsman.run_json(&["pause", "keep", "--reason", "a test"]);
     assert_eq!(
@@ -135,24 +135,29 @@ fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
 
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks", "--return", "line"]);
     for n in 0..2500 {
-        let event = watch.lines.find_json("the next event", |_| true);
+        let event = watch.lines.wait_for_json("the next event", |_| true);
         assert_eq!(event["value"], n, "each once, in order");
     }
 }
 
 #[test]
 fn a_stopping_server_waits_for_its_running_tasks() {
-    let mut pointsman = TestServer::new(WAITING_HANDLER);
+    let mut pointsman = TestServer::new(WAITING_HANDLER_CONFIG);
     let node = pointsman.serve_on_new_port();
-    let emitted = pointsman.run_json(&["emit", "job.asked"]);
+    let emitted = pointsman.run_json(&["emit", "job.requested"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    wait_for_file(&pointsman.path("begun"));
+    wait_for_file(&pointsman.path("started"));
     node.signal(Signal::SIGTERM);
-    let message = "stopping: waiting for 1 running task, at most 600 s; another signal stops immediately";
+    let message =
+        "stopping the server: waiting for 1 running task, at most 600 s; another signal stops it immediately";
     test_server::wait_until("it logs what it waits for", || pointsman.log().contains(message));
-    std::fs::write(pointsman.path("go"), "").unwrap();
+    std::fs::write(pointsman.path("finish"), "").unwrap();
     assert!(node.wait_for_exit().success());
-    assert!(pointsman.log().trim_end().ends_with("stopped"), "{}", pointsman.log());
+    assert!(
+        pointsman.log().trim_end().ends_with("server stopped; unfinished tasks stay queued"),
+        "{}",
+        pointsman.log()
+    );
 
     let _node = pointsman.serve();
     let task = pointsman.run_json(&["tasks", "show", id]);
@@ -161,13 +166,15 @@ fn a_stopping_server_waits_for_its_running_tasks() {
 
 #[test]
 fn a_second_signal_stops_the_server_and_its_commands_immediately() {
-    let mut pointsman = TestServer::new(WAITING_HANDLER);
+    let mut pointsman = TestServer::new(WAITING_HANDLER_CONFIG);
     let node = pointsman.serve();
-    pointsman.run_ok(&["emit", "job.asked"]);
-    wait_for_file(&pointsman.path("begun"));
-    let program = std::fs::read_to_string(pointsman.path("begun")).unwrap().trim().parse().unwrap();
+    pointsman.run_ok(&["emit", "job.requested"]);
+    wait_for_file(&pointsman.path("started"));
+    let program = std::fs::read_to_string(pointsman.path("started")).unwrap().trim().parse().unwrap();
     node.signal(Signal::SIGTERM);
-    test_server::wait_until("it takes no requests", || !pointsman.run(&["handlers"]).status.success());
+    test_server::wait_until("it takes no requests", || {
+        !pointsman.run_command(&["handlers"]).status.success()
+    });
     node.signal(Signal::SIGINT);
     assert_eq!(node.wait_for_exit().code(), Some(1));
     test_server::wait_until("the handler's program is gone", || kill(Pid::from_raw(program), None).is_err());
@@ -179,16 +186,16 @@ fn watch_resumes_after_a_server_restart() {
     let node = pointsman.serve();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
     let mut emitted: Vec<String> = vec![pointsman.run_ok(&["emit", "first"])];
-    watch.lines.find_json("the first event", |line| line["TYPE"] == "first");
+    watch.lines.wait_for_json("the first event", |line| line["TYPE"] == "first");
     assert!(node.stop().success());
 
     let _node = pointsman.serve();
     emitted.push(pointsman.run_ok(&["emit", "second"]));
     emitted.push(pointsman.run_ok(&["emit", "third"]));
-    for (id, kind) in emitted[1..].iter().zip(["second", "third"]) {
+    for (id, event_type) in emitted[1..].iter().zip(["second", "third"]) {
         // In between, the server records its own stop and start.
-        let event = watch.lines.find_json(kind, |event| event["tenant"] == "default");
-        assert_eq!((event["eventId"].to_string(), &event["TYPE"]), (id.clone(), &kind.into()));
+        let event = watch.lines.wait_for_json(event_type, |event| event["tenant"] == "default");
+        assert_eq!((event["eventId"].to_string(), &event["TYPE"]), (id.clone(), &event_type.into()));
     }
 }
 
@@ -197,10 +204,10 @@ fn a_cursor_of_another_journal_is_reported_as_torn() {
     let mut pointsman = TestServer::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--after", "9007199254740991"]);
-    watch.lines.find("the gap", |line| line.starts_with("TORN: ").then_some(()));
+    watch.lines.wait_for("the gap", |line| line.starts_with("TORN: ").then_some(()));
     // Then it continues with new events.
     pointsman.run_ok(&["emit", "after.all"]);
-    watch.lines.find("the next event", |line| line.contains("after.all").then_some(()));
+    watch.lines.wait_for("the next event", |line| line.contains("after.all").then_some(()));
 }
 
 #[test]
@@ -208,22 +215,23 @@ fn an_event_type_cannot_be_confused_with_a_stream_frame() {
     let mut pointsman = TestServer::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--since-start"]);
-    for kind in ["Torn", "task"] {
-        let refused = pointsman.run(&["emit", kind]);
+    for event_type in ["Torn", "task"] {
+        let refused = pointsman.run_command(&["emit", event_type]);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
             !refused.status.success() && stderr.contains("is the name of a frame of the event stream"),
             "{stderr}"
         );
     }
-    for kind in ["Torn.page", "task.done", "last"] {
-        pointsman.run_ok(&["emit", kind]);
+    for event_type in ["Torn.page", "task.done", "last"] {
+        pointsman.run_ok(&["emit", event_type]);
     }
     // Past events have a line with their day above.
-    watch.lines.find("the day", |line| line.starts_with("── 20").then_some(()));
-    for kind in ["Torn.page", "task.done", "last"] {
-        let line = watch.lines.find(kind, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
-        assert!(line.contains(&format!("  event      {kind}  ")), "{line}");
+    watch.lines.wait_for("the day", |line| line.starts_with("── 20").then_some(()));
+    for event_type in ["Torn.page", "task.done", "last"] {
+        let line =
+            watch.lines.wait_for(event_type, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
+        assert!(line.contains(&format!("  event      {event_type}  ")), "{line}");
     }
 }
 
@@ -240,13 +248,13 @@ fn a_missing_token_is_explained() {
 #[test]
 fn start_errors_have_their_exit_codes() {
     let bad = TestServer::new("workres: 3\n");
-    let output = bad.run(&["serve", "--listen", "127.0.0.1:0"]);
+    let output = bad.run_command(&["serve", "--listen", "127.0.0.1:0"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(78), "{stderr}");
     assert!(stderr.contains("pointsman.yml:1:1") && stderr.contains("`workers`"), "{stderr}");
 
     let pointsman = TestServer::new("");
     let output =
-        pointsman.run(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/a.db"]);
+        pointsman.run_command(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/a.db"]);
     assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,4 +1,4 @@
-//! Suggestions and explanations besides the result of a command.
+//! The messages that commands print besides their result: suggestions and explanations.
 
 use std::process::Output;
 
@@ -18,7 +18,7 @@ schedules:
 "#;
 
 /// A handler that fails for good and halts its lane, and one whose tasks wait.
-const HALTING_HANDLER: &str = r#"
+const HALTING_HANDLER_CONFIG: &str = r#"
 handlers:
   strict: {run: {command: ["false"]}, retry: {max: 0}, on_error: halt}
   far: {run: pull}
@@ -27,27 +27,27 @@ event_handlers:
   record.kept: [far]
 "#;
 
-/// Standard output and standard error.
+/// The texts on standard output and on standard error.
 fn output_texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     (text(&output.stdout), text(&output.stderr))
 }
 
-fn emit(pointsman: &TestServer, kind: &str) -> String {
-    pointsman.run_json(&["emit", kind])["events"][0]["tasks"][0].as_str().unwrap().to_owned()
+fn emit_and_get_task_id(pointsman: &TestServer, event_type: &str) -> String {
+    pointsman.run_json(&["emit", event_type])["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn an_unrouted_event_type_gets_a_suggestion() {
     let mut pointsman = TestServer::new(CONFIG);
     let _node = pointsman.serve();
-    let (id, stderr) = output_texts(&pointsman.run(&["emit", "record.publishd"]));
+    let (id, stderr) = output_texts(&pointsman.run_command(&["emit", "record.publishd"]));
     assert!(id.parse::<u64>().is_ok(), "standard output contains only the id: {id}");
     assert_eq!(
         stderr,
         "no handler or chain is configured for record.publishd; did you mean `record.published`?"
     );
-    assert_eq!(output_texts(&pointsman.run(&["emit", "record.published"])).1, "");
+    assert_eq!(output_texts(&pointsman.run_command(&["emit", "record.published"])).1, "");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_invalid_event_in_a_file_is_reported_with_its_line() {
     let _node = pointsman.serve();
     let lines = "{\"type\":\"record.published\"}\n\n{\"type\":\"no blanks\"}\n";
     std::fs::write(pointsman.path("events.jsonl"), lines).unwrap();
-    let output = pointsman.run(&["emit", "--file", "events.jsonl"]);
+    let output = pointsman.run_command(&["emit", "--file", "events.jsonl"]);
     let (_, stderr) = output_texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
@@ -69,9 +69,10 @@ fn an_invalid_event_in_a_file_is_reported_with_its_line() {
 fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
     let mut pointsman = TestServer::new(CONFIG);
     let _node = pointsman.serve();
-    let (first, second) = (emit(&pointsman, "record.kept"), emit(&pointsman, "record.kept"));
+    let (first, second) =
+        (emit_and_get_task_id(&pointsman, "record.kept"), emit_and_get_task_id(&pointsman, "record.kept"));
     let unknown = "far_x_00000000-0000-8000-8000-000000000000";
-    let output = pointsman.run(&["tasks", "cancel", &first, unknown, &second]);
+    let output = pointsman.run_command(&["tasks", "cancel", &first, unknown, &second]);
     let (done, stderr) = output_texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert_eq!(done, format!("CANCELED  {first}\nCANCELED  {second}"));
@@ -79,15 +80,15 @@ fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
 
     let end = &first[first.len() - 36..];
     assert_eq!(pointsman.run_json(&["tasks", "show", end])["id"], first.as_str());
-    let (_, stderr) = output_texts(&pointsman.run(&["tasks", "why", "abcdefabcdef"]));
+    let (_, stderr) = output_texts(&pointsman.run_command(&["tasks", "why", "abcdefabcdef"]));
     assert!(stderr.contains("ends in abcdefabcdef"), "{stderr}");
 }
 
 #[test]
 fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
-    let mut pointsman = TestServer::new(HALTING_HANDLER);
+    let mut pointsman = TestServer::new(HALTING_HANDLER_CONFIG);
     let _node = pointsman.serve();
-    let emit = |kind: &str| pointsman.run_json(&["emit", kind, "--key", "record:1"]);
+    let emit = |event_type: &str| pointsman.run_json(&["emit", event_type, "--key", "record:1"]);
     let [first, second] = [emit("record.spoilt"), emit("record.spoilt")].map(|emitted| {
         let task = &emitted["events"][0]["tasks"][0];
         task.as_str().unwrap().to_owned()
@@ -116,12 +117,12 @@ fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
     pointsman.run_ok(&["tasks", "cancel", &second]);
     assert!(!pointsman.run_ok(&show).contains("HALTED"));
 
-    pointsman.run_ok(&["emit", "nobody.cares", "--key", "record:2"]);
+    pointsman.run_ok(&["emit", "record.unrouted", "--key", "record:2"]);
     assert!(
         !pointsman.run_ok(&["objects", "show", "record:2"]).contains("HANDLER"),
         "it has no unfinished tasks"
     );
-    let output = pointsman.run(&["objects", "show", "Record:1", "--tenant", "shop"]);
+    let output = pointsman.run_command(&["objects", "show", "Record:1", "--tenant", "shop"]);
     let (_, stderr) = output_texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("there is no object \"Record:1\" of the tenant shop"), "{stderr}");
@@ -150,11 +151,11 @@ fn pausing_and_resuming_print_a_sentence() {
     pointsman.run_ok(&["block", "shop/orders"]);
     assert_eq!(pointsman.run_ok(&["unblock", "shop/orders"]), "shop/orders is no longer blocked.");
 
-    let (_, stderr) = output_texts(&pointsman.run(&["pause", "nightly"]));
+    let (_, stderr) = output_texts(&pointsman.run_command(&["pause", "nightly"]));
     assert!(stderr.contains("--schedule nightly"), "{stderr}");
-    let held = pointsman.run_ok(&["pause", "--schedule", "nightly"]);
-    assert!(held.starts_with("Schedule nightly is paused."), "{held}");
-    let (_, stderr) = output_texts(&pointsman.run(&["schedules", "run", "shop/orders"]));
+    let paused_schedule = pointsman.run_ok(&["pause", "--schedule", "nightly"]);
+    assert!(paused_schedule.starts_with("Schedule nightly is paused."), "{paused_schedule}");
+    let (_, stderr) = output_texts(&pointsman.run_command(&["schedules", "run", "shop/orders"]));
     assert!(stderr.contains("`pointsman run shop/orders`"), "{stderr}");
 }
 
@@ -167,11 +168,11 @@ fn run_wait_explains_why_the_task_waits() {
     let run = pointsman.start_program("sh", &["-c", script, env!("CARGO_BIN_EXE_pointsman")]);
     let reason = run
         .lines
-        .find("why it waits", |line| line.strip_prefix("The task has not started: ").map(String::from));
+        .wait_for("why it waits", |line| line.strip_prefix("The task has not started: ").map(String::from));
     assert!(reason.contains("a test of waiting"), "{reason}");
     assert!(node.stop().success());
 
-    let (done, stderr) = output_texts(&pointsman.run(&["work", "--handler", "shop", "--ttl", "1s"]));
+    let (done, stderr) = output_texts(&pointsman.run_command(&["work", "--handler", "shop", "--ttl", "1s"]));
     assert!(done.starts_with("0 attempts"), "{done}");
     assert!(stderr.contains("1 task is waiting: pause of shop by "), "{stderr}");
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::test_server::{TestServer, wait_until};
 
 /// Chains whose steps succeed, emit an event, or fail.
-const CHAINS: &str = r#"
+const CHAINS_CONFIG: &str = r#"
 handlers:
   first: {run: {command: ["sh", "-c", "echo '{\"result\": {\"by\": \"first\"}}' >> $POINTSMAN_EFFECTS"]}}
   second: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"order.done\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -22,7 +22,7 @@ event_handlers:
 "#;
 
 /// A server with the example of `examples/publish`.
-fn example_server() -> TestServer {
+fn new_example_server() -> TestServer {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
     let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
     let pointsman = TestServer::new(&file("pointsman.yml"));
@@ -32,8 +32,8 @@ fn example_server() -> TestServer {
     pointsman
 }
 
-fn run_failing(pointsman: &TestServer, arguments: &[&str]) -> (i32, String) {
-    let output = pointsman.run(arguments);
+fn run_failing_command(pointsman: &TestServer, arguments: &[&str]) -> (i32, String) {
+    let output = pointsman.run_command(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -43,7 +43,7 @@ fn list_orders(pointsman: &TestServer) -> Vec<Value> {
 
 #[test]
 fn the_example_publishes_an_article_after_a_retried_step() {
-    let mut pointsman = example_server();
+    let mut pointsman = new_example_server();
     let _node = pointsman.serve();
     // All runs of this test share one directory of pages.
     let id = format!("test-{}", std::process::id());
@@ -52,24 +52,26 @@ fn the_example_publishes_an_article_after_a_retried_step() {
     let added = pointsman.run_ok(&["orders", "add", &order, "--value", r#"{"title":"<Hello>","busy":1}"#]);
     assert_eq!(added, order);
 
-    let appeared = watch.lines.find_json("the order", |event| event["key"] == format!("Order:{order}"));
+    let appeared = watch.lines.wait_for_json("the order", |event| event["key"] == format!("Order:{order}"));
     assert_eq!((&appeared["TYPE"], &appeared["nodeId"]), (&"FileBasedAdded".into(), &"render".into()));
-    let next =
-        |kind: &str| watch.lines.find_json(kind, |event| event["TYPE"] == kind && event["key"] == order);
+    let next = |event_type: &str| {
+        watch.lines.wait_for_json(event_type, |event| event["TYPE"] == event_type && event["key"] == order)
+    };
     let changed = next("OrderNodeChanged");
     assert_eq!((&changed["fromNodeId"], &changed["nodeId"]), (&"render".into(), &"deploy".into()));
     assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Keep");
     assert_eq!(next("OrderSetBack")["nodeId"], "deploy");
     assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Success");
     assert_eq!(next("OrderFinished")["nodeId"], "done");
-    let deployed = watch.lines.find_json("the emitted event", |event| event["TYPE"] == "article.deployed");
+    let deployed =
+        watch.lines.wait_for_json("the emitted event", |event| event["TYPE"] == "article.deployed");
     let page = std::fs::read_to_string(deployed["value"]["page"].as_str().unwrap()).unwrap();
     assert!(page.contains("<h1>&lt;Hello&gt;</h1>"), "{page}");
     std::fs::remove_file(deployed["value"]["page"].as_str().unwrap()).unwrap();
     assert!(list_orders(&pointsman).is_empty());
 
     pointsman.run_ok(&["orders", "add", "/publish/article,untitled", "--value", "{}"]);
-    let failed = watch.lines.find_json("the end", |event| {
+    let failed = watch.lines.wait_for_json("the end", |event| {
         event["TYPE"] == "OrderFinished" && event["key"] == "/publish/article,untitled"
     });
     assert_eq!(failed["nodeId"], "failed");
@@ -77,12 +79,12 @@ fn the_example_publishes_an_article_after_a_retried_step() {
 
 #[test]
 fn an_order_is_suspended_changed_moved_and_resumed() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     assert_eq!(pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
-    let fresh = pointsman.run_ok(&["orders", "add", "/a/way", "--node", "two"]);
-    assert!(fresh.starts_with("/a/way,"), "{fresh}");
+    let with_new_id = pointsman.run_ok(&["orders", "add", "/a/way", "--node", "two"]);
+    assert!(with_new_id.starts_with("/a/way,"), "{with_new_id}");
     assert_eq!(list_orders(&pointsman).len(), 2);
 
     assert_eq!(pointsman.run_ok(&["orders", "suspend", "/a/way,1"]), "/a/way,1  one  suspended");
@@ -98,14 +100,14 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
     let stats = pointsman.run_json(&["orders", "stats", "/a/way"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&2.into(), &1.into()));
 
-    assert_eq!(pointsman.run_ok(&["orders", "remove", &fresh]), format!("{fresh}  two  removed"));
+    assert_eq!(pointsman.run_ok(&["orders", "remove", &with_new_id]), format!("{with_new_id}  two  removed"));
     let watch = pointsman.start_watch(&["--since-start", "--return", "OrderNodeChanged,OrderFinished"]);
     assert_eq!(pointsman.run_ok(&["chains", "start", "/a/way"]), "/a/way is running.");
     pointsman.run_ok(&["orders", "resume", "/a/way,1"]);
-    watch.lines.find("the move", |line| {
+    watch.lines.wait_for("the move", |line| {
         (line.contains("OrderNodeChanged") && line.contains("order 1 moved from one to two")).then_some(())
     });
-    watch.lines.find("the end", |line| {
+    watch.lines.wait_for("the end", |line| {
         (line.contains("OrderFinished") && line.ends_with("order 1 finished at done")).then_some(())
     });
     assert_eq!(pointsman.run_ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
@@ -113,7 +115,7 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
 
 #[test]
 fn changes_of_chains_and_nodes_print_a_sentence() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
     assert_eq!(
@@ -138,7 +140,7 @@ fn changes_of_chains_and_nodes_print_a_sentence() {
 
 #[test]
 fn errors_about_orders_have_hints() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
     wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
@@ -153,26 +155,26 @@ fn errors_about_orders_have_hints() {
         (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
         (&["pause", "/a/wy"], "`pointsman chains`"),
     ] {
-        let (code, stderr) = run_failing(&pointsman, command);
+        let (code, stderr) = run_failing_command(&pointsman, command);
         assert_eq!(code, 1, "{command:?}: {stderr}");
         assert!(stderr.contains(expected), "{command:?}: {stderr}");
     }
     let task =
         pointsman.run_json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    let retried = run_failing(&pointsman, &["tasks", "retry", &task]).1;
+    let retried = run_failing_command(&pointsman, &["tasks", "retry", &task]).1;
     assert!(retried.contains("`pointsman orders resume /a/fault,1`"), "{retried}");
     for (command, expected) in [
         (&["orders", "set", "/a/fault,1"][..], "a new value with --value or a new time with --at"),
         (&["orders", "add", "/a/way", "--in", "-5s"], "cannot start in the past"),
     ] {
-        let (code, stderr) = run_failing(&pointsman, command);
+        let (code, stderr) = run_failing_command(&pointsman, command);
         assert!(code == 2 && stderr.contains(expected), "{command:?}: {stderr}");
     }
 }
 
 #[test]
 fn the_state_of_an_order_is_shown_with_the_next_command() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
     wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
@@ -203,12 +205,12 @@ fn the_state_of_an_order_is_shown_with_the_next_command() {
 
 #[test]
 fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1"]);
     assert!(node.stop().success());
-    let kept = CHAINS.replace("/a/way", "/a/other");
+    let kept = CHAINS_CONFIG.replace("/a/way", "/a/other");
     std::fs::write(pointsman.path("pointsman.yml"), kept).unwrap();
     let _node = pointsman.serve();
     let list = pointsman.run_ok(&["orders"]);
@@ -222,12 +224,12 @@ fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
 
 #[test]
 fn why_explains_a_step_that_waits_for_its_retry() {
-    const RETRIED_STEP: &str = r#"
+    const RETRIED_STEP_CONFIG: &str = r#"
 handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
 chains:
   /a: {nodes: [{id: one, handler: fails, next: done, setback: {delay: 1h, max: 3}}, {id: done, end: true}]}
 "#;
-    let mut pointsman = TestServer::new(RETRIED_STEP);
+    let mut pointsman = TestServer::new(RETRIED_STEP_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a,1"]);
     wait_until("it is set back", || list_orders(&pointsman)[0]["setback_until"] != "");
@@ -242,10 +244,10 @@ chains:
 
 #[test]
 fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_order() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--tree", "--since-start"]);
-    let output = pointsman.run(&["emit", "order.placed", "--key", "o:1"]);
+    let output = pointsman.run_command(&["emit", "order.placed", "--key", "o:1"]);
     let (id, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!(stderr, "", "a chain is routed");
     let order = format!("Order:/a/way,{}", id.trim());
@@ -253,17 +255,17 @@ fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_orde
         line.contains(what)
             .then(|| line.split_once("  ").unwrap().1.chars().take_while(|c| *c == ' ').count())
     };
-    assert_eq!(watch.lines.find("the event", |line| depth(line, "order.placed")), 0);
-    assert_eq!(watch.lines.find("the order", |line| depth(line, &order)), 3);
-    assert_eq!(watch.lines.find("its first step", |line| depth(line, "OrderStepStarted")), 6);
-    assert_eq!(watch.lines.find("its move", |line| depth(line, "moved from one to two")), 6);
-    assert_eq!(watch.lines.find("the emitted event", |line| depth(line, "order.done")), 6);
-    assert_eq!(watch.lines.find("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
+    assert_eq!(watch.lines.wait_for("the event", |line| depth(line, "order.placed")), 0);
+    assert_eq!(watch.lines.wait_for("the order", |line| depth(line, &order)), 3);
+    assert_eq!(watch.lines.wait_for("its first step", |line| depth(line, "OrderStepStarted")), 6);
+    assert_eq!(watch.lines.wait_for("its move", |line| depth(line, "moved from one to two")), 6);
+    assert_eq!(watch.lines.wait_for("the emitted event", |line| depth(line, "order.done")), 6);
+    assert_eq!(watch.lines.wait_for("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
 }
 
 #[test]
 fn events_show_prints_the_cause_and_the_caused_events() {
-    const CAUSING_HANDLERS: &str = r#"
+    const CAUSING_HANDLERS_CONFIG: &str = r#"
 handlers:
   bill: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"invoice.made\"}]}' >> $POINTSMAN_EFFECTS"]}}
   mail: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"mail.sent\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -271,7 +273,7 @@ event_handlers:
   order.placed: [bill]
   invoice.made: [mail]
 "#;
-    let mut pointsman = TestServer::new(CAUSING_HANDLERS);
+    let mut pointsman = TestServer::new(CAUSING_HANDLERS_CONFIG);
     let _node = pointsman.serve();
     let id = pointsman.run_ok(&["emit", "order.placed"]);
     let shown = || pointsman.run_ok(&["events", "show", &id]);
@@ -281,21 +283,21 @@ event_handlers:
     let detail = pointsman.run_json(&["events", "show", &id]);
     let made = &detail["caused"][0];
     assert_eq!(made["event"]["TYPE"], "invoice.made");
-    let of_made = pointsman.run_ok(&["events", "show", &made["event"]["eventId"].to_string()]);
-    assert!(of_made.contains(&format!("caused by  {id}, by bill_")), "{of_made}");
-    let (code, stderr) = run_failing(&pointsman, &["events", "show", "17"]);
+    let made_detail = pointsman.run_ok(&["events", "show", &made["event"]["eventId"].to_string()]);
+    assert!(made_detail.contains(&format!("caused by  {id}, by bill_")), "{made_detail}");
+    let (code, stderr) = run_failing_command(&pointsman, &["events", "show", "17"]);
     assert!(code == 1 && stderr.contains("expired"), "{stderr}");
 }
 
 #[test]
 fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "2", "--tenant", "shop"]);
-    let value = |more: &[&str]| {
-        pointsman.run_json(&[&["orders", "show", "/a/way,1"], more].concat())["value"].clone()
+    let value = |arguments: &[&str]| {
+        pointsman.run_json(&[&["orders", "show", "/a/way,1"], arguments].concat())["value"].clone()
     };
     assert_eq!((value(&[]), value(&["--tenant", "shop"])), (1.into(), 2.into()));
     pointsman.run_ok(&["orders", "set", "/a/way,1", "--tenant", "shop", "--value", "3"]);
@@ -304,36 +306,37 @@ fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
     let stats = pointsman.run_json(&["orders", "stats", "--tenant", "shop"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&1.into(), &1.into()));
     pointsman.run_ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
-    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
+    let (code, stderr) = run_failing_command(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
     assert!(code == 1 && stderr.contains("--path /a/way,1 --tenant shop"), "{stderr}");
     assert_eq!(list_orders(&pointsman).len(), 1);
 }
 
 #[test]
 fn a_repeated_add_does_not_create_a_second_order() {
-    let mut pointsman = TestServer::new(CHAINS);
+    let mut pointsman = TestServer::new(CHAINS_CONFIG);
     let _node = pointsman.serve();
     let add = ["orders", "add", "/a/way", "--idempotency-key", "once"];
     let name = pointsman.run_ok(&add);
     wait_until("it has arrived", || list_orders(&pointsman).is_empty());
     assert_eq!(pointsman.run_ok(&add), name);
     assert!(list_orders(&pointsman).is_empty(), "nothing was added");
-    let (code, stderr) = run_failing(&pointsman, &["orders", "add", &name]);
+    let (code, stderr) = run_failing_command(&pointsman, &["orders", "add", &name]);
     assert!(code == 1 && stderr.contains("numbers of 13 digits"), "{stderr}");
     pointsman.run_ok(&["orders", "add", "/a/way,7"]);
     wait_until("it has arrived", || list_orders(&pointsman).is_empty());
-    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,7"]);
+    let (code, stderr) = run_failing_command(&pointsman, &["orders", "add", "/a/way,7"]);
     assert!(code == 1 && stderr.contains("has ended: finished at the node done"), "{stderr}");
     let find_ended = ["`pointsman tasks --key /a/way,7`", "`pointsman watch --since-start --path /a/way,7`"];
     assert!(
         find_ended.iter().all(|hint| stderr.contains(hint)) && !stderr.contains("orders show"),
         "{stderr}"
     );
-    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,7"]);
+    let (code, stderr) = run_failing_command(&pointsman, &["orders", "show", "/a/way,7"]);
     assert!(
         code == 1 && stderr.contains("there is no order /a/way,7") && !stderr.contains("tenant="),
         "{stderr}"
     );
-    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
+    let (code, stderr) =
+        run_failing_command(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
     assert!(code == 1 && stderr.contains("another idempotency key"), "{stderr}");
 }

@@ -1,9 +1,9 @@
-//! `pointsman work`: a run with limits.
+//! `pointsman work`: runs a limited number of tasks, or for a limited time.
 
 use crate::test_server::{TestServer, wait_until};
 
 /// A server that runs no tasks, and a handler that counts its runs in a file.
-const IDLE_SERVER: &str = r#"
+const IDLE_SERVER_CONFIG: &str = r#"
 rooms: [http]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
@@ -20,21 +20,21 @@ fn count_runs(pointsman: &TestServer) -> usize {
 
 #[test]
 fn work_ends_after_max_events_and_leaves_the_rest() {
-    let mut pointsman = TestServer::new(IDLE_SERVER);
+    let mut pointsman = TestServer::new(IDLE_SERVER_CONFIG);
     let node = pointsman.serve();
     for _ in 0..5 {
         pointsman.run_ok(&["emit", "record.published"]);
     }
     pointsman.run_ok(&["emit", "record.spoilt"]);
-    let in_use = pointsman.run(&["work", "--handler", "keep"]);
+    let in_use = pointsman.run_command(&["work", "--handler", "keep"]);
     let stderr = String::from_utf8_lossy(&in_use.stderr).into_owned();
     assert_eq!(in_use.status.code(), Some(75), "{stderr}");
     assert!(stderr.contains("Stop the server") && stderr.contains("pull worker"), "{stderr}");
     assert!(node.stop().success());
     assert_eq!(count_runs(&pointsman), 0);
 
-    let none = pointsman.run_json(&["work", "--handler", "keep", "--ttl", "0s"]);
-    assert_eq!((&none["attempts"], &none["ended"]), (&0.into(), &"time".into()));
+    let without_time = pointsman.run_json(&["work", "--handler", "keep", "--ttl", "0s"]);
+    assert_eq!((&without_time["attempts"], &without_time["ended"]), (&0.into(), &"time".into()));
     assert_eq!(count_runs(&pointsman), 0, "without time no task starts");
     let done = pointsman.run_ok(&["work", "--handler", "keep", "--max-events", "3"]);
     assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; reached --max-events");
@@ -50,25 +50,25 @@ fn work_ends_after_max_events_and_leaves_the_rest() {
 
 #[test]
 fn invalid_work_requests_fail_before_any_task_starts() {
-    let pointsman = TestServer::new(IDLE_SERVER);
+    let pointsman = TestServer::new(IDLE_SERVER_CONFIG);
     for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
         (&["work", "--handler", "far"], "is a pull handler"),
         (&["work", "--store", "sqlite::memory:"], "in memory"),
     ] {
-        let output = pointsman.run(arguments);
+        let output = pointsman.run_command(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
-    let missing = pointsman.run(&["work"]);
+    let missing = pointsman.run_command(&["work"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("there is no store"));
 }
 
 #[test]
 fn work_with_another_configuration_is_refused_and_changes_nothing() {
-    let mut pointsman = TestServer::new(IDLE_SERVER);
-    let without_store = pointsman.run(&["work"]);
+    let mut pointsman = TestServer::new(IDLE_SERVER_CONFIG);
+    let without_store = pointsman.run_command(&["work"]);
     assert_eq!(without_store.status.code(), Some(1));
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "record.published"]);
@@ -84,20 +84,20 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
         ),
     ] {
         std::fs::write(pointsman.path(file), config).unwrap();
-        let refused = pointsman.run(&["work", "--config", file]);
+        let refused = pointsman.run_command(&["work", "--config", file]);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(78), "{stderr}");
         assert!(stderr.contains(expected) && stderr.contains("pointsman serve"), "{stderr}");
     }
     // A configuration with fewer handlers runs those and leaves the others and the routes unchanged.
     let keep = r#"handlers: {keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}}"#;
-    std::fs::write(pointsman.path("narrow.yml"), keep).unwrap();
-    let done = pointsman.run_json(&["work", "--config", "narrow.yml", "--max-events", "1"]);
+    std::fs::write(pointsman.path("fewer_handlers.yml"), keep).unwrap();
+    let done = pointsman.run_json(&["work", "--config", "fewer_handlers.yml", "--max-events", "1"]);
     assert_eq!((&done["succeeded"], count_runs(&pointsman)), (&1.into(), 1));
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_json(&["tasks", "show", &other])["state"], "new");
     pointsman.run_ok(&["emit", "record.published"]);
-    wait_until("what was emitted waits for its handler", || {
+    wait_until("the emitted event waits for its handler", || {
         let counts = pointsman.run_json(&["handlers", "show", "keep"])["counts"].clone();
         counts["ready"] == 1 || counts["waiting"] == 1
     });

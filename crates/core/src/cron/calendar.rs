@@ -10,6 +10,7 @@ use super::days::DayFields;
 use super::field::{YEAR_RANGE, Years};
 use super::number_set::{Direction, NumberSet};
 
+/// The parsed fields of an expression. A local time matches if all of them match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CalendarFields {
     pub(super) times: TimesOfDay,
@@ -53,14 +54,15 @@ struct TimeOfDay {
     second: u8,
 }
 
-/// Converts local seconds to a date and time. They are between 1970 and 2200, give or take a day, which `jiff` allows.
+/// Converts local seconds to a date and time. The seconds are between 1970 and 2200, a day more or less, all of which
+/// `jiff` accepts.
 pub(super) fn to_civil_datetime(local: i64) -> DateTime {
     let instant = jiff::Timestamp::from_second(local).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(instant)
 }
 
 impl CalendarFields {
-    /// The nearest matching local time in this direction, including `from`.
+    /// The matching local time that is nearest to `from` in this direction, `from` included. None: there is none.
     pub(super) fn find_time_at_or_beyond(&self, from: i64, direction: Direction) -> Option<i64> {
         let start = LocalDateTime::from_local_seconds(from);
         if self.matches_day(start)

@@ -23,12 +23,13 @@ pub(super) enum DayFieldMatch {
     Either,
 }
 
+/// The day-of-month field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MonthDayField {
     /// From 1 to 31.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialMonthDay]>,
-    /// Whether the field is written with `*` or `?`, perhaps with a step.
+    /// Whether the field is written as `?`, or begins with `*`.
     pub(super) is_star: bool,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct MonthDayField {
 pub(super) enum SpecialMonthDay {
     /// `L`, `L-3`: the day this many days before the last day of the month.
     Last { days_before: u8 },
-    /// `LW`, `L-3W`: the day from Monday to Friday nearest to the last day, or to the day so many days before it.
+    /// `LW`, `L-3W`: the day from Monday to Friday nearest to the day this many days before the last day of the month.
     LastWorkingDay { days_before: u8 },
     /// `15W`: the day from Monday to Friday nearest to this day, in the same month.
     NearestWorkingDay { day: u8 },
@@ -46,6 +47,7 @@ pub(super) enum SpecialMonthDay {
 /// The day-of-week field. Weekdays are counted from Sunday, 0, in both dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WeekdayField {
+    /// From 0, Sunday, to 6.
     pub(super) listed_days: NumberSet,
     pub(super) special_days: Box<[SpecialWeekday]>,
     pub(super) is_star: bool,
@@ -76,17 +78,17 @@ impl DayFields {
     /// The days of this month that match the day fields.
     pub(super) fn matching_days(&self, year: i16, month: u8) -> NumberSet {
         let month = MonthOfYear::new(year, month);
-        let all = NumberSet::from_range(1, month.day_count);
+        let all_days = NumberSet::from_range(1, month.day_count);
         if self.day_of_month.is_unrestricted() && self.day_of_week.is_unrestricted() {
-            return all;
+            return all_days;
         }
         let (by_month, by_week) =
             (self.day_of_month.matching_days(month), self.day_of_week.matching_days(month));
-        let chosen = match self.day_match {
+        let matching = match self.day_match {
             DayFieldMatch::Both => by_month.intersection(by_week),
             DayFieldMatch::Either => by_month.union(by_week),
         };
-        chosen.intersection(all)
+        matching.intersection(all_days)
     }
 }
 
@@ -169,8 +171,8 @@ impl WeekdayField {
                     days.insert(month.first_day_on_weekday(weekday) + (nth - 1) * 7)
                 }
                 SpecialWeekday::Last { weekday } => {
-                    let back = (month.weekday_of(month.day_count) + 7 - weekday) % 7;
-                    days.insert(month.day_count - back);
+                    let days_before_last = (month.weekday_of(month.day_count) + 7 - weekday) % 7;
+                    days.insert(month.day_count - days_before_last);
                 }
                 SpecialWeekday::Alternate { weekday } => {
                     let first = month.first_day_on_weekday(weekday);
@@ -186,6 +188,7 @@ impl WeekdayField {
 
 /// Bits 0, 7, 14, 21, 28: one day of each week.
 const WEEKLY_BITS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
+/// Bits 0, 14 and 28: one day of every second week.
 const FORTNIGHTLY_BITS: u64 = 1 | 1 << 14 | 1 << 28;
 
 #[cfg(test)]
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_day_and_days_before_it_match() {
+    fn special_days_before_the_last_day_of_a_month_match() {
         assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 0 }, 2024, 2), [29]);
         assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 3 }, 2025, 2), [25]);
         assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 30 }, 2025, 1), [1]);
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nth_and_last_weekdays_match_once_a_month() {
+    fn nth_and_last_weekdays_match_at_most_once_a_month() {
         assert_eq!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 5, nth: 3 }, 2026, 5), [15]);
         assert_eq!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 5, nth: 5 }, 2026, 5), [29]);
         assert!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 1, nth: 5 }, 2026, 2).is_empty());

@@ -157,19 +157,20 @@ impl ValueRange {
 
     fn parse_step(field: CronField, part: TextSpan<'_>, dialect: Dialect) -> Result<u16, BadExpression> {
         let (low, high) = field.value_bounds(dialect);
-        let most = high - low + 1;
-        part.parse_number().filter(|step| (1..=most).contains(step)).ok_or_else(|| {
-            field.error(part.column, format!("a step here is 1 to {most}, got {}", quote_shortened(part)))
+        let max_step = high - low + 1;
+        part.parse_number().filter(|step| (1..=max_step).contains(step)).ok_or_else(|| {
+            field.error(part.column, format!("a step here is 1 to {max_step}, got {}", quote_shortened(part)))
         })
     }
 
+    /// The values of the range, in its order.
     pub(super) fn values(self, field: CronField, dialect: Dialect) -> impl Iterator<Item = u16> {
         let (low, high) = field.value_bounds(dialect);
         let size = high - low + 1;
         let length =
             if self.last >= self.first { self.last - self.first } else { self.last + size - self.first };
-        (0..=length).step_by(usize::from(self.step)).map(move |walked| {
-            let value = self.first + walked;
+        (0..=length).step_by(usize::from(self.step)).map(move |offset| {
+            let value = self.first + offset;
             if value > high { value - size } else { value }
         })
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_their_column_and_the_allowed_values() {
+    fn errors_state_the_column_and_the_allowed_values() {
         let bad = |field, text| {
             let part = TextSpan { text, column: 10 };
             let error = parse_values(field, part, Dialect::Vixie).unwrap_err();

@@ -1,5 +1,5 @@
-//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. Interval times do not depend
-//! on a zone or on clock changes, and every node computes the same ones.
+//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. These instants do not
+//! depend on a zone or on clock changes, and every node computes the same ones.
 
 use super::bad_expression::BadExpression;
 use super::number_set::Direction;
@@ -13,7 +13,7 @@ pub(super) struct FixedInterval {
 }
 
 /// The units of an interval from the largest to the smallest: an expression has them in this order, each at most once.
-const UNITS: [(i64, &[&str]); 5] = [
+const INTERVAL_UNITS: [(i64, &[&str]); 5] = [
     (604_800, &["w", "week", "weeks"]),
     (86_400, &["d", "day", "days"]),
     (3_600, &["h", "hr", "hrs", "hour", "hours"]),
@@ -22,7 +22,7 @@ const UNITS: [(i64, &[&str]); 5] = [
 ];
 
 /// The longest interval: 100 years of 366 days.
-const MAX_SECONDS: i64 = 100 * 366 * 86_400;
+const MAX_INTERVAL_SECONDS: i64 = 100 * 366 * 86_400;
 
 impl FixedInterval {
     pub(super) const MINUTE: Self = Self { seconds: 60 };
@@ -48,7 +48,7 @@ impl FixedInterval {
                 i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
             }
         };
-        if (1..=MAX_SECONDS).contains(&seconds) {
+        if (1..=MAX_INTERVAL_SECONDS).contains(&seconds) {
             Ok(Self { seconds })
         } else {
             Err(bad("an interval lasts from one second to 100 years"))
@@ -57,9 +57,12 @@ impl FixedInterval {
 
     /// The multiple of the interval that is nearest to `from` in this direction, `from` included.
     pub(super) fn find_multiple_at_or_beyond(self, from: i64, direction: Direction) -> Option<i64> {
-        let below = from.div_euclid(self.seconds) * self.seconds;
-        let found =
-            if below == from || direction == Direction::Backward { below } else { below + self.seconds };
+        let multiple_below = from.div_euclid(self.seconds) * self.seconds;
+        let found = if multiple_below == from || direction == Direction::Backward {
+            multiple_below
+        } else {
+            multiple_below + self.seconds
+        };
         Some(found)
     }
 }
@@ -68,7 +71,7 @@ impl FixedInterval {
 fn parse_numbers_with_units(text: &str) -> Option<i64> {
     let mut rest = text;
     let mut total = 0i64;
-    let mut units = UNITS.iter();
+    let mut units = INTERVAL_UNITS.iter();
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
         let number: i64 = rest[..digits].parse().ok()?;

@@ -10,13 +10,14 @@ use super::text_span::TextSpan;
 use super::{BadExpression, Dialect, quartz, vixie};
 
 /// The length of the longest accepted expression, in characters.
-const MAX_TEXT_CHARS: usize = 256;
+const MAX_EXPRESSION_CHARS: usize = 256;
 
+/// Parses an expression; also returns the dialect in which its fields were parsed, or [`Dialect::Auto`] if it has none.
 pub(super) fn parse_expression(text: &str, dialect: Dialect) -> Result<(Recurrence, Dialect), BadExpression> {
-    if text.chars().count() > MAX_TEXT_CHARS {
+    if text.chars().count() > MAX_EXPRESSION_CHARS {
         return Err(BadExpression::new(
-            MAX_TEXT_CHARS + 1,
-            format!("an expression has at most {MAX_TEXT_CHARS} characters"),
+            MAX_EXPRESSION_CHARS + 1,
+            format!("an expression has at most {MAX_EXPRESSION_CHARS} characters"),
         ));
     }
     let words: Vec<TextSpan<'_>> = TextSpan::from_text(text).split_words().collect();
@@ -62,12 +63,13 @@ fn parse_times(
     hour: TextSpan<'_>,
     dialect: Dialect,
 ) -> Result<TimesOfDay, BadExpression> {
-    let zero = field::FieldValues { set: NumberSet::from_members([0]), each_value_listed: true };
-    let seconds = second.map_or(Ok(zero), |part| field::parse_values(CronField::Second, part, dialect))?;
+    let second_zero = field::FieldValues { set: NumberSet::from_members([0]), each_value_listed: true };
+    let seconds =
+        second.map_or(Ok(second_zero), |part| field::parse_values(CronField::Second, part, dialect))?;
     let minutes = field::parse_values(CronField::Minute, minute, dialect)?;
     let hours = field::parse_values(CronField::Hour, hour, dialect)?;
-    let fixed = seconds.each_value_listed && minutes.each_value_listed && hours.each_value_listed;
-    let dst_handling = if fixed { DstHandling::FireOnce } else { DstHandling::SkipAndRepeat };
+    let is_fixed = seconds.each_value_listed && minutes.each_value_listed && hours.each_value_listed;
+    let dst_handling = if is_fixed { DstHandling::FireOnce } else { DstHandling::SkipAndRepeat };
     Ok(TimesOfDay { seconds: seconds.set, minutes: minutes.set, hours: hours.set, dst_handling })
 }
 
@@ -85,7 +87,7 @@ fn field_count_error(count: usize, last: TextSpan<'_>) -> BadExpression {
     )
 }
 
-/// Explains why an expression never fires: none of its months has such a day, or only years that it excludes do.
+/// Builds the error for an expression that never fires: none of its months has such a day, or none of its years does.
 fn never_fires_error(
     calendar: CalendarFields,
     month_field: TextSpan<'_>,
@@ -104,7 +106,7 @@ fn never_fires_error(
     }
 }
 
-/// The names that stand for an expression, and the fields of that expression.
+/// The names that stand for an expression, and the five fields of that expression in Vixie's dialect.
 const PRESETS: [(&[&str], &str); 5] = [
     (&["@yearly", "@annually", "yearly", "annually", "every year"], "0 0 1 1 *"),
     (&["@monthly", "monthly", "every month"], "0 0 1 * *"),
@@ -113,6 +115,7 @@ const PRESETS: [(&[&str], &str); 5] = [
     (&["@hourly", "hourly", "every hour"], "0 * * * *"),
 ];
 
+/// Parses a preset (`@daily`) or an interval (`every 90s`).
 fn parse_named(text: &str, words: &[TextSpan<'_>]) -> Result<Recurrence, BadExpression> {
     let normalized = words.iter().map(|word| word.text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
     for (names, fields) in PRESETS {
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_fields_is_five_to_seven() {
+    fn expressions_with_fewer_than_five_or_more_than_seven_fields_are_rejected() {
         assert!(parse_error("").contains("empty"));
         assert!(parse_error(" \t ").contains("empty"));
         assert!(parse_error("* * * *").ends_with("this one has 4"));
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_kept_with_normalised_spaces() -> Result<(), BadExpression> {
+    fn the_text_of_an_expression_is_kept_with_normalised_spaces() -> Result<(), BadExpression> {
         let parsed = Expression::parse(" 0\t3  * * *", Dialect::Auto)?;
         assert_eq!(parsed.to_string(), "0 3 * * *");
         assert_eq!(parsed, Expression::parse(&parsed.to_string(), parsed.dialect())?);

@@ -1,4 +1,4 @@
-//! The day fields of Quartz: `?`, `L`, `L-3`, `LW`, `15W`, `6#3`, `6L`; weekdays from 1, Sunday.
+//! Parses the day fields of Quartz: `?`, `L`, `L-3`, `LW`, `15W`, `6#3`, `6L`; weekdays from 1, Sunday.
 //!
 //! At most one of the two fields is restricted, the other is `?` or `*`. That is Quartz's own rule, and it avoids the
 //! question whether a day must match both restrictions or either. Special days may be items of lists.
@@ -10,6 +10,7 @@ use super::field::{self, CronField, FieldValues, quote_shortened};
 use super::number_set::NumberSet;
 use super::text_span::TextSpan;
 
+/// Parses the two day fields of an expression.
 pub(super) fn parse_days(
     month_field: TextSpan<'_>,
     week_field: TextSpan<'_>,
@@ -52,19 +53,19 @@ fn parse_month_days(part: TextSpan<'_>) -> Result<MonthDayField, BadExpression> 
 }
 
 fn parse_special_month_day(item: TextSpan<'_>) -> Result<Option<SpecialMonthDay>, BadExpression> {
-    let (body, weekday) = match item.strip_suffix('W') {
+    let (body, is_working_day) = match item.strip_suffix('W') {
         Some(body) => (body, true),
         None => (item, false),
     };
     if let Some(rest) = body.strip_prefix('L') {
         let days_before = if rest.text.is_empty() { 0 } else { parse_days_before_last(rest)? };
-        return Ok(Some(if weekday {
+        return Ok(Some(if is_working_day {
             SpecialMonthDay::LastWorkingDay { days_before }
         } else {
             SpecialMonthDay::Last { days_before }
         }));
     }
-    if !weekday {
+    if !is_working_day {
         return Ok(None);
     }
     let day = CronField::DayOfMonth.parse_value(body, Quartz)? as u8;

@@ -1,7 +1,7 @@
 //! Computes the instants at which a cron expression fires in a time zone.
 //!
 //! ```text
-//!   instant ──offset──▶ local time ──find_from──▶ nearest matching local time ──Zone::resolve_local──▶ instant
+//!   instant ──offset──▶ local time ──find_time_at_or_beyond──▶ matching local time ──Zone::resolve_local──▶ instant
 //! ```
 //!
 //! Both directions follow the same rules, so `prev` is the inverse of `next`.
@@ -15,12 +15,12 @@ use crate::Timestamp;
 
 /// A cron expression in a time zone; computes its planned times.
 ///
-/// Where the local clock is set forward, local times are skipped; where it is set back, they are repeated. An expression
-/// that lists its seconds, minutes and hours (`30 2 * * *`, `0 1,2,3 * * *`) fires at each of these times once: a skipped
-/// one at the first instant after the gap, a repeated one at its first occurrence. Skipped times that fire at the same
-/// instant, or at one that matches anyway, are one fire. An expression with a `*`, a range or a step in one of these
-/// three fields (`*/5 * * * *`, `0 0-6 * * *`, `*/20 2 * * *`) does not fire at skipped times, and fires at repeated
-/// times twice. Either way planned times strictly increase.
+/// Where the local clock is set forward, local times are skipped; where it is set back, they are repeated. An
+/// expression that lists its seconds, minutes and hours (`30 2 * * *`, `0 1,2,3 * * *`) fires at each of these times
+/// once: a skipped one at the first instant after the gap, a repeated one at its first occurrence. Skipped times that
+/// fire at the same instant, or at one that matches anyway, are one fire. An expression with a `*`, a range or a step
+/// in one of these three fields (`*/5 * * * *`, `0 0-6 * * *`, `*/20 2 * * *`) does not fire at skipped times, and
+/// fires at repeated times twice. Either way planned times strictly increase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     expression: Expression,
@@ -30,7 +30,7 @@ pub struct Schedule {
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// 2200-01-02 00:00 UTC: by then 2199 has ended in every zone, and nothing fires any more.
-const LAST_SECOND: i64 = 7_258_118_400 + 86_400;
+const LAST_POSSIBLE_FIRE_SECOND: i64 = 7_258_118_400 + 86_400;
 
 impl Schedule {
     pub fn new(expression: Expression, zone: Zone) -> Self {
@@ -66,8 +66,8 @@ impl Schedule {
         UpcomingTimes { schedule: self, after: Some(after) }
     }
 
-    /// The planned times after `from`, up to and including `to`: those that a node that last checked at `from` has to
-    /// catch up at `to`.
+    /// The planned times after `from`, up to and including `to`: the times that a node has to catch
+    /// up at `to` if it last checked at `from`.
     pub fn between(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = Timestamp> {
         self.upcoming(from).take_while(move |planned| *planned <= to)
     }
@@ -81,10 +81,11 @@ impl Schedule {
                 DstHandling::SkipAndRepeat => self.find_with_skip_and_repeat(calendar, from, direction),
             },
         };
-        let planned = found.filter(|second| (0..=LAST_SECOND).contains(second))?;
+        let planned = found.filter(|second| (0..=LAST_POSSIBLE_FIRE_SECOND).contains(second))?;
         Some(Timestamp::from_micros(planned * MICROS_PER_SECOND))
     }
 
+    /// Finds a planned time as [`DstHandling::FireOnce`] requires.
     fn find_with_fire_once(&self, calendar: &CalendarFields, from: i64, direction: Direction) -> Option<i64> {
         // Forward the search starts from the second before, so that it walks into a gap that ends at `from`.
         let start = direction.select(from - 1, from);
@@ -93,7 +94,7 @@ impl Schedule {
         if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(start + offset)
             && offset == fold.offset_after
         {
-            // In the second pass all repeated times have fired.
+            // `start` is in the second pass of a fold: all repeated times have fired in the first pass.
             local = direction.select(fold.affected_local_times().1, fold.affected_local_times().1 - 1);
         }
         let found = calendar.find_time_at_or_beyond(local, direction)?;
@@ -104,6 +105,7 @@ impl Schedule {
         })
     }
 
+    /// Finds a planned time as [`DstHandling::SkipAndRepeat`] requires.
     fn find_with_skip_and_repeat(
         &self,
         calendar: &CalendarFields,
@@ -131,7 +133,7 @@ impl Schedule {
 
 /// The Unix second of an instant, clamped to just outside the years in which schedules fire.
 pub(super) fn to_clamped_unix_second(instant: Timestamp) -> i64 {
-    instant.micros().div_euclid(MICROS_PER_SECOND).clamp(-1, LAST_SECOND)
+    instant.micros().div_euclid(MICROS_PER_SECOND).clamp(-1, LAST_POSSIBLE_FIRE_SECOND)
 }
 
 /// Searches the rest of a fold that contains `from`: the current pass, then the following one.

@@ -1,4 +1,4 @@
-//! The day fields of a crontab: weekdays from 0, Sunday, which is also 7.
+//! Parses the day fields of a crontab: weekdays from 0, Sunday, which is also 7.
 //!
 //! When both fields are restricted, a day needs to match only one of them. A field counts as restricted unless it
 //! begins with `*`, so with `*/2` a day must match both fields: that is how cron has always interpreted it.
@@ -9,6 +9,7 @@ use super::days::{DayFieldMatch, DayFields, MonthDayField, WeekdayField};
 use super::field::{self, CronField};
 use super::text_span::TextSpan;
 
+/// Parses the two day fields of an expression.
 pub(super) fn parse_days(
     month_field: TextSpan<'_>,
     week_field: TextSpan<'_>,
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn either_field_is_enough_only_when_both_are_restricted() {
+    fn either_day_field_is_enough_only_if_both_are_restricted() {
         assert_eq!(parse_days_from_text("13", "5").unwrap().day_match, DayFieldMatch::Either);
         assert_eq!(parse_days_from_text("*", "5").unwrap().day_match, DayFieldMatch::Both);
         assert_eq!(parse_days_from_text("*/2", "5").unwrap().day_match, DayFieldMatch::Both);

@@ -81,6 +81,7 @@ impl Schedule {
     }
 }
 
+/// Warns about an interval of less than a minute.
 fn frequent_interval_warning(interval: FixedInterval) -> Option<String> {
     (interval.seconds < 60).then(|| {
         let per_day = 86_400 / interval.seconds;
@@ -131,6 +132,7 @@ fn uneven_steps_warnings(calendar: &CalendarFields) -> Vec<String> {
     uneven.collect()
 }
 
+/// Warns if a day has to match only one of the two day fields.
 fn either_day_field_warning(calendar: &CalendarFields) -> Option<String> {
     let days = &calendar.days;
     (days.day_match == DayFieldMatch::Either).then(|| {
@@ -144,10 +146,10 @@ fn either_day_field_warning(calendar: &CalendarFields) -> Option<String> {
 fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
     let mut warnings = Vec::new();
     for day in listed_days_from_29(calendar) {
-        let without: Vec<u8> =
+        let months_without_day: Vec<u8> =
             calendar.months.iter().filter(|month| max_days_in_month(*month) < day).collect();
-        if !without.is_empty() {
-            let names = join_with_and(without.into_iter().map(month_name).collect());
+        if !months_without_day.is_empty() {
+            let names = join_with_and(months_without_day.into_iter().map(month_name).collect());
             warnings.push(format!(
                 "day {day} does not occur in {names}; the last day of a month is `L` in Quartz"
             ));
@@ -156,9 +158,9 @@ fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
         }
     }
     for special_day in &calendar.days.day_of_week.special_days {
-        if let SpecialWeekday::Nth { weekday: day, nth: 5 } = special_day {
-            let name = weekday_name(*day);
-            warnings.push(format!("most months have no fifth {name}; the last one is `{}L`", day + 1));
+        if let SpecialWeekday::Nth { weekday, nth: 5 } = special_day {
+            let name = weekday_name(*weekday);
+            warnings.push(format!("most months have no fifth {name}; the last one is `{}L`", weekday + 1));
         }
     }
     warnings
@@ -172,13 +174,14 @@ fn listed_days_from_29(calendar: &CalendarFields) -> Vec<u8> {
     }
     let in_longer_run = |day: u8| (28..=day).all(|earlier| days.listed_days.contains(earlier));
     let listed_days = (29..=31).filter(|day| days.listed_days.contains(*day) && !in_longer_run(*day));
-    let nearest = days.special_days.iter().filter_map(|special_day| match special_day {
+    let nearest_working_days = days.special_days.iter().filter_map(|special_day| match special_day {
         SpecialMonthDay::NearestWorkingDay { day } if *day >= 29 => Some(*day),
         _ => None,
     });
-    listed_days.chain(nearest).collect()
+    listed_days.chain(nearest_working_days).collect()
 }
 
+/// The number of days of a month, in a leap year.
 fn max_days_in_month(month: u8) -> u8 {
     match month {
         2 => 29,
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_changes_are_warned_about() {
+    fn skipped_and_repeated_times_are_warned_about() {
         assert_warnings_contain(
             "30 2 * * *",
             "Europe/Berlin",

@@ -144,7 +144,7 @@ pub(super) enum LocalTimeResolution {
     Fold(OffsetChange),
 }
 
-/// The instant at which the UTC offset changes, and the offsets before and from then on.
+/// A change of the UTC offset: its instant, and the offsets before and after it, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OffsetChange {
     pub(super) at: i64,
@@ -238,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_zone_are_rejected() {
+    fn names_that_are_not_a_zone_are_rejected() {
         for name in ["", "Mars/Olympus", "../etc/passwd", "Etc/Unknown", "local"] {
-            let refused = Zone::from_name(name).unwrap_err().to_string();
-            assert!(refused.contains("is not a time zone"), "{name}: {refused}");
+            let error = Zone::from_name(name).unwrap_err().to_string();
+            assert!(error.contains("is not a time zone"), "{name}: {error}");
         }
     }
 }

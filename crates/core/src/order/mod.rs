@@ -44,8 +44,8 @@ pub struct Order {
     pub task: Option<TaskSeq>,
     /// An attempt of the step is running.
     pub step_running: bool,
-    /// The step at its node has succeeded, but the chain no longer has the node: the order moves on when the node is
-    /// back.
+    /// The step at its node has succeeded, but the chain no longer has the node: the order moves to the next node once
+    /// the chain has its node again.
     pub step_succeeded: bool,
     /// The task whose failure or cancellation suspended the order.
     pub suspended_by_task: Option<TaskSeq>,
@@ -94,8 +94,8 @@ pub enum StepOutcome {
     WillRetry,
     /// The step runs again without having failed: it was snoozed or released, or the node that ran it died.
     Unfinished,
-    /// A person cancelled the task.
-    Canceled { running: bool },
+    /// A person cancelled the task. `was_running`: an attempt was running.
+    Canceled { was_running: bool },
 }
 
 /// A write that [`Order::apply`] requires of the store, in the same transaction.
@@ -166,7 +166,7 @@ impl Order {
             }
             OrderInput::Remove => {
                 effects.extend(self.task.take().map(|_| OrderEffect::CancelTask));
-                effects.push(self.removal_event());
+                effects.push(self.removal_event_effect());
                 effects.push(OrderEffect::EndOrder(OrderOutcome::Removed));
             }
         }
@@ -181,16 +181,16 @@ impl Order {
         effects: &mut Vec<OrderEffect>,
     ) {
         let order = self.key.clone();
-        let step_ended = |transition| {
+        let step_ended_effect = |transition| {
             OrderEffect::Publish(EngineEvent::OrderStepEnded { order: order.clone(), transition })
         };
         match outcome {
             StepOutcome::Unfinished => {
-                effects.push(step_ended(StepTransition::Keep));
+                effects.push(step_ended_effect(StepTransition::Keep));
                 self.rerun_step(chain, state, effects);
             }
             StepOutcome::WillRetry => {
-                effects.push(step_ended(StepTransition::Keep));
+                effects.push(step_ended_effect(StepTransition::Keep));
                 let (order, node) = (order.clone(), self.node.clone());
                 effects.push(OrderEffect::Publish(EngineEvent::OrderSetBack { order, node }));
                 self.rerun_step(chain, state, effects);
@@ -198,13 +198,13 @@ impl Order {
             StepOutcome::Success { value } => {
                 self.task = None;
                 self.value = value.unwrap_or_else(|| self.value.clone());
-                effects.push(step_ended(StepTransition::Success));
+                effects.push(step_ended_effect(StepTransition::Success));
                 self.step_succeeded = true;
                 self.move_to_next_node(chain, state, effects);
             }
             StepOutcome::Error { return_code } => {
                 let task = self.task.take();
-                effects.push(step_ended(StepTransition::Error { return_code }));
+                effects.push(step_ended_effect(StepTransition::Error { return_code }));
                 let on_error = self.current_node_role(chain).and_then(|role| match role {
                     ChainNodeRole::Step(step) => step.on_error.clone(),
                     ChainNodeRole::End => None,
@@ -221,17 +221,18 @@ impl Order {
                     }
                 }
             }
-            StepOutcome::Canceled { running } => {
+            StepOutcome::Canceled { was_running } => {
                 self.suspended_by_task = self.task.take();
-                if running {
-                    effects.push(step_ended(StepTransition::Error { return_code: 1 }));
+                if was_running {
+                    effects.push(step_ended_effect(StepTransition::Error { return_code: 1 }));
                 }
                 self.suspend(effects);
             }
         }
     }
 
-    /// Runs the step again as the chain is defined now; a suspended order has no waiting task.
+    /// Runs the step again, as the chain is defined now. If the order is suspended, cancels the task instead, because a
+    /// suspended order has no waiting task.
     fn rerun_step(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<OrderEffect>) {
         match self.suspended {
             true => self.cancel_waiting_task(effects),
@@ -245,7 +246,8 @@ impl Order {
         }
     }
 
-    /// Moves to the next node after a successful step. A suspended order moves too, and then waits at that node.
+    /// Moves to the next node after a successful step, if the chain still has the current node. A suspended order moves
+    /// too, and then waits at the next node.
     fn move_to_next_node(
         &mut self,
         chain: Option<&Chain>,
@@ -286,8 +288,8 @@ impl Order {
         if self.suspended || self.step_running {
             return;
         }
-        // If the chain no longer has the node, the order waits there until the chain has it again. It also waits where
-        // skipped nodes form a cycle.
+        // If the chain no longer has the node, the order waits until the chain has it again. The order also waits if
+        // the nodes that it would skip form a cycle.
         let Some(skipped_to) = chain.and_then(|chain| nodes_after_skipping(chain, state, &self.node)) else {
             return self.cancel_waiting_task(effects);
         };
@@ -298,11 +300,11 @@ impl Order {
         match self.current_node_role(chain) {
             None => {}
             Some(ChainNodeRole::End) => {
-                // The node was a step until the chain changed.
+                // The order has a task here if the node was a step before the chain changed.
                 self.cancel_waiting_task(effects);
                 let (order, node) = (self.key.clone(), self.node.clone());
                 effects.push(OrderEffect::Publish(EngineEvent::OrderFinished { order, node }));
-                effects.push(self.removal_event());
+                effects.push(self.removal_event_effect());
                 effects.push(OrderEffect::EndOrder(match self.took_on_error {
                     true => OrderOutcome::Failed,
                     false => OrderOutcome::Finished,
@@ -322,14 +324,14 @@ impl Order {
         chain?.find_node(&self.node).map(|node| &node.role)
     }
 
-    fn removal_event(&self) -> OrderEffect {
+    fn removal_event_effect(&self) -> OrderEffect {
         let key = format!("Order:{}", self.key);
         OrderEffect::Publish(EngineEvent::FileBasedChanged { change: FileBasedChange::Removed, key })
     }
 }
 
-/// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle, or
-/// the chain has no node `from`.
+/// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle,
+/// or the chain has no node `from`.
 fn nodes_after_skipping(chain: &Chain, state: &ChainState, from: &ChainNodeId) -> Option<Vec<ChainNodeId>> {
     let (mut current, mut moved_to) = (chain.find_node(from)?, Vec::new());
     while let ChainNodeRole::Step(step) = &current.role

@@ -57,7 +57,7 @@ fn format_effects(effects: &[OrderEffect]) -> Vec<String> {
             let event = event.to_event(crate::EventId::new(1).unwrap());
             let fields =
                 event.value.as_str().replace(['"', '{', '}'], "").replace("nodeTransition:TYPE:", "");
-            format!("{} {fields}", event.kind).trim().to_owned()
+            format!("{} {fields}", event.event_type).trim().to_owned()
         }
         OrderEffect::CreateTask { handler } => format!("create {handler}"),
         OrderEffect::KeepTask { handler } => format!("keep {handler}"),
@@ -281,13 +281,14 @@ fn a_cancelled_step_suspends_its_order() {
     assert_eq!(
         apply_with_default_state(
             waiting.clone(),
-            OrderInput::StepEnded(StepOutcome::Canceled { running: false })
+            OrderInput::StepEnded(StepOutcome::Canceled { was_running: false })
         )
         .1,
         ["OrderSuspended"]
     );
     let effects =
-        apply_with_default_state(waiting, OrderInput::StepEnded(StepOutcome::Canceled { running: true })).1;
+        apply_with_default_state(waiting, OrderInput::StepEnded(StepOutcome::Canceled { was_running: true }))
+            .1;
     assert_eq!(effects, ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]);
 }
 
@@ -306,8 +307,11 @@ fn an_order_that_followed_on_error_ends_as_failed() {
     let (failed, _) =
         apply_with_default_state(running, OrderInput::StepEnded(StepOutcome::Error { return_code: 1 }));
     assert_eq!((failed.node.as_str(), failed.took_on_error), ("failed", true));
-    let last = |order: Order, input: OrderInput| apply_with_default_state(order, input).1.pop();
-    assert_eq!(last(failed.clone(), OrderInput::Resume).as_deref(), Some("end failed"));
+    let last_effect = |order: Order, input: OrderInput| apply_with_default_state(order, input).1.pop();
+    assert_eq!(last_effect(failed.clone(), OrderInput::Resume).as_deref(), Some("end failed"));
     let moved = Order { suspended: false, ..failed };
-    assert_eq!(last(moved, OrderInput::MoveTo { node: node_id("done") }).as_deref(), Some("end finished"));
+    assert_eq!(
+        last_effect(moved, OrderInput::MoveTo { node: node_id("done") }).as_deref(),
+        Some("end finished")
+    );
 }

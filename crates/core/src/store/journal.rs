@@ -106,7 +106,7 @@ pub struct ObjectView {
 pub struct LaneView {
     /// The lane's first task, without its attempts: it runs, waits, or has failed for good and halts the lane.
     pub head: Task,
-    /// The number of tasks behind the head: at most [`MAX_COUNTED_BEHIND`].
+    /// The number of tasks behind the head: at most [`MAX_COUNTED_TASKS_BEHIND`].
     pub tasks_behind: u64,
     /// There are more tasks behind the head than were counted.
     pub has_more_behind: bool,
@@ -118,7 +118,7 @@ pub const MAX_LISTED_LANES: usize = 100;
 pub const MAX_COUNTED_TASKS_BEHIND: u64 = 10_000;
 
 impl LaneView {
-    /// A store need not count the tasks of a lane beyond this number.
+    /// A store need not count more tasks of a lane than this.
     pub const TASK_COUNT_LIMIT: u64 = MAX_COUNTED_TASKS_BEHIND + 2;
 
     /// A lane of `task_count` tasks, including the head.
@@ -143,7 +143,7 @@ pub struct PruneReport {
     pub events: u64,
     pub tasks: u64,
     pub objects: u64,
-    /// There is more to delete; the call stopped early so that other writers can proceed.
+    /// There is more to delete: the call stopped early so that other writers can write.
     pub has_more: bool,
 }
 
@@ -160,7 +160,8 @@ pub trait Journal: Send + Sync {
 
     /// Reads the response recorded under an idempotency key by any kind of request; None if the key is new. The
     /// responses to emits, orders and collection runs are JSON: a list of [`SequencedEvent`], a list of
-    /// [`AddedOrder`](super::AddedOrder), a [`RunReceipt`](super::RunReceipt).
+    /// [`AddedOrder`](super::AddedOrder), a
+    /// [`CollectionRunReceipt`](super::CollectionRunReceipt).
     async fn find_idempotency_record(
         &self,
         idempotency: IdempotencyKey,
@@ -181,8 +182,8 @@ pub trait Journal: Send + Sync {
     /// Reads the range of event ids that observers can read.
     async fn read_journal_range(&self) -> Result<JournalRange>;
 
-    /// Reads a page of events in one transaction. It may stop short of `limit` matches to bound the work; the page says
-    /// up to which id it has read.
+    /// Reads a page of events in one transaction. It may return fewer than `limit` matches to bound the work; the
+    /// page has the id up to which it was read.
     async fn read_events(&self, query: JournalQuery) -> Result<EventPage>;
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
@@ -192,16 +193,16 @@ pub trait Journal: Send + Sync {
     async fn read_object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize)
     -> Result<Option<ObjectView>>;
 
-    /// Deletes old events, old history and unused objects, a batch a call.
+    /// Deletes old events, old tasks in the history and unused objects. Each call deletes at most a batch.
     ///
     /// An unfinished task keeps its event, though observers no longer see it. An object is deleted once its last event
-    /// is older than `objects`, has left the journal, and no task of the object is unfinished; its next event starts a
-    /// new sequence of `prev` links.
+    /// is older than `object_max_age`, has left the journal, and no task of the object is unfinished; its next event
+    /// starts a new sequence of `prev` links.
     async fn prune(
         &self,
-        journal: Retention,
-        history: Retention,
-        objects: Duration,
+        journal_retention: Retention,
+        history_retention: Retention,
+        object_max_age: Duration,
         now: Timestamp,
     ) -> Result<PruneReport>;
 }

@@ -6,13 +6,13 @@
 //! | trait | contents | callers |
 //! |---|---|---|
 //! | [`Journal`] | appending and reading events | sequencer, observers, pruner |
-//! | [`Queue`] | tasks from `new` to their end | scheduler, worker, rescuer |
+//! | [`Queue`] | scheduling, claiming and finishing tasks | scheduler, worker, rescuer |
 //! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
 //! | [`Tasks`] | reading tasks and their logs; retrying and cancelling | HTTP, command line |
 //! | [`Schedules`] | planned times and the fire ledger | clock |
 //! | [`Orders`] | chains and the orders that run through them | HTTP, command line |
 //!
-//! [`Store`] is all of them. Callers bind to the least they need.
+//! [`Store`] is all of them. A caller depends only on the traits that it uses.
 
 mod journal;
 mod orders;
@@ -56,9 +56,9 @@ pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
     /// known. The text may be shown to anybody; the details are in the log.
     fn write_problem(&self) -> Option<String>;
 
-    /// Describes problems of the underlying database that do not stop the store: settings that can lose acknowledged
-    /// writes, or the reason why it accepts no more. The result is cached, so that a call costs nothing. The texts may
-    /// be shown to anybody.
+    /// Describes problems of the underlying database while the store works: settings that can lose acknowledged writes,
+    /// or the reason why it accepts no further writes. The result is cached, so that a call costs nothing. The texts
+    /// may be shown to anybody.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -77,6 +77,7 @@ pub enum StoreSignal {
     TasksReady,
 }
 
+/// Is notified of commits: see [`Store::add_listener`].
 pub trait StoreListener: Send + Sync {
     fn on_signal(&self, signal: StoreSignal);
 }

@@ -189,9 +189,9 @@ pub enum OrderCommand {
 
 #[async_trait]
 pub trait Orders: Send + Sync {
-    /// Adds all of these orders in one transaction, or none of them. An order whose id an earlier one of the batch has is
-    /// refused like one that exists already. The id of an ended order is refused for at least a day, unless the batch
-    /// may reuse it. A repeat under the same idempotency key adds nothing and gets the first result.
+    /// Adds all of these orders in one transaction, or none of them. An order whose id an earlier one of the batch has
+    /// is refused like one that exists already. The id of an ended order is refused for at least a day, unless the
+    /// batch may reuse it. A repeat under the same idempotency key adds nothing and gets the first result.
     async fn add_orders(
         &self,
         batch: OrderBatch,

@@ -66,7 +66,8 @@ pub struct ClaimResult {
     pub tasks: Vec<ClaimedTask>,
     /// More tasks are ready than this claim could take.
     pub has_more: bool,
-    /// The number of tasks created in this transaction that would have run next if the claim had had free slots.
+    /// The number of tasks created in this transaction that would have been claimed too if the claim had had more
+    /// slots.
     pub new_tasks_without_slot: usize,
     /// When the next waiting task is due, or a limit admits the next one.
     pub next_due: Option<Timestamp>,
@@ -186,14 +187,15 @@ pub struct RescueReport {
 
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Schedules tasks ahead of free slots: `new` → `scheduled` until `ahead` tasks in all are scheduled, selected
-    /// fairly. Returns how many are scheduled.
-    async fn schedule_tasks(&self, ahead: usize, now: Timestamp) -> Result<usize>;
+    /// Schedules tasks ahead of free slots: `new` → `scheduled`, selected fairly, until `max_scheduled` tasks are
+    /// scheduled in all. Returns how many are scheduled then.
+    async fn schedule_tasks(&self, max_scheduled: usize, now: Timestamp) -> Result<usize>;
 
-    /// Leases tasks, → `locked`: scheduled ones first, then ready ones, selected fairly.
+    /// Leases tasks, which become `locked`: scheduled ones first, then ready ones, selected fairly.
     async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult>;
 
-    /// Ends attempts. Each is committed with all its effects or not at all; a stale fence is refused, changing nothing.
+    /// Ends attempts, and claims further tasks if `claim` is given. Each end is committed with all its effects or not
+    /// at all; an end with a stale fence is refused and changes nothing.
     async fn finish_attempts(
         &self,
         attempts: Vec<FinishedAttempt>,

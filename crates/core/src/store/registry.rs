@@ -14,11 +14,11 @@ use crate::{HandlerDef, HandlerName, Routes, Rule, RuleKind, RuleScope, Tenant, 
 /// The id of a running process. Every start of a process gets a new one.
 pub type NodeId = i64;
 
-/// All handlers, routes and chains that one registrant defines.
+/// All handlers, routes and chains that one registrant (a configuration, by its name) defines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
-    /// The name of the owner: nodes with the same configuration share it. Everything that all registrants have
-    /// registered is defined.
+    /// The name under which the definitions are registered: nodes with the same configuration share it. The definitions
+    /// of all registrants are in effect together.
     #[serde(rename = "by")]
     pub registrant: String,
     pub handlers: Vec<HandlerDef>,
@@ -83,7 +83,7 @@ pub struct ClockReport {
 /// A time of a node, and the uptime of its machine at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootReference {
-    /// A number that differs for each boot of each machine.
+    /// A number that identifies this boot of this machine.
     #[serde(rename = "boot")]
     pub boot_id: u64,
     pub uptime_ms: u64,
@@ -181,15 +181,15 @@ pub trait Registry: Send + Sync {
     /// Stores the capabilities of a node: its handlers, its slots and the state of its clock.
     async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
 
-    /// Lists the live nodes and those that were last live, newest first.
+    /// Lists the live nodes and those that left or died most recently, newest first.
     async fn list_nodes(&self) -> Result<Vec<NodeView>>;
 
     /// Records the heartbeat of a node and its time. `false`: the node was declared dead, and other nodes have
     /// taken over its tasks.
     async fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
 
-    /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only node.
-    /// This is a measurement; all other methods take the time as an argument.
+    /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only
+    /// node. This is a measurement; all other methods take the time as an argument.
     async fn read_server_clock(&self) -> Result<Option<Timestamp>>;
 
     /// Removes a node that shuts down properly.

@@ -1,4 +1,4 @@
-//! Reading tasks and their logs; retrying, cancelling, adopting and replaying.
+//! Reading tasks and their logs; retrying and cancelling tasks; adopting missing tasks; replaying events.
 
 use async_trait::async_trait;
 
@@ -16,8 +16,8 @@ pub struct TaskFilter {
     pub error_reasons: Vec<ErrorReason>,
     /// The handler or the source.
     pub handler: Option<HandlerName>,
-    /// The event's type or the source's collection.
-    pub collection: Option<String>,
+    /// The event's type, the source's collection, or the order's node.
+    pub subject_name: Option<String>,
     pub event: Option<EventId>,
     pub tenant: Option<Tenant>,
     pub key: Option<ObjectKey>,
@@ -43,13 +43,14 @@ pub struct StoredLogLine {
     pub line: LogLine,
 }
 
+/// Lines of a task's log, and the task's status when they were read.
 #[derive(Clone, Debug)]
 pub struct LogPage {
     pub lines: Vec<StoredLogLine>,
     pub status: TaskStatus,
 }
 
-/// The progress of one call of [`Tasks::replay_events`].
+/// The result of one call of [`Tasks::replay_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
     pub created_tasks: u64,
@@ -65,11 +66,11 @@ pub trait Tasks: Send + Sync {
     /// Reads a task with its last attempts, at most [`MAX_LISTED_ATTEMPTS`].
     async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
 
-    /// Lists tasks below `before`, if given. May stop short of `limit` to bound the work.
+    /// Lists tasks whose number is below `before`, if given. May return fewer than `limit` to bound the work.
     async fn list_tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize)
     -> Result<TaskPage>;
 
-    /// Reads log lines from number `from` on; fewer than `limit` where they are long. `None`: no such task.
+    /// Reads log lines from number `from` on; fewer than `limit` if they are long. `None`: no such task.
     async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
     /// Evaluates the gates that a task has to pass before it runs, in order; empty for one that has ended or runs.
@@ -94,8 +95,8 @@ pub trait Tasks: Send + Sync {
     async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64>;
 
     /// Creates tasks at the lowest priority for events from `from` on that the handler would have been sent if it had
-    /// been registered, up to the first event that it was sent. Each call does a part of it; the next call continues
-    /// there, and no task is created twice.
+    /// been registered, up to the first event that it was sent. Each call replays a part of the events, and the next
+    /// call continues after it; no task is created twice.
     async fn replay_events(
         &self,
         handler: &HandlerName,

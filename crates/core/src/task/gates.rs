@@ -1,4 +1,5 @@
-//! Why a task is not running: the gates it has to pass, in order, each open or closed and with what blocks it.
+//! Explains why a task is not running: the gates that it has to pass, in order, each open or closed, and what closes
+//! it.
 //!
 //! A store reads the [`GateInputs`]; the gates and their texts are computed here, so that all stores give the same
 //! explanation.
@@ -9,7 +10,7 @@ use super::{TaskId, TaskState, TaskStatus};
 use crate::limit::{Admission, LimiterState, Limits};
 use crate::{HandlerName, Rule, Timestamp};
 
-/// A condition that a task has to meet before it runs.
+/// A condition that a task has to meet before it runs: the gate is open if the task meets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
     #[serde(rename = "gate")]
@@ -18,13 +19,16 @@ pub struct Gate {
     /// The check and its result, as a text for people.
     pub detail: String,
     /// When the gate opens by itself, if that is known.
-    pub until: Option<Timestamp>,
+    #[serde(rename = "until")]
+    pub opens_at: Option<Timestamp>,
     /// The tasks that keep the gate closed.
-    pub tasks: Vec<TaskId>,
+    #[serde(rename = "tasks")]
+    pub blocking_tasks: Vec<TaskId>,
     /// The rule that keeps the gate closed.
     pub rule: Option<Rule>,
 }
 
+/// The condition that a gate stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
@@ -51,7 +55,8 @@ pub enum GateKind {
     /// A live node or worker can run the task.
     Worker,
     /// The task is selected to run next, by fairness and priority.
-    Turn,
+    #[serde(rename = "turn")]
+    Selection,
 }
 
 /// The data from which the gates of a waiting task are computed.
@@ -67,7 +72,9 @@ pub struct GateInputs {
     pub blocking_lane_task: Option<(TaskId, TaskStatus)>,
     /// Why the order whose step the task runs may not continue, as a text for people.
     pub order_blocked_because: Option<String>,
+    /// The rules that pause or block the task.
     pub rules: Vec<Rule>,
+    /// The limits of the task's handler, and the state of its limiter.
     pub limits: Limits,
     pub limiter: LimiterState,
     /// The number of the handler's running tasks, and some of them.
@@ -79,14 +86,14 @@ pub struct GateInputs {
     pub capable_nodes: Vec<String>,
     /// When a worker last claimed tasks of this handler.
     pub last_worker_claim_at: Option<Timestamp>,
-    /// The number of tasks before this one in its queue, counted up to [`MAX_COUNTED_AHEAD`].
+    /// The number of tasks before this one in its queue, counted up to [`MAX_COUNTED_TASKS_AHEAD`].
     pub tasks_ahead: u64,
 }
 
-/// The tasks ahead in the queue are counted up to this number.
+/// The tasks before a waiting one in its queue are counted up to this number.
 pub const MAX_COUNTED_TASKS_AHEAD: u64 = 1000;
 
-/// A worker that claimed within this many seconds counts as active.
+/// A pull worker that claimed within this many seconds counts as active.
 const WORKER_ACTIVE_SECONDS: u64 = 60;
 
 /// Computes the gates in the order in which a task passes them; none for a task that runs or has ended.
@@ -105,13 +112,13 @@ pub fn evaluate_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     gates.extend(rule_gates(inputs));
     gates.extend(limit_gates(inputs, now));
     gates.push(worker_gate(inputs, now));
-    gates.push(turn_gate(inputs, gates.iter().all(|gate| gate.open)));
+    gates.push(selection_gate(inputs, gates.iter().all(|gate| gate.open)));
     gates
 }
 
 impl Gate {
     fn new_open(kind: GateKind, detail: impl Into<String>) -> Self {
-        Self { kind, open: true, detail: detail.into(), until: None, tasks: vec![], rule: None }
+        Self { kind, open: true, detail: detail.into(), opens_at: None, blocking_tasks: vec![], rule: None }
     }
 
     fn new_closed(kind: GateKind, detail: impl Into<String>) -> Self {
@@ -139,7 +146,7 @@ fn sync_gate(inputs: &GateInputs) -> Gate {
     match &inputs.blocking_sync_task {
         None => Gate::new_open(GateKind::Sync, "no synchronous handler comes before it"),
         Some((task, status)) => Gate {
-            tasks: vec![task.clone()],
+            blocking_tasks: vec![task.clone()],
             ..Gate::new_closed(
                 GateKind::Sync,
                 format!(
@@ -155,7 +162,7 @@ fn lane_gate(inputs: &GateInputs) -> Gate {
     match &inputs.blocking_lane_task {
         None => Gate::new_open(GateKind::Lane, "no task of the same object comes before it"),
         Some((task, status)) => Gate {
-            tasks: vec![task.clone()],
+            blocking_tasks: vec![task.clone()],
             ..Gate::new_closed(
                 GateKind::Lane,
                 format!("waits for {task} of the same object, which is `{}`", status.as_str()),
@@ -167,7 +174,7 @@ fn lane_gate(inputs: &GateInputs) -> Gate {
 fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     match inputs.state {
         TaskState::New { due } | TaskState::Missing { due } if due > now => {
-            Gate { until: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
+            Gate { opens_at: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
         }
         _ => Gate::new_open(GateKind::Due, "it is due"),
     }
@@ -188,17 +195,17 @@ fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
 fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let GateInputs { limits, limiter, running_count, .. } = inputs;
     let mut gates = Vec::new();
-    if let Some(most) = limits.concurrency_per_key {
+    if let Some(limit) = limits.concurrency_per_key {
         gates.push(match inputs.blocking_tasks_of_key.is_empty() {
             true => Gate::new_open(
                 GateKind::ConcurrencyPerKey,
-                format!("fewer than {most} tasks of its object run"),
+                format!("fewer than {limit} tasks of its object run"),
             ),
             false => Gate {
-                tasks: inputs.blocking_tasks_of_key.clone(),
+                blocking_tasks: inputs.blocking_tasks_of_key.clone(),
                 ..Gate::new_closed(
                     GateKind::ConcurrencyPerKey,
-                    format!("{most} tasks of its object run or are selected"),
+                    format!("{limit} tasks of its object run or are selected"),
                 )
             },
         });
@@ -206,27 +213,27 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let admission = limiter.admission(limits, *running_count, now);
     gates.push(match (admission, limits.concurrency) {
         (Admission::ConcurrencyFull, _) if limiter.is_breaker_tripped() => Gate {
-            tasks: inputs.running_tasks.clone(),
+            blocking_tasks: inputs.running_tasks.clone(),
             ..Gate::new_closed(
                 GateKind::Concurrency,
                 "the circuit breaker is half-open: the target keeps failing, and one task at a time tries it",
             )
         },
-        (Admission::ConcurrencyFull, most) => Gate {
-            tasks: inputs.running_tasks.clone(),
+        (Admission::ConcurrencyFull, limit) => Gate {
+            blocking_tasks: inputs.running_tasks.clone(),
             ..Gate::new_closed(
                 GateKind::Concurrency,
-                format!("{running_count} of at most {} run", most.unwrap_or(*running_count)),
+                format!("{running_count} of at most {} run", limit.unwrap_or(*running_count)),
             )
         },
-        (_, Some(most)) => {
-            Gate::new_open(GateKind::Concurrency, format!("{running_count} of at most {most} run"))
+        (_, Some(limit)) => {
+            Gate::new_open(GateKind::Concurrency, format!("{running_count} of at most {limit} run"))
         }
         (_, None) => Gate::new_open(GateKind::Concurrency, "no limit"),
     });
     gates.push(match (admission, limits.rate) {
         (Admission::RateLimited(until), Some(rate)) => Gate {
-            until: Some(until),
+            opens_at: Some(until),
             ..Gate::new_closed(GateKind::Rate, format!("{rate} is used up; the next may start at {until}"))
         },
         (_, Some(rate)) => Gate::new_open(GateKind::Rate, format!("within {rate}")),
@@ -246,7 +253,7 @@ fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
                 n => format!("the target failed {n} times in a row"),
             };
             let detail = format!("the circuit breaker is open until {until}: {why}");
-            Some(Gate { until: Some(until), ..Gate::new_closed(GateKind::Target, detail) })
+            Some(Gate { opens_at: Some(until), ..Gate::new_closed(GateKind::Target, detail) })
         }
         Admission::Admitted(_) | Admission::ConcurrencyFull | Admission::RateLimited(_) => (*limiter
             != no_reports)
@@ -277,7 +284,7 @@ fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     }
 }
 
-fn turn_gate(inputs: &GateInputs, all_open: bool) -> Gate {
+fn selection_gate(inputs: &GateInputs, other_gates_open: bool) -> Gate {
     let tasks_ahead = match inputs.tasks_ahead {
         0 => "it is the next of its queue".to_owned(),
         1 => "one task of its queue comes before it".to_owned(),
@@ -286,14 +293,16 @@ fn turn_gate(inputs: &GateInputs, all_open: bool) -> Gate {
         }
         n => format!("{n} tasks of its queue come before it"),
     };
-    match (inputs.state, all_open) {
-        (TaskState::Scheduled, _) => Gate::new_open(GateKind::Turn, "it is selected for the next free slot"),
-        (_, true) if inputs.is_pull_handler => {
-            Gate::new_closed(GateKind::Turn, format!("waits for a worker to take it; {tasks_ahead}"))
+    match (inputs.state, other_gates_open) {
+        (TaskState::Scheduled, _) => {
+            Gate::new_open(GateKind::Selection, "it is selected for the next free slot")
         }
-        (_, true) => Gate::new_closed(GateKind::Turn, format!("waits for a free slot; {tasks_ahead}")),
-        // The position in the queue matters only for tasks that could run.
-        (_, false) => Gate::new_open(GateKind::Turn, format!("not evaluated yet; {tasks_ahead}")),
+        (_, true) if inputs.is_pull_handler => {
+            Gate::new_closed(GateKind::Selection, format!("waits for a worker to take it; {tasks_ahead}"))
+        }
+        (_, true) => Gate::new_closed(GateKind::Selection, format!("waits for a free slot; {tasks_ahead}")),
+        // Only a task that passes the other gates is selected, so this gate keeps no other task from running.
+        (_, false) => Gate::new_open(GateKind::Selection, format!("not evaluated yet; {tasks_ahead}")),
     }
 }
 
@@ -332,13 +341,13 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_could_run_waits_for_selection() {
-        assert_eq!(closed_gates(&inputs_of_ready_task()), [GateKind::Turn]);
+    fn a_task_that_passes_the_other_gates_waits_for_selection() {
+        assert_eq!(closed_gates(&inputs_of_ready_task()), [GateKind::Selection]);
         assert_eq!(closed_gates(&GateInputs { state: TaskState::Scheduled, ..inputs_of_ready_task() }), []);
     }
 
     #[test]
-    fn every_closed_gate_names_what_blocks_the_task() {
+    fn every_closed_gate_states_what_blocks_the_task() {
         let rule = Rule {
             kind: RuleKind::Pause,
             scope: RuleScope::Handler(inputs_of_ready_task().handler),
@@ -364,9 +373,9 @@ mod tests {
         assert_eq!(closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
         let gates = evaluate_gates(&inputs, NOW);
         let find = |kind| gates.iter().find(|gate| gate.kind == kind).unwrap();
-        assert_eq!(find(Lane).tasks, std::slice::from_ref(&other));
-        assert_eq!(find(Concurrency).tasks, [other]);
-        assert_eq!(find(Due).until, Some(due));
+        assert_eq!(find(Lane).blocking_tasks, std::slice::from_ref(&other));
+        assert_eq!(find(Concurrency).blocking_tasks, [other]);
+        assert_eq!(find(Due).opens_at, Some(due));
         assert!(find(RuleGate).detail.contains("ops") && find(RuleGate).detail.contains("broken"));
     }
 
@@ -405,6 +414,9 @@ mod tests {
     fn a_task_of_a_pull_handler_waits_for_a_worker_that_claims() {
         let pulled = GateInputs { is_pull_handler: true, ..inputs_of_ready_task() };
         assert_eq!(closed_gates(&pulled), [GateKind::Worker]);
-        assert_eq!(closed_gates(&GateInputs { last_worker_claim_at: Some(NOW), ..pulled }), [GateKind::Turn]);
+        assert_eq!(
+            closed_gates(&GateInputs { last_worker_claim_at: Some(NOW), ..pulled }),
+            [GateKind::Selection]
+        );
     }
 }

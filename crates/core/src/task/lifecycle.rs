@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use super::{TaskSeq, TaskStatus};
 use crate::{HandlerDef, LaneFailurePolicy, Timestamp};
 
-/// The right of a node or worker to run a task, with the token that fences the attempt.
+/// The right of a node or pull worker to run a task, with the token that fences the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
+    /// The node that runs the task; 0 for a pull worker.
     pub node: i64,
     /// The token of the attempt, larger than that of every earlier claim in the store.
     pub fence: i64,
@@ -88,14 +89,15 @@ impl TaskState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLifecycle {
     pub state: TaskState,
-    /// The number of times the task was claimed.
+    /// The number of times that the task was claimed, and so the number of its latest attempt.
     pub attempt: u32,
     /// The number of failures after which the task was retried.
     pub retries: u32,
     /// The number of nodes that died running the task.
     pub crashes: u32,
     /// The task runs out of order: a person retried it after it was parked, or it was adopted or replayed.
-    pub late: bool,
+    #[serde(rename = "late")]
+    pub out_of_order: bool,
     /// The task belongs to a lane, whether it is in it now or not.
     #[serde(rename = "laned")]
     pub has_lane: bool,
@@ -107,12 +109,12 @@ pub struct TaskLifecycle {
 impl TaskLifecycle {
     pub fn new(due: Timestamp, has_lane: bool) -> Self {
         let state = TaskState::New { due };
-        Self { state, attempt: 0, retries: 0, crashes: 0, late: false, has_lane, in_lane: has_lane }
+        Self { state, attempt: 0, retries: 0, crashes: 0, out_of_order: false, has_lane, in_lane: has_lane }
     }
 
     /// A new task that runs out of order: a replay.
     pub fn new_out_of_order(due: Timestamp, has_lane: bool) -> Self {
-        Self { late: true, ..Self::new(due, has_lane) }
+        Self { out_of_order: true, ..Self::new(due, has_lane) }
     }
 }
 
@@ -121,36 +123,23 @@ impl TaskLifecycle {
 pub enum TaskCommand {
     /// The scheduler selects the task for one of the next free slots.
     Schedule,
-    /// A rule pauses the task.
+    /// A rule pauses the scheduled task.
     Unschedule,
     /// A worker claims the task. From `new` this is scheduling and locking in one step.
     Lock(Lease),
-    Succeed {
-        fence: i64,
-    },
-    /// `retry_at`: when the target asked to be tried again; `permanent`: the handler said not to retry.
-    Fail {
-        fence: i64,
-        retry_at: Option<Timestamp>,
-        permanent: bool,
-    },
-    Snooze {
-        fence: i64,
-        until: Timestamp,
-    },
+    /// The handler has succeeded.
+    Succeed { fence: i64 },
+    /// The handler has failed. `retry_at`: when the target asked to be tried again; `permanent`: the handler said not
+    /// to retry.
+    Fail { fence: i64, retry_at: Option<Timestamp>, permanent: bool },
+    /// The handler asks to run the task again at a later time.
+    Snooze { fence: i64, until: Timestamp },
     /// The node gives the task back unfinished: a drain, a deploy.
-    Release {
-        fence: i64,
-    },
+    Release { fence: i64 },
     /// The worker that runs the task extends its lease.
-    Renew {
-        fence: i64,
-        until: Timestamp,
-    },
+    Renew { fence: i64, until: Timestamp },
     /// The node or the worker that ran the task is dead.
-    Expire {
-        fence: i64,
-    },
+    Expire { fence: i64 },
     /// The task's handler is no longer defined.
     MarkMissing,
     /// The handler is defined again, and a person wants its tasks run.
@@ -161,7 +150,7 @@ pub enum TaskCommand {
     Cancel,
 }
 
-/// How an attempt ended.
+/// How an attempt of a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptOutcome {
@@ -190,7 +179,7 @@ pub enum TaskEffect {
     JoinLane,
 }
 
-/// Why a command was refused.
+/// Why a command on a task was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskCommandError {
     #[error("the task is `{}`, which does not allow this command", .0.as_str())]
@@ -217,7 +206,7 @@ pub fn transition(
     def: &HandlerDef,
     now: Timestamp,
 ) -> TransitionResult {
-    let wrong = Err(TaskCommandError::WrongState(lifecycle.state.status()));
+    let wrong_state = Err(TaskCommandError::WrongState(lifecycle.state.status()));
     match (lifecycle.state, command) {
         (TaskState::New { .. }, TaskCommand::Schedule) => {
             Ok((TaskLifecycle { state: TaskState::Scheduled, ..lifecycle }, vec![]))
@@ -252,20 +241,20 @@ pub fn transition(
         (TaskState::Missing { due }, TaskCommand::Adopt) => {
             let lifecycle = TaskLifecycle {
                 state: TaskState::New { due },
-                late: true,
+                out_of_order: true,
                 in_lane: lifecycle.has_lane,
                 ..lifecycle
             };
             Ok((lifecycle, vec![TaskEffect::JoinLane]))
         }
         (TaskState::Error { halts_lane, .. }, TaskCommand::Retry) => {
-            let again =
+            let retried =
                 TaskLifecycle { state: TaskState::New { due: now }, retries: 0, crashes: 0, ..lifecycle };
             Ok(match halts_lane {
-                true => (again, vec![]),
+                true => (retried, vec![]),
                 false => {
-                    let late = TaskLifecycle { late: true, in_lane: lifecycle.has_lane, ..again };
-                    (late, vec![TaskEffect::Unarchive, TaskEffect::JoinLane])
+                    let again = TaskLifecycle { out_of_order: true, in_lane: lifecycle.has_lane, ..retried };
+                    (again, vec![TaskEffect::Unarchive, TaskEffect::JoinLane])
                 }
             })
         }
@@ -341,7 +330,7 @@ pub fn transition(
             | TaskCommand::Expire { .. }
             | TaskCommand::MarkMissing
             | TaskCommand::Retry,
-        ) => wrong,
+        ) => wrong_state,
     }
 }
 
@@ -372,7 +361,8 @@ fn transition_locked(
     if fence != lease.fence {
         return Err(TaskCommandError::StaleFence);
     }
-    let again = |due, changed: TaskLifecycle| TaskLifecycle { state: TaskState::New { due }, ..changed };
+    let back_to_new =
+        |due, lifecycle: TaskLifecycle| TaskLifecycle { state: TaskState::New { due }, ..lifecycle };
     Ok(match command {
         TaskCommand::Succeed { .. } => (
             TaskLifecycle { state: TaskState::Done, in_lane: false, ..lifecycle },
@@ -392,15 +382,15 @@ fn transition_locked(
                 let due = retry_at.map_or(backoff, |requested| requested.max(now));
                 let effects =
                     vec![TaskEffect::RecordAttempt(AttemptOutcome::Failed), TaskEffect::OpenSyncGate];
-                (again(due, TaskLifecycle { retries, ..lifecycle }), effects)
+                (back_to_new(due, TaskLifecycle { retries, ..lifecycle }), effects)
             }
         }
         TaskCommand::Snooze { until, .. } => (
-            again(until.max(now), lifecycle),
+            back_to_new(until.max(now), lifecycle),
             vec![TaskEffect::RecordAttempt(AttemptOutcome::Snoozed), TaskEffect::OpenSyncGate],
         ),
         TaskCommand::Release { .. } => {
-            (again(now, lifecycle), vec![TaskEffect::RecordAttempt(AttemptOutcome::Released)])
+            (back_to_new(now, lifecycle), vec![TaskEffect::RecordAttempt(AttemptOutcome::Released)])
         }
         TaskCommand::Renew { until, .. } => {
             let lease = Lease { until: lease.until.map(|_| until), ..lease };
@@ -413,7 +403,7 @@ fn transition_locked(
                 end_in_error(lifecycle, ErrorReason::Crashed, AttemptOutcome::Crashed, def)
             } else {
                 (
-                    again(now, lifecycle),
+                    back_to_new(now, lifecycle),
                     vec![TaskEffect::RecordAttempt(AttemptOutcome::Crashed), TaskEffect::OpenSyncGate],
                 )
             }
@@ -432,12 +422,12 @@ fn transition_locked(
 fn end_in_error(
     lifecycle: TaskLifecycle,
     reason: ErrorReason,
-    end: AttemptOutcome,
+    outcome: AttemptOutcome,
     def: &HandlerDef,
 ) -> (TaskLifecycle, Vec<TaskEffect>) {
-    // A task that is in no lane halts none.
+    // A task that is in no lane halts no lane.
     let halts_lane = def.on_error == LaneFailurePolicy::Halt && lifecycle.in_lane;
-    let mut effects = vec![TaskEffect::RecordAttempt(end), TaskEffect::OpenSyncGate];
+    let mut effects = vec![TaskEffect::RecordAttempt(outcome), TaskEffect::OpenSyncGate];
     if !halts_lane {
         effects.extend([TaskEffect::Archive, TaskEffect::AdvanceLane]);
     }
@@ -456,10 +446,11 @@ fn end_as_canceled(
     (TaskLifecycle { state, in_lane: false, ..lifecycle }, effects)
 }
 
-/// One of each state and one of each command, for tests of the whole transition table.
+/// Lists each state and each command, for tests of all combinations.
 pub mod transition_table {
     use super::*;
 
+    /// The fence of the lease of the locked state, which the commands carry.
     pub const FENCE: i64 = 7;
 
     pub fn all_states(now: Timestamp) -> Vec<TaskState> {

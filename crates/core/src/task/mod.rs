@@ -1,4 +1,4 @@
-//! A task: one handler to be run once.
+//! Tasks: each runs one handler for one event, one collection or one step of an order.
 
 pub mod gates;
 pub mod lifecycle;
@@ -18,7 +18,7 @@ pub use lifecycle::{
     AttemptOutcome, ErrorReason, Lease, TaskCommand, TaskCommandError, TaskLifecycle, TaskState,
 };
 
-/// The status of a task: the label of its state.
+/// The status of a task: the name of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskStatus {
@@ -74,33 +74,34 @@ impl fmt::Display for TaskSeq {
 pub struct TaskIdNamespace(pub u64);
 
 impl TaskIdNamespace {
-    /// The uuid of a task of this store: version 8, the namespace in the high bits, the sequence number in the low ones.
+    /// The uuid of a task of this store: version 8, the namespace in the high bits, the sequence number in the low
+    /// ones.
     pub fn uuid_of_seq(self, seq: TaskSeq) -> uuid::Uuid {
-        let high = self.0 & ((1 << 60) - 1);
+        let namespace_bits = self.0 & ((1 << 60) - 1);
         let seq = seq.0 as u64 & ((1 << 62) - 1);
         let mut bytes = [0u8; 16];
-        bytes[..8].copy_from_slice(&((high >> 12) << 16 | (high & 0xFFF)).to_be_bytes());
+        bytes[..8].copy_from_slice(&((namespace_bits >> 12) << 16 | (namespace_bits & 0xFFF)).to_be_bytes());
         bytes[8..].copy_from_slice(&seq.to_be_bytes());
         uuid::Builder::from_custom_bytes(bytes).into_uuid()
     }
 
     /// The sequence number in a uuid, if the uuid is of this store.
     pub fn seq_of_uuid(self, uuid: uuid::Uuid) -> Option<TaskSeq> {
-        let low = u64::from_be_bytes(uuid.as_bytes()[8..].try_into().ok()?);
-        let seq = TaskSeq((low & ((1 << 62) - 1)) as i64);
+        let low_bits = u64::from_be_bytes(uuid.as_bytes()[8..].try_into().ok()?);
+        let seq = TaskSeq((low_bits & ((1 << 62) - 1)) as i64);
         (self.uuid_of_seq(seq) == uuid).then_some(seq)
     }
 }
 
-/// The public id of a task: `source_collection_uuid`. For an event's task the source is the handler and the
-/// collection the event's type.
+/// The public id of a task: `handler_subject_uuid`. The subject is the event's type, the source's collection, or the
+/// order's node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(Arc<str>);
 
 impl TaskId {
-    pub fn new(source: &str, collection: &str, uuid: uuid::Uuid) -> Self {
-        Self(format!("{source}_{collection}_{uuid}").into())
+    pub fn new(handler: &str, subject_name: &str, uuid: uuid::Uuid) -> Self {
+        Self(format!("{handler}_{subject_name}_{uuid}").into())
     }
 
     /// Wraps an id from a request, unchecked. Only the store knows whether the task exists.
@@ -125,14 +126,14 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The reason why a task runs.
+/// The event, collection or step for which a task runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskSubject {
-    /// An event was emitted.
+    /// An emitted event.
     Event(Arc<Event>),
-    /// A collection of a source is to be synchronised.
+    /// The synchronisation of a collection of a source.
     CollectionRun(CollectionRun),
-    /// An order runs the step of a node.
+    /// A step of an order.
     Step(StepRun),
 }
 
@@ -224,9 +225,9 @@ impl TaskSubject {
     }
 
     /// The middle part of the task's id: the event's type, the collection, or the node.
-    pub fn collection(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
-            Self::Event(event) => event.kind.as_str(),
+            Self::Event(event) => event.event_type.as_str(),
             Self::CollectionRun(run) => run.source_collection.collection.as_str(),
             Self::Step(step) => step.node.as_str(),
         }
@@ -289,15 +290,15 @@ pub struct Attempt {
     pub error: Option<String>,
 }
 
-/// A task with its attempts, for readers.
+/// A task with its attempts, as readers get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     pub seq: TaskSeq,
     pub id: TaskId,
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The type of its event, the collection of its source, or the node of its order.
-    pub collection: Arc<str>,
+    /// The type of its event, the collection of its source, or the node of its order. `collection` in task JSON.
+    pub subject_name: Arc<str>,
     pub key: Option<ObjectKey>,
     /// The event that the task handles; None for a source's task and for an order's step.
     pub event: Option<EventId>,

@@ -19,12 +19,14 @@ pub enum Backoff {
     List(Vec<Duration>),
 }
 
+/// How often and after which delays a failed task is retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// The maximum number of retries: 2 means three runs.
+    /// The maximum number of retries: with 2, the third failure is final.
     #[serde(rename = "max")]
     pub max_retries: u32,
     pub backoff: Backoff,
+    /// The delay before the first retry, from which `backoff` computes the others.
     pub delay: Duration,
     pub max_delay: Duration,
 }
@@ -41,8 +43,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The delay before retry number `retry` (the first is 1). `seed` decides the jitter, so that the result is the same
-    /// each time it is computed for a task.
+    /// The delay before retry number `retry` (the first is 1). `seed` decides the jitter, so that the result is the
+    /// same each time it is computed for a task.
     pub fn retry_delay(&self, retry: u32, seed: u64) -> Duration {
         match &self.backoff {
             Backoff::Fixed => self.delay,
@@ -53,9 +55,9 @@ impl RetryPolicy {
             }
             Backoff::Exponential => {
                 let doublings = retry.clamp(1, 32) - 1;
-                let full = self.delay.saturating_mul(1 << doublings.min(31)).min(self.max_delay);
+                let full_delay = self.delay.saturating_mul(1 << doublings.min(31)).min(self.max_delay);
                 let jitter = (mix_bits(seed ^ u64::from(retry)) >> 11) as f64 / (1u64 << 53) as f64;
-                full.mul_f64(1.0 - 0.2 * jitter)
+                full_delay.mul_f64(1.0 - 0.2 * jitter)
             }
         }
     }

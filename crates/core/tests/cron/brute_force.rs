@@ -71,24 +71,25 @@ impl LocalTime {
     }
 }
 
+/// Reads the local clock of a zone every `step` seconds.
 fn read_clock_at_steps(zone: &TimeZone, from: i64, until: i64, step: i64) -> Vec<ClockReading> {
-    let mut all: Vec<ClockReading> = Vec::new();
-    let mut today = Date::ZERO;
+    let mut readings: Vec<ClockReading> = Vec::new();
+    let mut last_date = Date::ZERO;
     for instant in (from..until).step_by(step as usize) {
         let at = zone.to_datetime(jiff::Timestamp::from_second(instant).unwrap());
         let local = Offset::UTC.to_timestamp(at).unwrap().as_second();
         // The members that concern the day are computed once a day.
-        let local_time = match all.last() {
-            Some(last) if today == at.date() => last.local_time.with_time_of_day(at),
+        let local_time = match readings.last() {
+            Some(last) if last_date == at.date() => last.local_time.with_time_of_day(at),
             _ => LocalTime::new(at),
         };
-        today = at.date();
-        all.push(ClockReading { instant, local_seconds: local, local_time });
+        last_date = at.date();
+        readings.push(ClockReading { instant, local_seconds: local, local_time });
     }
-    all
+    readings
 }
 
-/// The values of an expression's fields as tables to look up, so that half a million readings take no time.
+/// Lookup tables of the values of an expression's time fields, so that half a million readings are matched quickly.
 struct MatchTables<'s> {
     expression: &'s GeneratedExpression,
     seconds: [bool; 60],
@@ -140,28 +141,28 @@ fn matches_day(expression: &GeneratedExpression, local_time: &LocalTime) -> bool
 
 /// The day from Monday to Friday that is the fewest days from `day`, within the month.
 fn nearest_working_day(local_time: &LocalTime, day: i64) -> i64 {
-    let working = |candidate: &i64| {
+    let is_working_day = |candidate: &i64| {
         let weekday = (local_time.first_weekday + candidate - 1) % 7;
         (1..=local_time.days_in_month).contains(candidate) && (1..=5).contains(&weekday)
     };
-    [0, -1, 1, -2, 2].map(|offset| day + offset).into_iter().find(working).unwrap()
+    [0, -1, 1, -2, 2].map(|offset| day + offset).into_iter().find(is_working_day).unwrap()
 }
 
-/// The instants at which the expression fires.
+/// Computes from the readings the instants at which the expression fires.
 fn expected_fires(expression: &GeneratedExpression, readings: &[ClockReading], step: i64) -> Vec<i64> {
-    let (tables, fixed) = (MatchTables::new(expression), expression.lists_clock_times());
+    let (tables, is_fixed) = (MatchTables::new(expression), expression.lists_clock_times());
     let mut fired = Vec::new();
     let mut latest_local = readings[0].local_seconds - step;
     for reading in readings {
         let (local, is_repeated) = (reading.local_seconds, reading.local_seconds <= latest_local);
-        let mut due = tables.matches(&reading.local_time);
-        if fixed && is_repeated {
-            due = false;
-        } else if fixed && local > latest_local + step {
+        let mut fires = tables.matches(&reading.local_time);
+        if is_fixed && is_repeated {
+            fires = false;
+        } else if is_fixed && local > latest_local + step {
             let skipped = skipped_times(latest_local + step, local, step);
-            due |= skipped.iter().any(|local_time| tables.matches(local_time));
+            fires |= skipped.iter().any(|local_time| tables.matches(local_time));
         }
-        if due {
+        if fires {
             fired.push(reading.instant);
         }
         latest_local = latest_local.max(local);
@@ -192,7 +193,7 @@ fn to_timestamp(second: i64) -> Timestamp {
     Timestamp::from_micros(second * 1_000_000)
 }
 
-/// Compares every firing in `from..until`, forwards and backwards.
+/// Asserts that a schedule fires in `from..until` exactly at `fired`, searched forwards and backwards.
 fn assert_schedule_fires_as_expected(
     expression: &GeneratedExpression,
     schedule: &Schedule,
@@ -214,7 +215,8 @@ fn assert_schedule_fires_as_expected(
     assert_equal_fires(expression, zone, "backwards", &want, &got);
 }
 
-/// Checks `next` and `prev` from instants at and around a clock change, where a search may start inside a gap or fold.
+/// Asserts the results of `next` and `prev` from instants at and around a clock change, where a search may start inside
+/// a gap or fold.
 fn assert_next_and_prev_near(
     expression: &GeneratedExpression,
     schedule: &Schedule,
@@ -253,9 +255,11 @@ fn assert_equal_fires(
     }
 }
 
+/// Returns the instants from which and until which the clock is read for a year: it starts a week before the year.
 fn year_bounds(zone: &TimeZone, year: i16) -> (i64, i64) {
-    let start = |year| zone.to_timestamp(jiff::civil::date(year, 1, 1).at(0, 0, 0, 0)).unwrap().as_second();
-    (start(year) - 7 * 86_400, start(year + 1))
+    let start_of =
+        |year| zone.to_timestamp(jiff::civil::date(year, 1, 1).at(0, 0, 0, 0)).unwrap().as_second();
+    (start_of(year) - 7 * 86_400, start_of(year + 1))
 }
 
 /// The instants of the readings at which the local time did not advance evenly.
@@ -268,22 +272,22 @@ fn find_clock_changes(readings: &[ClockReading], step: i64) -> Vec<i64> {
 const MAX_FULLY_COMPARED_FIRES: usize = 1_500;
 
 #[test]
-fn expressions_agree_minute_by_minute_over_whole_years() {
+fn expressions_agree_with_brute_force_over_whole_years() {
     compare_whole_years(100, &ZONES_AND_YEARS[..6]);
 }
 
 #[test]
-fn expressions_agree_minute_by_minute_over_whole_years_in_more_zones() {
+fn expressions_agree_with_brute_force_over_whole_years_in_more_zones() {
     compare_whole_years(200, &ZONES_AND_YEARS[6..]);
 }
 
 fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
-    for (number, (name, in_year)) in zones_and_years.iter().copied().enumerate() {
+    for (number, (name, year)) in zones_and_years.iter().copied().enumerate() {
         let zone = TimeZone::get(name).unwrap();
-        let (from, until) = year_bounds(&zone, in_year);
+        let (from, until) = year_bounds(&zone, year);
         let readings = read_clock_at_steps(&zone, from, until, 60);
         let clock_changes = find_clock_changes(&readings, 60);
-        assert_eq!(clock_changes.is_empty(), name == "UTC", "{name} moved its clock in {in_year}");
+        assert_eq!(clock_changes.is_empty(), name == "UTC", "{name} moved its clock in {year}");
         let mut rng = Rng::new(seed + number as u64);
         for round in 0..36 {
             let expression = if round % 3 == 0 {
@@ -318,7 +322,7 @@ fn compare_whole_years(seed: u64, zones_and_years: &[(&str, i16)]) {
     }
 }
 
-/// Changes the second field to `0`: the readings are a minute apart, so only second 0 can be checked.
+/// Changes the second field to `0`, because the readings are a minute apart: only second 0 can be checked.
 fn with_second_zero(expression: GeneratedExpression) -> GeneratedExpression {
     let rest = expression.text.split_once(' ').unwrap().1;
     let seconds = GeneratedField { text: "0".into(), values: vec![0], each_value_listed: true };
@@ -326,10 +330,10 @@ fn with_second_zero(expression: GeneratedExpression) -> GeneratedExpression {
 }
 
 #[test]
-fn quartz_expressions_agree_second_by_second_around_clock_changes() {
-    for (number, (name, in_year)) in ZONES_AND_YEARS.into_iter().enumerate() {
+fn quartz_expressions_agree_with_brute_force_around_clock_changes() {
+    for (number, (name, year)) in ZONES_AND_YEARS.into_iter().enumerate() {
         let zone = TimeZone::get(name).unwrap();
-        let (from, until) = year_bounds(&zone, in_year);
+        let (from, until) = year_bounds(&zone, year);
         let mut rng = Rng::new(300 + number as u64);
         for clock_change in find_clock_changes(&read_clock_at_steps(&zone, from, until, 60), 60) {
             let (start, end) = (clock_change - 5 * 3600, clock_change + 3 * 3600);
@@ -357,7 +361,7 @@ fn quartz_expressions_agree_second_by_second_around_clock_changes() {
 }
 
 #[test]
-fn special_days_agree_day_by_day_over_forty_years() {
+fn special_days_agree_with_brute_force_over_forty_years() {
     let from: jiff::Timestamp = "2000-01-01T00:00:00Z".parse().unwrap();
     let until: jiff::Timestamp = "2040-01-01T00:00:00Z".parse().unwrap();
     let (from, until) = (from.as_second(), until.as_second());

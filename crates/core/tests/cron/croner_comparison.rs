@@ -1,14 +1,14 @@
-//! Compares planned times with those of the crate `croner`, where it has the same rules and is right.
+//! Compares planned times with those of the crate `croner`, for expressions that it treats by the same rules.
 //!
-//! Left out, each for its reason:
+//! These expressions are not compared:
 //! - Expressions that croner does not parse: ranges around the end of a field (`22-2`, `FRI-MON`) and `L-3`.
 //! - `*/2` in one day field with a restricted other one: croner accepts either, cron has always required both.
-//! - `1/3` in a crontab's day of week: croner counts on to the Sunday that is 7, we stop at Saturday.
-//! - Lists of times (`0 1,2 * * *`) where clocks change: croner treats them as an interval, we as fixed times.
-//!   Ranges of one value (`5-5`): the other way round.
+//! - `1/3` in a crontab's day of week: croner also includes Sunday, as 7; Pointsman stops at Saturday.
+//! - Lists of times (`0 1,2 * * *`) where clocks change: croner treats them as an interval, Pointsman as
+//!   fixed times. Ranges of one value (`5-5`) are treated the other way round.
 //! - Fixed times on days on which the clock is set forward: croner fires a second time at the end of the gap,
-//!   though the time itself was before it. The last test checks that it still does, so that this exception can be
-//!   removed when it no longer does.
+//!   though the time itself was before the gap. The last test checks that croner still does that, so that this exception
+//!   can be removed when it no longer does.
 
 use croner::Cron;
 use croner::parser::CronParser;
@@ -31,18 +31,20 @@ fn parse_with_croner(expression: &GeneratedExpression) -> Option<Cron> {
 fn has_same_day_rules(expression: &GeneratedExpression) -> bool {
     let fields: Vec<&str> = expression.text.split(' ').rev().collect();
     let (of_week, of_month) = (fields[0], fields[2]);
-    let stepped = |text: &str| text.starts_with("*/");
-    let narrowed = (stepped(of_month) && of_week != "*") || (stepped(of_week) && of_month != "*");
-    let counted_on = !expression.is_quartz && of_week.contains('/') && !of_week.contains(['*', '-']);
-    !counted_on && (expression.is_quartz || !narrowed)
+    let has_star_step = |text: &str| text.starts_with("*/");
+    let has_star_step_and_other_field =
+        (has_star_step(of_month) && of_week != "*") || (has_star_step(of_week) && of_month != "*");
+    let includes_sunday_as_7 =
+        !expression.is_quartz && of_week.contains('/') && !of_week.contains(['*', '-']);
+    !includes_sunday_as_7 && (expression.is_quartz || !has_star_step_and_other_field)
 }
 
 /// Whether Pointsman and croner treat clock changes alike: both as for fixed times, or both as for an interval.
 fn has_same_dst_handling(expression: &GeneratedExpression) -> bool {
-    let single = [&expression.seconds, &expression.minutes, &expression.hours]
+    let is_fixed_in_croner = [&expression.seconds, &expression.minutes, &expression.hours]
         .iter()
         .all(|field| field.values.len() == 1);
-    single == expression.lists_clock_times()
+    is_fixed_in_croner == expression.lists_clock_times()
 }
 
 fn parse_with_both(expression: &GeneratedExpression, zone: &str) -> Option<(Schedule, Cron)> {
@@ -51,7 +53,7 @@ fn parse_with_both(expression: &GeneratedExpression, zone: &str) -> Option<(Sche
 }
 
 /// The local days on which the clock is set forward, in the compared years.
-fn days_with_gaps(zone: &TimeZone) -> Vec<Date> {
+fn list_days_with_gaps(zone: &TimeZone) -> Vec<Date> {
     let from: jiff::Timestamp = "2023-01-01T00:00:00Z".parse().unwrap();
     let until: jiff::Timestamp = "2045-01-01T00:00:00Z".parse().unwrap();
     let is_set_forward =
@@ -82,14 +84,19 @@ fn assert_same_times(
     let after = jiff::Timestamp::from_second(start).unwrap().to_zoned(zone.clone());
     let their_times: Vec<jiff::Timestamp> =
         theirs.iter_after(after).map(|at| at.timestamp()).take_while(|at| *at <= last).collect();
-    let compared = |times: Vec<jiff::Timestamp>| -> Vec<jiff::Timestamp> {
+    let without_ignored_days = |times: Vec<jiff::Timestamp>| -> Vec<jiff::Timestamp> {
         times.into_iter().filter(|at| !ignored_days.contains(&local_day(*at))).collect()
     };
-    assert_eq!(compared(our_times), compared(their_times), "{} after {start}", expression.text);
+    assert_eq!(
+        without_ignored_days(our_times),
+        without_ignored_days(their_times),
+        "{} after {start}",
+        expression.text
+    );
 }
 
 #[test]
-fn all_expressions_agree_in_utc() {
+fn all_expressions_agree_with_croner_in_utc() {
     let mut rng = Rng::new(7);
     let mut compared = 0;
     for round in 0..400 {
@@ -109,10 +116,10 @@ fn all_expressions_agree_in_utc() {
 }
 
 #[test]
-fn expressions_agree_in_zones_with_clock_changes() {
+fn expressions_agree_with_croner_in_zones_with_clock_changes() {
     for (seed, name) in [(11, "Europe/Berlin"), (12, "America/New_York"), (13, "Australia/Lord_Howe")] {
         let zone = TimeZone::get(name).unwrap();
-        let gaps = days_with_gaps(&zone);
+        let days_with_gaps = list_days_with_gaps(&zone);
         let clock_changes: Vec<i64> = zone
             .following("2026-01-01T00:00:00Z".parse().unwrap())
             .take(4)
@@ -129,7 +136,8 @@ fn expressions_agree_in_zones_with_clock_changes() {
             };
             compared += 1;
             for clock_change in &clock_changes {
-                let ignored_days = if expression.lists_clock_times() { gaps.as_slice() } else { &[] };
+                let ignored_days =
+                    if expression.lists_clock_times() { days_with_gaps.as_slice() } else { &[] };
                 assert_same_times(
                     &expression,
                     &zone,

@@ -30,16 +30,22 @@ pub(crate) struct GeneratedField {
     pub(crate) each_value_listed: bool,
 }
 
+/// A day of the month whose number depends on the month.
 #[derive(Clone, Debug)]
 pub(crate) enum SpecialMonthDay {
+    /// The day this many days before the last day.
     Last(i64),
     LastWorkingDay,
+    /// The working day nearest to this day.
     NearestWorkingDay(i64),
 }
 
+/// A weekday that does not match every week.
 #[derive(Clone, Debug)]
 pub(crate) enum SpecialWeekday {
+    /// The weekday, and the number of its occurrence in the month.
     Nth(i64, i64),
+    /// The last occurrence of the weekday in the month.
     Last(i64),
 }
 
@@ -93,19 +99,20 @@ fn value_field(number: i64) -> GeneratedField {
 /// The values from `first` to `last`, wrapping around the end of the field if need be.
 fn range_values(first: i64, last: i64, step: i64, low: i64, high: i64) -> Vec<i64> {
     let mut values = Vec::new();
-    let (mut at, mut steps_taken) = (first, 0);
+    let (mut value, mut steps_taken) = (first, 0);
     loop {
         if steps_taken % step == 0 {
-            values.push(at);
+            values.push(value);
         }
-        if at == last {
+        if value == last {
             return values;
         }
-        at = if at == high { low } else { at + 1 };
+        value = if value == high { low } else { value + 1 };
         steps_taken += 1;
     }
 }
 
+/// Generates a field with values from `low` to `high`: a `*`, a value, a list, a range or a step.
 fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
     match rng.number_in(0, 9) {
         0..=2 => star_field(low, high),
@@ -202,19 +209,20 @@ pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
     expression
 }
 
+/// Generates the day-of-month and the day-of-week field, and stores their meaning in `expression`.
 fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> (String, String) {
-    let open_field = |rng: &mut Rng| if rng.happens_with_percent(50) { "?" } else { "*" }.to_owned();
+    let unrestricted_field = |rng: &mut Rng| if rng.happens_with_percent(50) { "?" } else { "*" }.to_owned();
     match rng.number_in(0, 7) {
-        0 | 1 => (open_field(rng), "*".into()),
+        0 | 1 => (unrestricted_field(rng), "*".into()),
         2 => {
             let days = generate_field(rng, 1, 31);
             expression.listed_month_days = days.values;
-            (days.text, open_field(rng))
+            (days.text, unrestricted_field(rng))
         }
         3 => {
             let days = generate_field(rng, 1, 7);
             expression.listed_weekdays = days.values.iter().map(|day| day - 1).collect();
-            (open_field(rng).replace('*', "?"), days.text)
+            (unrestricted_field(rng).replace('*', "?"), days.text)
         }
         4 => {
             let before = rng.number_in(0, 4);
@@ -232,12 +240,12 @@ fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> 
             expression.special_month_day = Some(SpecialMonthDay::NearestWorkingDay(day));
             (format!("{day}W"), "?".into())
         }
-        kind => {
+        choice => {
             let (day, nth) = (rng.number_in(0, 6), rng.number_in(1, 5));
             let name = weekday_name_or_empty(rng, day);
             let name = if name.is_empty() { (day + 1).to_string() } else { name };
             expression.listed_weekdays = vec![];
-            if kind == 6 {
+            if choice == 6 {
                 expression.special_weekday = Some(SpecialWeekday::Nth(day, nth));
                 return ("?".into(), format!("{name}#{nth}"));
             }

@@ -1,4 +1,4 @@
-//! Properties that hold for every text and every instant.
+//! Properties of the parser for any text, and of planned times for any expression, zone and instant.
 
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
@@ -9,7 +9,7 @@ use crate::generator::{Rng, generate_quartz, generate_vixie};
 const ZONES: [&str; 6] =
     ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia"];
 
-fn dialects() -> impl Strategy<Value = Dialect> {
+fn any_dialect() -> impl Strategy<Value = Dialect> {
     prop_oneof![Just(Dialect::Auto), Just(Dialect::Vixie), Just(Dialect::Quartz)]
 }
 
@@ -26,7 +26,7 @@ fn generated_expressions() -> impl Strategy<Value = String> {
     })
 }
 
-fn check_parses_or_fails_with_column(text: &str, dialect: Dialect) {
+fn assert_parsed_or_rejected_with_column(text: &str, dialect: Dialect) {
     match Expression::parse(text, dialect) {
         Err(error) => {
             assert!(error.column >= 1 && error.column <= text.chars().count() + 1, "{text:?}: {error}");
@@ -44,18 +44,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_parsed_or_rejected(text in any::<String>(), dialect in dialects()) {
-        check_parses_or_fails_with_column(&text, dialect);
+    fn any_text_is_parsed_or_rejected_with_a_column(text in any::<String>(), dialect in any_dialect()) {
+        assert_parsed_or_rejected_with_column(&text, dialect);
     }
 
     #[test]
-    fn almost_valid_text_is_parsed_or_rejected(text in almost_valid_expressions(), dialect in dialects()) {
-        check_parses_or_fails_with_column(&text, dialect);
+    fn almost_valid_text_is_parsed_or_rejected_with_a_column(
+        text in almost_valid_expressions(),
+        dialect in any_dialect(),
+    ) {
+        assert_parsed_or_rejected_with_column(&text, dialect);
     }
 
     #[test]
     fn generated_expressions_round_trip(text in generated_expressions()) {
-        check_parses_or_fails_with_column(&text, Dialect::Auto);
+        assert_parsed_or_rejected_with_column(&text, Dialect::Auto);
     }
 
     #[test]

@@ -18,27 +18,27 @@ impl DueQueue {
     }
 
     /// Replaces the due time of an item; with `None` it is never due.
-    pub fn set_due_time(&mut self, number: usize, time: Option<Timestamp>) {
-        if self.due_times.len() <= number {
-            self.due_times.resize(number + 1, None);
+    pub fn set_due_time(&mut self, item: usize, time: Option<Timestamp>) {
+        if self.due_times.len() <= item {
+            self.due_times.resize(item + 1, None);
         }
-        if let Some(old) = std::mem::replace(&mut self.due_times[number], time) {
-            self.by_time.remove(&(old, number));
+        if let Some(old) = std::mem::replace(&mut self.due_times[item], time) {
+            self.by_time.remove(&(old, item));
         }
         if let Some(time) = time {
-            self.by_time.insert((time, number));
+            self.by_time.insert((time, item));
         }
     }
 
     /// Removes and returns the item that has been due for longest, if one is due.
     pub fn pop_due(&mut self, now: Timestamp) -> Option<usize> {
-        let (time, number) = *self.by_time.first()?;
+        let (time, item) = *self.by_time.first()?;
         if time > now {
             return None;
         }
         self.by_time.pop_first();
-        self.due_times[number] = None;
-        Some(number)
+        self.due_times[item] = None;
+        Some(item)
     }
 
     /// The earliest due time.
@@ -51,44 +51,44 @@ impl DueQueue {
 mod tests {
     use super::*;
 
-    fn at(micros: i64) -> Timestamp {
+    fn timestamp(micros: i64) -> Timestamp {
         Timestamp::from_micros(micros)
     }
 
-    fn pop_all_due(agenda: &mut DueQueue, now: i64) -> Vec<usize> {
-        std::iter::from_fn(|| agenda.pop_due(at(now))).collect()
+    fn pop_all_due(queue: &mut DueQueue, now: i64) -> Vec<usize> {
+        std::iter::from_fn(|| queue.pop_due(timestamp(now))).collect()
     }
 
     #[test]
     fn due_items_are_popped_once_earliest_first() {
-        let mut agenda = DueQueue::new();
-        for (number, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
-            agenda.set_due_time(number, Some(at(time)));
+        let mut queue = DueQueue::new();
+        for (item, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
+            queue.set_due_time(item, Some(timestamp(time)));
         }
-        assert_eq!(agenda.next_due(), Some(at(10)));
-        assert!(pop_all_due(&mut agenda, 9).is_empty());
-        assert_eq!(pop_all_due(&mut agenda, 30), [1, 2, 0]);
-        assert!(pop_all_due(&mut agenda, 30).is_empty());
-        assert_eq!(agenda.next_due(), Some(at(40)));
+        assert_eq!(queue.next_due(), Some(timestamp(10)));
+        assert!(pop_all_due(&mut queue, 9).is_empty());
+        assert_eq!(pop_all_due(&mut queue, 30), [1, 2, 0]);
+        assert!(pop_all_due(&mut queue, 30).is_empty());
+        assert_eq!(queue.next_due(), Some(timestamp(40)));
     }
 
     #[test]
     fn an_item_has_one_due_time() {
-        let mut agenda = DueQueue::new();
-        agenda.set_due_time(7, Some(at(10)));
-        agenda.set_due_time(7, Some(at(50)));
-        assert!(pop_all_due(&mut agenda, 49).is_empty());
-        assert_eq!(pop_all_due(&mut agenda, 50), [7]);
-        agenda.set_due_time(7, Some(at(60)));
-        agenda.set_due_time(7, None);
-        assert_eq!((agenda.next_due(), pop_all_due(&mut agenda, 100)), (None, vec![]));
+        let mut queue = DueQueue::new();
+        queue.set_due_time(7, Some(timestamp(10)));
+        queue.set_due_time(7, Some(timestamp(50)));
+        assert!(pop_all_due(&mut queue, 49).is_empty());
+        assert_eq!(pop_all_due(&mut queue, 50), [7]);
+        queue.set_due_time(7, Some(timestamp(60)));
+        queue.set_due_time(7, None);
+        assert_eq!((queue.next_due(), pop_all_due(&mut queue, 100)), (None, vec![]));
     }
 
     #[test]
     fn two_items_may_share_a_due_time() {
-        let mut agenda = DueQueue::new();
-        agenda.set_due_time(1, Some(at(10)));
-        agenda.set_due_time(0, Some(at(10)));
-        assert_eq!(pop_all_due(&mut agenda, 10), [0, 1]);
+        let mut queue = DueQueue::new();
+        queue.set_due_time(1, Some(timestamp(10)));
+        queue.set_due_time(0, Some(timestamp(10)));
+        assert_eq!(pop_all_due(&mut queue, 10), [0, 1]);
     }
 }

@@ -66,7 +66,7 @@ struct PendingFire {
 
 /// Fires schedules until stopped. May be interrupted anywhere: times that are not recorded by then are recorded later.
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(Clock::new(node).fire_repeatedly()).await;
+    stop.run_until_cancelled(Clock::new(node).fire_until_stopped()).await;
 }
 
 impl Clock {
@@ -74,7 +74,7 @@ impl Clock {
         Self { node, setup: Arc::default(), processed_up_to: vec![], due_queue: DueQueue::new() }
     }
 
-    async fn fire_repeatedly(&mut self) {
+    async fn fire_until_stopped(&mut self) {
         let node = self.node.clone();
         let mut reconfigured = node.subscribe_setup_changes();
         let mut refresh_at = Instant::now();
@@ -85,12 +85,12 @@ impl Clock {
             }
             if refresh_at <= Instant::now() {
                 let result = self.refresh_schedules(node.time_source.now()).await;
-                refresh_at =
-                    Instant::now() + if self.ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
+                refresh_at = Instant::now()
+                    + if self.is_ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
             let result = self.record_due_fires(node.time_source.now()).await;
-            let duration = if self.ok_or_log(result) {
-                self.sleep_duration(node.time_source.now())
+            let duration = if self.is_ok_or_log(result) {
+                self.time_until_next_due(node.time_source.now())
             } else {
                 RETRY_INTERVAL
             };
@@ -106,27 +106,27 @@ impl Clock {
         }
     }
 
-    fn ok_or_log(&self, result: Result<(), StoreError>) -> bool {
+    fn is_ok_or_log(&self, result: Result<(), StoreError>) -> bool {
         if let Err(error) = &result {
             self.node.count_store_error();
             tracing::debug!(
                 %error,
-                "could not record planned times; retrying in a second. Late times fire or are skipped by \
-                 their catch-up policy"
+                "could not record planned times; retrying in a second. Times that are missed by then fire or are \
+                 skipped by their catch-up policy"
             );
         }
         result.is_ok()
     }
 
-    fn sleep_duration(&self, now: Timestamp) -> Duration {
+    fn time_until_next_due(&self, now: Timestamp) -> Duration {
         self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.duration_since(now))
     }
 
-    /// Reads the active schedules and the times up to which they are processed, and catches up on times that were
-    /// paused.
+    /// Reads the active schedules and the times up to which they are processed, and catches up on times that a
+    /// rule paused.
     async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let setup = self.node.active_setup().setup.clone();
-        let standings = self
+        let progress_by_schedule = self
             .node
             .store
             .register_schedules(setup.schedules.iter().map(build_schedule_def).collect(), now)
@@ -135,31 +135,35 @@ impl Clock {
             (self.processed_up_to, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
-        for (index, standing) in standings.iter().enumerate() {
-            let resolved =
-                time_to_resume_after(standing.processed_up_to, self.processed_up_to.get(index).copied(), now);
+        for (index, progress) in progress_by_schedule.iter().enumerate() {
+            let processed_up_to = choose_processed_up_to(
+                progress.processed_up_to,
+                self.processed_up_to.get(index).copied(),
+                now,
+            );
             // A schedule that has not changed keeps its due time.
-            if self.processed_up_to.get(index) != Some(&resolved) {
-                self.set_processed_up_to(index, resolved);
+            if self.processed_up_to.get(index) != Some(&processed_up_to) {
+                self.set_processed_up_to(index, processed_up_to);
             }
         }
-        self.catch_up_paused_times(&standings, now).await
+        self.catch_up_paused_times(&progress_by_schedule, now).await
     }
 
     /// Sets the time up to which a schedule is processed, and its next due time.
-    fn set_processed_up_to(&mut self, index: usize, resolved: Timestamp) {
+    fn set_processed_up_to(&mut self, index: usize, processed_up_to: Timestamp) {
         if self.processed_up_to.len() <= index {
             self.processed_up_to.resize(index + 1, Timestamp::MIN);
         }
-        self.processed_up_to[index] = resolved;
-        self.due_queue.set_due_time(index, policy::next_due_time(&self.setup.schedules[index], resolved));
+        self.processed_up_to[index] = processed_up_to;
+        self.due_queue
+            .set_due_time(index, policy::next_due_time(&self.setup.schedules[index], processed_up_to));
     }
 
     /// Records due times as fired or skipped, up to one batch.
     async fn record_due_fires(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let (indexes, pending) = self.collect_due_fires(now);
+        let (schedule_indexes, pending) = self.collect_due_fires(now);
         let result = self.record_all_fires(pending, now).await;
-        for index in indexes {
+        for index in schedule_indexes {
             self.set_processed_up_to(index, self.processed_up_to[index]);
         }
         result
@@ -167,11 +171,11 @@ impl Clock {
 
     /// Collects due schedules until their planned times fill a batch. The last schedule may exceed the batch.
     fn collect_due_fires(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFire>) {
-        let (mut indexes, mut pending) = (Vec::new(), Vec::new());
+        let (mut schedule_indexes, mut pending) = (Vec::new(), Vec::new());
         while pending.len() < MAX_FIRES_PER_BATCH
             && let Some(index) = self.due_queue.pop_due(now)
         {
-            indexes.push(index);
+            schedule_indexes.push(index);
             let schedule = &self.setup.schedules[index];
             let DueTimes { times, has_omitted_older } =
                 policy::decide_due_times(schedule, self.processed_up_to[index], now);
@@ -179,31 +183,29 @@ impl Clock {
                 tracing::warn!(
                     schedule = %schedule.name,
                     after = %self.processed_up_to[index],
-                    written = times.len(),
+                    recorded = times.len(),
                     "schedule has more missed times than its ledger records; only the newest ones are recorded, \
                      older ones are dropped"
                 );
             }
             pending.extend(times.into_iter().map(|(planned, decision)| {
-                let settle = match decision {
-                    PlannedTimeDecision::Fire(when) => build_fire_decision(schedule, planned, when),
+                let decision = match decision {
+                    PlannedTimeDecision::Fire(punctuality) => {
+                        build_fire_decision(schedule, planned, punctuality)
+                    }
                     PlannedTimeDecision::Skip => FireDecision::Skip,
                 };
                 PendingFire {
                     schedule_index: index,
-                    request: FireRequest {
-                        schedule: schedule.name.clone(),
-                        planned_at: planned,
-                        decision: settle,
-                    },
+                    request: FireRequest { schedule: schedule.name.clone(), planned_at: planned, decision },
                 }
             }));
         }
-        (indexes, pending)
+        (schedule_indexes, pending)
     }
 
-    /// Records these times in order, in as few transactions as possible. Earlier transactions stay recorded if a later
-    /// one fails.
+    /// Records these times in order, in as few transactions as possible. If a transaction fails,
+    /// the earlier ones stay recorded.
     async fn record_all_fires(
         &mut self,
         pending: Vec<PendingFire>,
@@ -211,61 +213,67 @@ impl Clock {
     ) -> Result<(), StoreError> {
         let mut pending = pending.into_iter().peekable();
         while pending.peek().is_some() {
-            let (positions, firings): (Vec<_>, Vec<_>) = pending
+            let (recorded_times, requests): (Vec<_>, Vec<_>) = pending
                 .by_ref()
                 .take(MAX_FIRES_PER_BATCH)
-                .map(|PendingFire { schedule_index: index, request: firing }| {
-                    ((index, firing.planned_at), firing)
+                .map(|PendingFire { schedule_index, request }| {
+                    ((schedule_index, request.planned_at), request)
                 })
                 .unzip();
-            self.record_fire_batch(firings, now).await?;
-            for (index, planned) in positions {
+            self.record_fire_batch(requests, now).await?;
+            for (index, planned) in recorded_times {
                 self.processed_up_to[index] = planned;
             }
         }
         Ok(())
     }
 
-    /// Records one batch, and wakes services and watchers for the events, tasks and orders it created.
+    /// Records one batch, and wakes services and watchers for the events, tasks and orders it created. Returns the
+    /// fires with whether this call recorded them.
     async fn record_fire_batch(
         &self,
-        firings: Vec<FireRequest>,
+        requests: Vec<FireRequest>,
         now: Timestamp,
     ) -> Result<Vec<(Fire, bool)>, StoreError> {
-        let cancels = firings.iter().any(
-            |firing| matches!(firing.decision, FireDecision::Fire { overlap, .. } if overlap == OverlapPolicy::Cancel),
-        );
-        let makes_order = |firing: &FireRequest| {
-            matches!(&firing.decision, FireDecision::Fire { action: FireAction::AddOrder(_), .. })
+        let has_cancel_overlap = requests.iter().any(|request| {
+            matches!(
+                request.decision,
+                FireDecision::Fire { overlap, .. } if overlap == OverlapPolicy::Cancel
+            )
+        });
+        let adds_order = |request: &FireRequest| {
+            matches!(&request.decision, FireDecision::Fire { action: FireAction::AddOrder(_), .. })
         };
-        let orders: Vec<bool> = firings.iter().map(makes_order).collect();
-        let rows = self.node.store.record_fires(firings, now).await?;
-        let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
-        self.notify_created(written.map(|((fire, _), order)| (fire, order))).await;
-        if cancels {
+        let adds_order: Vec<bool> = requests.iter().map(adds_order).collect();
+        let rows = self.node.store.record_fires(requests, now).await?;
+        let newly_recorded = rows.iter().zip(adds_order).filter(|((_, is_new), _)| *is_new);
+        self.notify_fire_effects(newly_recorded.map(|((fire, _), adds_order)| (fire, adds_order))).await;
+        if has_cancel_overlap {
             // A task that the batch cancelled may be running on this node.
             self.node.attempt_check_requested.notify_one();
         }
         Ok(rows)
     }
 
-    /// Wakes services and watchers for the events, tasks and orders of these fires; the flag is true for an order.
-    async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
+    /// Wakes services and watchers for the events, tasks and orders that these fires created; the flag of a fire is
+    /// true if it adds an order.
+    async fn notify_fire_effects<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
-        let created: Vec<_> =
+        let fires_with_effect: Vec<_> =
             fires.filter(|(fire, _)| !matches!(fire.outcome, FireOutcome::Skipped(_))).collect();
-        if created.is_empty() {
+        if fires_with_effect.is_empty() {
             return;
         }
         // The event of an order is an engine event: it does not count as emitted.
-        let emitted = created.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
+        let emitted =
+            fires_with_effect.iter().filter(|(fire, adds_order)| fire.event.is_some() && !adds_order).count();
         node.metrics.events_emitted.inc_by(emitted as u64);
-        if let Some(last) = created.iter().filter_map(|(fire, _)| fire.event).max() {
+        if let Some(last) = fires_with_effect.iter().filter_map(|(fire, _)| fire.event).max() {
             node.wake_signals.advance_journal_head(last);
         }
         node.wake_signals.notify_work();
         if node.task_changes.has_subscribers()
-            && let Err(error) = self.notify_watchers(&created).await
+            && let Err(error) = self.notify_watchers_of_fires(&fires_with_effect).await
         {
             node.count_store_error();
             tracing::warn!(%error, "watchers were not notified of some scheduled tasks; the tasks run all the same");
@@ -273,16 +281,16 @@ impl Clock {
     }
 
     /// Notifies watchers of the tasks that these fires created.
-    async fn notify_watchers(&self, created: &[(&Fire, bool)]) -> Result<(), StoreError> {
+    async fn notify_watchers_of_fires(&self, fires_with_effect: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
-        for (fire, order) in created {
+        for (fire, adds_order) in fires_with_effect {
             let view = match fire.event {
                 Some(event) => node.store.read_event(event).await?,
                 None => None,
             };
-            if let (true, Some(view)) = (*order, &view) {
-                if let Some(order) = order_key_of_event(&view.event) {
-                    node.notify_order_step(&view.event.tenant, &order).await?;
+            if let (true, Some(view)) = (*adds_order, &view) {
+                if let Some(order_key) = order_key_of_event(&view.event) {
+                    node.notify_order_step(&view.event.tenant, &order_key).await?;
                 }
                 continue;
             }
@@ -300,34 +308,34 @@ impl Clock {
         Ok(())
     }
 
-    /// Catches up on planned times that were paused by a rule that has been lifted.
+    /// Fires planned times that were skipped under a rule that has been lifted, by the catch-up policy.
     async fn catch_up_paused_times(
         &self,
-        standings: &[ScheduleProgress],
+        progress_by_schedule: &[ScheduleProgress],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        for ((schedule, standing), resolved) in
-            self.setup.schedules.iter().zip(standings).zip(&self.processed_up_to)
+        for ((schedule, progress), processed_up_to) in
+            self.setup.schedules.iter().zip(progress_by_schedule).zip(&self.processed_up_to)
         {
-            let Some(unmet) = standing.first_skipped_while_paused.filter(|_| !standing.paused) else {
+            let Some(first_skipped) = progress.first_skipped_while_paused.filter(|_| !progress.paused) else {
                 continue;
             };
             let mut is_paused_again = false;
-            for times in
-                policy::times_to_catch_up(schedule, unmet, *resolved, now).chunks(MAX_FIRES_PER_BATCH)
+            for times in policy::paused_times_to_catch_up(schedule, first_skipped, *processed_up_to, now)
+                .chunks(MAX_FIRES_PER_BATCH)
             {
-                let firing = |planned: &Timestamp| FireRequest {
+                let fire_request = |planned: &Timestamp| FireRequest {
                     schedule: schedule.name.clone(),
                     planned_at: *planned,
                     decision: build_fire_decision(schedule, *planned, Punctuality::CaughtUp),
                 };
-                let rows = self.record_fire_batch(times.iter().map(firing).collect(), now).await?;
+                let rows = self.record_fire_batch(times.iter().map(fire_request).collect(), now).await?;
                 is_paused_again |=
                     rows.iter().any(|(row, _)| row.outcome == FireOutcome::Skipped(SkipReason::PausedByRule));
             }
-            // Times that a new rule pauses are caught up when that one is lifted.
+            // If a new rule pauses them again, they are caught up when that rule is lifted.
             if !is_paused_again {
-                self.node.store.mark_caught_up(&schedule.name, *resolved).await?;
+                self.node.store.mark_caught_up(&schedule.name, *processed_up_to).await?;
             }
         }
         Ok(())
@@ -346,22 +354,26 @@ fn build_schedule_def(schedule: &ScheduleSpec) -> ScheduleDef {
     ScheduleDef { name: schedule.name.clone(), expression }
 }
 
-fn build_fire_decision(schedule: &ScheduleSpec, planned: Timestamp, when: Punctuality) -> FireDecision {
+fn build_fire_decision(
+    schedule: &ScheduleSpec,
+    planned: Timestamp,
+    punctuality: Punctuality,
+) -> FireDecision {
     FireDecision::Fire {
-        action: policy::action_for_time(schedule, planned),
-        punctuality: when,
+        action: policy::action_at_planned_time(schedule, planned),
+        punctuality,
         overlap: schedule.overlap,
     }
 }
 
-/// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the
-/// future, a clock was ahead when the row was written, and the rows themselves decide: times that have one are not
-/// repeated, and all others fire. This node then continues where it is, or with the times that are not missed yet.
-fn time_to_resume_after(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
-    if resolved <= now {
-        return resolved;
+/// Chooses the time after which this node examines planned times. `stored` is the latest planned time that has a row.
+/// If it is in the future, a clock was ahead when the row was written. This node then keeps its `previous` time, or
+/// else starts with the times that do not count as missed yet; times that have a row are not repeated.
+fn choose_processed_up_to(stored: Timestamp, previous: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    if stored <= now {
+        return stored;
     }
-    here.filter(|here| *here <= now).unwrap_or_else(|| now.minus(MISSED_AFTER))
+    previous.filter(|previous| *previous <= now).unwrap_or_else(|| now.minus(MISSED_AFTER))
 }
 
 #[cfg(test)]
@@ -369,29 +381,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_written_ahead_of_time_does_not_stop_a_schedule() {
+    fn a_ledger_row_in_the_future_does_not_stop_a_schedule() {
         let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
-        for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
-            assert_eq!(time_to_resume_after(past, None, now), past);
-            assert_eq!(time_to_resume_after(past, Some(now.minus(minute * 2)), now), past);
+        for stored in [now.minus(minute * 60 * 24), now.minus(minute), now] {
+            assert_eq!(choose_processed_up_to(stored, None, now), stored);
+            assert_eq!(choose_processed_up_to(stored, Some(now.minus(minute * 2)), now), stored);
         }
-        for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
-            assert_eq!(time_to_resume_after(ahead, None, now), now.minus(MISSED_AFTER));
-            assert_eq!(time_to_resume_after(ahead, Some(ahead), now), now.minus(MISSED_AFTER));
-            let here = now.minus(minute / 2);
-            assert_eq!(time_to_resume_after(ahead, Some(here), now), here);
+        for stored in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
+            assert_eq!(choose_processed_up_to(stored, None, now), now.minus(MISSED_AFTER));
+            assert_eq!(choose_processed_up_to(stored, Some(stored), now), now.minus(MISSED_AFTER));
+            let previous = now.minus(minute / 2);
+            assert_eq!(choose_processed_up_to(stored, Some(previous), now), previous);
         }
     }
 
     #[test]
     fn a_schedule_def_contains_everything_that_affects_planned_times() {
-        use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
-        use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
+        use pointsman_core::cron::{Dialect, Expression, Schedule as CronSchedule, Zone};
+        use pointsman_core::{EventType, NewEvent, ScheduleName};
         let expression_of = |text, dialect, zone| {
-            let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::from_name(zone).unwrap());
-            let event = NewEvent::new(HandlingKey::new("tick").unwrap());
+            let cron =
+                CronSchedule::new(Expression::parse(text, dialect).unwrap(), Zone::from_name(zone).unwrap());
+            let event = NewEvent::new(EventType::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            build_schedule_def(&ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event))))
+            build_schedule_def(&ScheduleSpec::new(name, cron, FireAction::EmitEvent(Box::new(event))))
                 .expression
         };
         let berlin = "Europe/Berlin";

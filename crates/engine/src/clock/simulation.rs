@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pointsman_core::cron::{self, Dialect, Expression, Zone};
 use pointsman_core::fire::{CatchUpPolicy, FireAction};
 use pointsman_core::store::{Journal, JournalQuery, Schedules, Store};
-use pointsman_core::{EventId, HandlingKey, NewEvent, ScheduleName};
+use pointsman_core::{EventId, EventType, NewEvent, ScheduleName};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::mpsc;
 
@@ -17,28 +17,28 @@ use crate::node::NodeParts;
 use crate::pull::LongPollBroker;
 
 const NODE_COUNT: usize = 5;
-const STEP_DURATION: Duration = Duration::from_secs(20);
+const SIMULATION_STEP: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The maximum error of a clock.
-const MAX_SKEW: Duration = Duration::from_secs(300);
+const MAX_CLOCK_ERROR: Duration = Duration::from_secs(300);
 
 /// A deterministic random number generator.
 struct Rng(u64);
 
 impl Rng {
-    fn next_below(&mut self, sides: u64) -> u64 {
+    fn next_below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        (self.0 >> 33) % bound
     }
 }
 
 /// A node with a wrong clock.
 struct SimulatedNode {
     clock: Clock,
-    ahead: Duration,
-    behind: Duration,
-    /// The number of steps for which the node is still down.
-    steps_down: u64,
+    clock_ahead: Duration,
+    clock_behind: Duration,
+    /// The number of simulation steps for which the node is still down.
+    remaining_down_steps: u64,
 }
 
 impl SimulatedNode {
@@ -46,26 +46,27 @@ impl SimulatedNode {
         let store: Arc<dyn Store> = Arc::new(store.clone());
         let metrics = Arc::new(Metrics::default());
         let (log_writer, _) = LogWriterHandle::new(store.clone(), metrics.clone());
-        let ((pull_broker, _), (ended_attempts, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
+        let ((pull_broker, _), (ended_attempt_sender, _)) =
+            (LongPollBroker::new(), mpsc::unbounded_channel());
         let parts = NodeParts {
             store,
             settings: Settings::default(),
             metrics,
             log_writer,
             pull_broker,
-            ended_attempt_sender: ended_attempts,
+            ended_attempt_sender,
         };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
-        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, steps_down: 0 }
+        Self { clock, clock_ahead: Duration::ZERO, clock_behind: Duration::ZERO, remaining_down_steps: 0 }
     }
 
     fn local_time(&self, true_time: Timestamp) -> Timestamp {
-        true_time.plus(self.ahead).minus(self.behind)
+        true_time.plus(self.clock_ahead).minus(self.clock_behind)
     }
 
-    async fn run_step(&mut self, true_time: Timestamp, refresh: bool) {
+    async fn run_step(&mut self, true_time: Timestamp, must_refresh: bool) {
         let now = self.local_time(true_time);
-        if refresh {
+        if must_refresh {
             self.clock.refresh_schedules(now).await.unwrap();
         }
         while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
@@ -76,10 +77,10 @@ impl SimulatedNode {
 
 fn build_schedules(zone: &str, catch_up: CatchUpPolicy, count: usize) -> Vec<ScheduleSpec> {
     let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
-    let one = |number: usize| {
+    let build_schedule = |number: usize| {
         let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
         let name = ScheduleName::new(format!("s{number}")).unwrap();
-        let event = NewEvent::new(HandlingKey::new("tick").unwrap());
+        let event = NewEvent::new(EventType::new("tick").unwrap());
         let when = cron::Schedule::new(expression, Zone::from_name(zone).unwrap());
         let jitter = Duration::from_secs(if number.is_multiple_of(3) { 120 } else { 0 });
         ScheduleSpec {
@@ -88,37 +89,40 @@ fn build_schedules(zone: &str, catch_up: CatchUpPolicy, count: usize) -> Vec<Sch
             ..ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event)))
         }
     };
-    (0..count).map(one).collect()
+    (0..count).map(build_schedule).collect()
 }
 
-/// Simulates a day; returns when it ended.
+/// Simulates a day; returns the time at its end.
 async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng: &mut Rng) -> Timestamp {
     let mut nodes: Vec<_> = (0..NODE_COUNT).map(|_| SimulatedNode::new(store, setup)).collect();
     nodes[0].run_step(begin, true).await;
     let mut time = begin;
     let mut restarted = [true; NODE_COUNT];
     while time < begin.plus(DAY) {
-        time = time.plus(STEP_DURATION);
+        time = time.plus(SIMULATION_STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
             match rng.next_below(400) {
                 // The node dies and restarts after a while, without its memory.
                 0 => {
                     (*node, restarted[number]) = (
-                        SimulatedNode { steps_down: rng.next_below(90), ..SimulatedNode::new(store, setup) },
+                        SimulatedNode {
+                            remaining_down_steps: rng.next_below(90),
+                            ..SimulatedNode::new(store, setup)
+                        },
                         true,
                     )
                 }
-                1 => node.ahead = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
-                2 => node.behind = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
-                3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
+                1 => node.clock_ahead = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
+                2 => node.clock_behind = Duration::from_secs(rng.next_below(MAX_CLOCK_ERROR.as_secs())),
+                3 => (node.clock_ahead, node.clock_behind) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
-            if node.steps_down > 0 {
-                node.steps_down -= 1;
+            if node.remaining_down_steps > 0 {
+                node.remaining_down_steps -= 1;
                 continue;
             }
-            let refresh = std::mem::take(&mut restarted[number]) || rng.next_below(6) == 0;
-            node.run_step(time, refresh).await;
+            let must_refresh = std::mem::take(&mut restarted[number]) || rng.next_below(6) == 0;
+            node.run_step(time, must_refresh).await;
         }
     }
     SimulatedNode::new(store, setup).run_step(time, true).await;
@@ -128,15 +132,19 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
 /// The schedule and planned time of each emitted event.
 async fn list_emitted_times(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
-    let mut all = Vec::new();
+    let mut emitted_times = Vec::new();
     loop {
-        let read =
+        let query =
             JournalQuery { after, until: None, filter: Default::default(), limit: 1000, backwards: false };
-        let page = store.read_events(read).await.unwrap();
-        let of = |name: &str, event: &pointsman_core::Event| event.context[name].clone();
-        all.extend(page.events.iter().map(|event| (of("schedule", event), of("planned_at", event))));
+        let page = store.read_events(query).await.unwrap();
+        let context_value = |name: &str, event: &pointsman_core::Event| event.context[name].clone();
+        emitted_times.extend(
+            page.events
+                .iter()
+                .map(|event| (context_value("schedule", event), context_value("planned_at", event))),
+        );
         if page.scanned_up_to == after {
-            return all;
+            return emitted_times;
         }
         after = page.scanned_up_to;
     }
@@ -154,10 +162,10 @@ async fn check_every_time_recorded_once(zone: &str, begin: &str, catch_up: Catch
         fires.reverse();
         let planned: Vec<_> = fires.iter().map(|fire| fire.planned_at).collect();
         let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
-        let every: Vec<_> = schedule.cron.between(begin, last).collect();
-        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.cron.expression());
-        let made = fires.iter().filter(|fire| fire.event.is_some());
-        fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned_at.to_string())));
+        let expected: Vec<_> = schedule.cron.between(begin, last).collect();
+        assert_eq!(planned, expected, "{} in {zone}: a row for every time", schedule.cron.expression());
+        let with_event = fires.iter().filter(|fire| fire.event.is_some());
+        fired.extend(with_event.map(|fire| (schedule.name.to_string(), fire.planned_at.to_string())));
         if catch_up == CatchUpPolicy::All {
             assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
         }
@@ -168,18 +176,18 @@ async fn check_every_time_recorded_once(zone: &str, begin: &str, catch_up: Catch
 }
 
 #[tokio::test]
-async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
+async fn no_planned_time_is_lost_or_doubled_when_daylight_saving_starts() {
     check_every_time_recorded_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUpPolicy::All).await;
 }
 
 #[tokio::test]
-async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
+async fn no_planned_time_is_lost_or_doubled_when_daylight_saving_ends() {
     check_every_time_recorded_once("America/New_York", "2026-10-31T18:00:00Z", CatchUpPolicy::All).await;
     check_every_time_recorded_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUpPolicy::One).await;
 }
 
 #[tokio::test]
-async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
+async fn no_planned_time_is_lost_or_doubled_when_daylight_saving_shifts_by_half_an_hour() {
     check_every_time_recorded_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUpPolicy::All).await;
     check_every_time_recorded_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUpPolicy::None).await;
 }

@@ -24,11 +24,11 @@ use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
 /// The maximum number of events that one attempt emits.
-const MAX_EMITS: usize = 1000;
+const MAX_EMITTED_EVENTS: usize = 1000;
 /// The maximum size of a reply or an effects file: enough for a step's result and other effects.
 pub(super) const MAX_EFFECTS_BYTES: usize = 4 << 20;
 
-/// The effects of a handler, checked.
+/// The effects of a handler, which have been checked.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effects {
     emitted_events: Vec<NewEvent>,
@@ -49,7 +49,7 @@ struct EffectsMembers {
     snooze: Option<Box<RawValue>>,
 }
 
-const MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
+const EFFECTS_MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
 
 /// Whether a reply consists of effects.
 #[derive(Debug, PartialEq)]
@@ -67,11 +67,12 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
         return Ok(ReplyKind::WithoutEffects);
     };
-    if !MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
+    if !EFFECTS_MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
         return Ok(ReplyKind::WithoutEffects);
     }
-    match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
-        // A reply with `emit` is meant as effects, and a misspelt other member must not make its events vanish.
+    match members.keys().find(|name| !EFFECTS_MEMBER_NAMES.contains(&name.as_str())) {
+        // A reply with `emit` is meant as effects: if another member is misspelt, the reply is invalid, so that its
+        // events are not ignored.
         Some(unknown) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(unknown.clone())),
         _ => {
             let mut effects = Effects::default();
@@ -81,7 +82,7 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
     }
 }
 
-/// Parses an effects file. Faults name the line.
+/// Parses an effects file. An error names the line.
 pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, JsonError> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -101,8 +102,11 @@ impl Effects {
     fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
         let members: EffectsMembers = event_json::parse_object(text)?;
         for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
-            if self.emitted_events.len() == MAX_EMITS {
-                return Err(JsonError::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
+            if self.emitted_events.len() == MAX_EMITTED_EVENTS {
+                return Err(JsonError::new(
+                    "/emit",
+                    format!("an attempt emits at most {MAX_EMITTED_EVENTS} events"),
+                ));
             }
             self.emitted_events.push(
                 parse_emitted_event(raw, tenant, now)
@@ -132,12 +136,12 @@ impl Effects {
 
     /// The outcome of a successful attempt: done, or snoozed if the effects say so.
     pub(super) fn into_outcome(self, now: Timestamp) -> HandlerOutcome {
-        let ended = match self.snooze {
+        let result = match self.snooze {
             Some(snooze) => AttemptResult::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
             None => AttemptResult::Succeeded { result: self.result },
         };
         HandlerOutcome {
-            result: ended,
+            result,
             target_health: None,
             emitted_events: self.emitted_events,
             log_lines: self.log_lines,
@@ -160,31 +164,32 @@ impl Effects {
 
 /// The outcome of an attempt whose effects were refused.
 pub(super) fn invalid_effects_outcome(fault: &JsonError) -> HandlerOutcome {
-    let ended = AttemptResult::Failed {
+    let result = AttemptResult::Failed {
         error: format!("the handler's effects are invalid and were not applied: {fault}"),
         return_code: 1,
         retry_at: None,
         permanent: true,
     };
-    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
+    HandlerOutcome { result, ..HandlerOutcome::succeeded() }
 }
 
-/// The outcome of an attempt that failed with this code, with the log lines and the `retry` member of its effects.
+/// The outcome of an attempt that failed with this return code, with the log lines and the `retry` member of its
+/// effects.
 ///
-/// A handler that crashed may have written half a line. Then only its failure counts, and a retry may fix both, so bad
-/// effects are just logged.
+/// A handler that crashed may have written half a line. Then only its failure counts, and a retry may fix both, so
+/// invalid effects are only logged.
 pub(super) fn failure_outcome(
-    code: i64,
+    return_code: i64,
     error: String,
     effects: Result<Effects, JsonError>,
     now: Timestamp,
 ) -> HandlerOutcome {
-    let Effects { log_lines: logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
+    let Effects { log_lines, no_retry, .. } = effects.unwrap_or_else(|fault| {
         Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
     });
     HandlerOutcome {
-        result: AttemptResult::Failed { error, return_code: code, retry_at: None, permanent: last },
-        log_lines: logs,
+        result: AttemptResult::Failed { error, return_code, retry_at: None, permanent: no_retry },
+        log_lines,
         ..HandlerOutcome::succeeded()
     }
 }
@@ -201,9 +206,9 @@ fn parse_emitted_event(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Resul
     Ok(event)
 }
 
-fn parse_list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, JsonError> {
+fn parse_list(pointer: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, JsonError> {
     let Some(raw) = raw else { return Ok(vec![]) };
-    serde_json::from_str(raw.get()).map_err(|_| JsonError::new(at, "this is not a list"))
+    serde_json::from_str(raw.get()).map_err(|_| JsonError::new(pointer, "this is not a list"))
 }
 
 #[derive(Deserialize)]
@@ -254,7 +259,7 @@ mod tests {
         )
         .unwrap();
         let outcome = effects.into_outcome(NOW);
-        let kinds: Vec<_> = outcome.emitted_events.iter().map(|e| e.kind.as_str()).collect();
+        let kinds: Vec<_> = outcome.emitted_events.iter().map(|e| e.event_type.as_str()).collect();
         assert_eq!(kinds, ["a", "b"]);
         assert_eq!(outcome.emitted_events[0].due, Some(Timestamp::from_millis(1_060_000)));
         assert_eq!(outcome.emitted_events[1].tenant.as_str(), "shop");
@@ -275,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_snooze_sets_when_the_task_runs_again() {
-        let until = |text: &str| match parse_lines(text)
+        let snooze_seconds = |text: &str| match parse_lines(text)
             .unwrap()
             .into_snoozed_outcome(Duration::from_secs(300), NOW)
             .unwrap()
@@ -284,18 +289,22 @@ mod tests {
             AttemptResult::Snoozed { until } => until.duration_since(NOW).as_secs(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(until(""), 300);
-        assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
+        assert_eq!(snooze_seconds(""), 300);
+        assert_eq!(snooze_seconds(r#"{"snooze":"1m"}"#), 60);
         let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_outcome(NOW).result;
         assert_eq!(ended, AttemptResult::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
-        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
+        assert_eq!(
+            snooze_seconds(r#"{"snooze":"0s"}"#),
+            1,
+            "a snooze has a minimum, or it would be a tight loop"
+        );
         assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snoozed_outcome(Duration::ZERO, NOW).is_err());
     }
 
     #[test]
     fn faults_name_the_member_and_the_line() {
         let deep = format!(r#"{{"result":{}{}}}"#, "[".repeat(101), "]".repeat(101));
-        let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
+        let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITTED_EVENTS + 1].join(","));
         for (text, expected) in [
             ("{}\n{\"emti\":[]}", "line 2: /emti: unknown field `emti`"),
             ("nonsense", "line 1: "),
@@ -321,16 +330,16 @@ mod tests {
 
     #[test]
     fn a_reply_counts_as_effects_only_if_its_members_match() {
-        let read = |text: &str| parse_reply(text, &shop_tenant(), NOW);
+        let parse = |text: &str| parse_reply(text, &shop_tenant(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
-            assert_eq!(read(foreign).unwrap(), ReplyKind::WithoutEffects, "{foreign}");
+            assert_eq!(parse(foreign).unwrap(), ReplyKind::WithoutEffects, "{foreign}");
         }
         assert!(matches!(
-            read(r#"{"retry":false}"#).unwrap(),
+            parse(r#"{"retry":false}"#).unwrap(),
             ReplyKind::Effects(Effects { no_retry: true, .. })
         ));
-        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
-        assert!(read(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
-        assert!(read(r#"{"emit":[{}]}"#).is_err());
+        assert_eq!(parse(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
+        assert!(parse(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
+        assert!(parse(r#"{"emit":[{}]}"#).is_err());
     }
 }

@@ -45,9 +45,9 @@ where
 /// The outcome for a source, which only a command, an HTTP target or a pull worker can run.
 fn source_unsupported_outcome() -> HandlerOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
-    let ended =
+    let result =
         AttemptResult::Failed { error: error.into(), return_code: 1, retry_at: None, permanent: true };
-    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
+    HandlerOutcome { result, ..HandlerOutcome::succeeded() }
 }
 
 impl<F> fmt::Debug for InProcessHandler<F> {

@@ -1,9 +1,9 @@
-//! The kinds of handlers.
+//! The kinds of handlers: functions of this process, HTTP endpoints and commands; and what they share.
 
+mod clean_text;
+mod collection_run_body;
 pub mod command;
 mod effects;
 pub mod http;
 pub mod in_process;
-mod run_body;
 mod step_body;
-mod text;

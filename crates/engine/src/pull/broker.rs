@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt_ending::{EndedAttempt, build_finished_attempt, released_outcome};
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::LogQuota;
 use crate::node::Node;
 use crate::start_gate::PauseVersion;
@@ -28,10 +28,10 @@ use crate::supervisor::Service;
 const MAX_TASKS_PER_CLAIM: usize = 256;
 /// The maximum number of requests that are handled at a time.
 const MAX_REQUESTS_PER_BATCH: usize = 1024;
-/// A queue that got no task does not claim again at once, or every commit of a busy store would cost a claim.
+/// The pause of a queue after a claim that found no task. Without it every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// The tasks that a worker requests. Workers with the same filter share a queue.
+/// The tasks that a pull worker requests. Workers with the same filter share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -42,7 +42,7 @@ pub(crate) struct PullFilter {
 /// Sends requests of pull workers to the long-poll service.
 #[derive(Clone, Debug)]
 pub(crate) struct LongPollBroker {
-    requests: mpsc::UnboundedSender<BrokerRequest>,
+    request_sender: mpsc::UnboundedSender<BrokerRequest>,
 }
 
 #[derive(Debug)]
@@ -56,53 +56,53 @@ enum BrokerRequest {
 struct Waiter {
     max_tasks: usize,
     /// Notified once the store has been queried for this waiter; its deadline does not end before that.
-    store_queried: Option<oneshot::Sender<()>>,
+    store_queried_sender: Option<oneshot::Sender<()>>,
     reply_sender: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
 
 impl LongPollBroker {
     pub(crate) fn new() -> (Self, BrokerRequestReceiver) {
-        let (requests, received) = mpsc::unbounded_channel();
-        (Self { requests }, BrokerRequestReceiver(received))
+        let (request_sender, request_receiver) = mpsc::unbounded_channel();
+        (Self { request_sender }, BrokerRequestReceiver(request_receiver))
     }
 
-    /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or
-    /// the node stops.
+    /// Waits for tasks up to the deadline, and at least until the store has been queried. Returns `None` if there were
+    /// none or the node stops.
     pub(crate) async fn wait_for_tasks(
         &self,
         filter: PullFilter,
-        max: usize,
+        max_tasks: usize,
         deadline: Instant,
     ) -> Result<Option<GrantedTasks>, StoreError> {
-        let (reply, mut response) = oneshot::channel();
-        let (store_queried, was_queried) = oneshot::channel();
+        let (reply_sender, mut reply_receiver) = oneshot::channel();
+        let (store_queried_sender, store_queried_receiver) = oneshot::channel();
         let request = BrokerRequest::WaitForTasks(
             filter,
             Waiter {
-                max_tasks: max.min(MAX_TASKS_PER_CLAIM),
-                store_queried: Some(store_queried),
-                reply_sender: reply,
+                max_tasks: max_tasks.min(MAX_TASKS_PER_CLAIM),
+                store_queried_sender: Some(store_queried_sender),
+                reply_sender,
             },
         );
-        self.requests.send(request).map_err(|_| StoreError::Closed)?;
+        self.request_sender.send(request).map_err(|_| StoreError::Closed)?;
         // This also returns when the waiter gets its reply or is dropped.
-        let _ = was_queried.await;
-        match timeout_at(deadline, &mut response).await {
+        let _ = store_queried_receiver.await;
+        match timeout_at(deadline, &mut reply_receiver).await {
             Ok(Ok(granted)) => granted.map(Some),
             Ok(Err(_)) => Ok(None),
             Err(_) => {
                 // The reply may have been sent just now.
-                response.close();
-                response.try_recv().ok().transpose()
+                reply_receiver.close();
+                reply_receiver.try_recv().ok().transpose()
             }
         }
     }
 
-    /// Returns tasks that were not started.
+    /// Returns claimed tasks that were not started, so that they are released.
     pub(crate) fn return_tasks(&self, tasks: Vec<ClaimedTask>) {
         if !tasks.is_empty() {
             // After the service has stopped, their leases have to expire.
-            let _ = self.requests.send(BrokerRequest::ReturnTasks(tasks));
+            let _ = self.request_sender.send(BrokerRequest::ReturnTasks(tasks));
         }
     }
 }
@@ -139,17 +139,19 @@ struct WaiterQueue {
     needs_claim: bool,
     /// The earliest time of the next claim.
     claim_not_before: Instant,
-    /// When the next waiting task falls due.
+    /// When the next waiting task is due.
     next_due: Option<Timestamp>,
 }
 
 impl WaiterQueue {
-    /// Updates the queue after a worker has joined. If others still wait, the last claim found nothing, and a new one
-    /// would find nothing either. If all others have disconnected, the last signal may not have led to a claim.
+    /// Decides after a worker has joined whether the queue needs a claim. If others still wait, the last claim found
+    /// nothing, and a new one would find nothing either. If all others have disconnected, the last signal may not have
+    /// led to a claim.
     fn update_after_join(&mut self) {
-        let earlier = self.waiters.len().saturating_sub(1);
-        let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply_sender.is_closed());
-        match !self.needs_claim && is_waited_for {
+        let earlier_count = self.waiters.len().saturating_sub(1);
+        let has_earlier_waiter =
+            self.waiters.iter().take(earlier_count).any(|waiter| !waiter.reply_sender.is_closed());
+        match !self.needs_claim && has_earlier_waiter {
             true => self.notify_store_queried(),
             false => self.needs_claim = true,
         }
@@ -157,7 +159,7 @@ impl WaiterQueue {
 
     /// Notifies all waiters of this queue that the store has been queried for them.
     fn notify_store_queried(&mut self) {
-        for sender in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
+        for sender in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried_sender.take()) {
             // A worker that has disconnected needs no notification.
             let _ = sender.send(());
         }
@@ -167,7 +169,7 @@ impl WaiterQueue {
 /// The service that claims tasks for waiting pull workers.
 pub(crate) struct LongPollService {
     node: Arc<Node>,
-    requests: mpsc::UnboundedReceiver<BrokerRequest>,
+    request_receiver: mpsc::UnboundedReceiver<BrokerRequest>,
     queues: HashMap<PullFilter, WaiterQueue>,
     /// Requests that were received and are not handled yet.
     unhandled_requests: Vec<BrokerRequest>,
@@ -182,8 +184,8 @@ impl Service for LongPollService {
             self.serve_ready_queues().await;
         }
         self.queues.clear();
-        self.requests.close();
-        while let Some(request) = self.requests.recv().await {
+        self.request_receiver.close();
+        while let Some(request) = self.request_receiver.recv().await {
             if let BrokerRequest::ReturnTasks(tasks) = request {
                 self.release_tasks(tasks).await;
             }
@@ -192,53 +194,53 @@ impl Service for LongPollService {
 }
 
 impl LongPollService {
-    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequestReceiver) -> Self {
+    pub(crate) fn new(node: Arc<Node>, receiver: BrokerRequestReceiver) -> Self {
         let (queues, unhandled_requests) = Default::default();
-        Self { node, requests: requests.0, queues, unhandled_requests, last_sweep: Instant::now() }
+        Self { node, request_receiver: receiver.0, queues, unhandled_requests, last_sweep: Instant::now() }
     }
 
-    /// Waits until there is something to do. `false`: it is time to stop.
+    /// Waits for a request, a signal or a due time; `false` if the service is to stop.
     async fn wait_for_requests(&mut self, stop: &CancellationToken) -> bool {
-        let duration = self.sleep_duration();
+        let duration = self.time_until_next_check();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.requests.recv_many(&mut self.unhandled_requests, MAX_REQUESTS_PER_BATCH) => {}
-            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_for_claim(),
+            _ = self.request_receiver.recv_many(&mut self.unhandled_requests, MAX_REQUESTS_PER_BATCH) => {}
+            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_queues_for_claim(),
             () = sleep(duration) => {}
         }
         // A signal that arrived together with a request also applies to that request.
         tokio::select! {
             biased;
-            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_for_claim(),
+            () = self.node.wake_signals.pull_broker.notified() => self.mark_all_queues_for_claim(),
             () = std::future::ready(()) => {}
         }
         let (now, at) = (self.node.time_source.now(), Instant::now());
         for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
             queue.needs_claim = true;
         }
-        // A signal may be lost, and workers may disconnect.
+        // Every sweep claims for all queues, because a signal may be lost and workers may disconnect.
         if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
             self.last_sweep = at;
             self.node.lease_cache.drop_expired_leases(now);
-            self.mark_all_for_claim();
+            self.mark_all_queues_for_claim();
         }
         true
     }
 
-    fn mark_all_for_claim(&mut self) {
+    fn mark_all_queues_for_claim(&mut self) {
         for queue in self.queues.values_mut() {
             queue.needs_claim = true;
         }
     }
 
-    fn sleep_duration(&self) -> Duration {
+    fn time_until_next_check(&self) -> Duration {
         let (at, now) = (Instant::now(), self.node.time_source.now());
         let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
-        let lines = self.queues.values().filter_map(|queue| match queue.needs_claim {
+        let queue_delays = self.queues.values().filter_map(|queue| match queue.needs_claim {
             true => Some(queue.claim_not_before.saturating_duration_since(at)),
             false => queue.next_due.map(|due| due.duration_since(now).max(EMPTY_CLAIM_PAUSE)),
         });
-        lines.chain([sweep]).min().unwrap_or(sweep)
+        queue_delays.chain([sweep]).min().unwrap_or(sweep)
     }
 
     /// Releases returned tasks and adds new waiters to their queues.
@@ -252,7 +254,7 @@ impl LongPollService {
         }
         if !returned.is_empty() {
             self.release_tasks(returned).await;
-            self.mark_all_for_claim();
+            self.mark_all_queues_for_claim();
         }
         let new_queue = || WaiterQueue {
             waiters: VecDeque::new(),
@@ -293,9 +295,9 @@ impl LongPollService {
             return;
         }
         let at = self.node.time_source.now();
-        let by = Claimant::Worker { lease_until: at.plus(filter.lease), tenant: filter.tenant.clone() };
+        let claimant = Claimant::Worker { lease_until: at.plus(filter.lease), tenant: filter.tenant.clone() };
         let pause_version = self.node.start_gate.pause_version();
-        let claim = ClaimRequest { claimant: by, handlers: filter.handlers.clone(), max_tasks: max };
+        let claim = ClaimRequest { claimant, handlers: filter.handlers.clone(), max_tasks: max };
         match self.node.store.claim_tasks(claim, at).await {
             Ok(claims) => {
                 let has_tasks = !claims.tasks.is_empty();
@@ -345,17 +347,17 @@ impl LongPollService {
         if tasks.is_empty() {
             return;
         }
-        let end = |task: ClaimedTask| {
-            let task = ClaimSummary::from_claimed(&task);
+        let end_released = |task: ClaimedTask| {
+            let task = ClaimedTaskSummary::from_claimed_task(&task);
             EndedAttempt {
                 finished_attempt: build_finished_attempt(&task, released_outcome(), LogQuota::default()),
                 task,
             }
         };
-        let ended: Vec<_> = tasks.into_iter().map(end).collect();
-        let endings = ended.iter().map(|ended| ended.finished_attempt.clone()).collect();
+        let ended: Vec<_> = tasks.into_iter().map(end_released).collect();
+        let finished_attempts = ended.iter().map(|ended| ended.finished_attempt.clone()).collect();
         let at = self.node.time_source.now();
-        match self.node.store.finish_attempts(endings, None, at).await {
+        match self.node.store.finish_attempts(finished_attempts, None, at).await {
             Ok((results, _)) => {
                 for (ended, result) in ended.iter().zip(results) {
                     if let Ok(finished) = result {
@@ -378,13 +380,13 @@ impl LongPollService {
 /// The number of tasks for each waiter, from the front: one each, then one more each, up to the waiter's limit.
 fn split_tasks_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
-    let mut left = tasks;
+    let mut remaining = tasks;
     let mut has_progress = true;
-    while left > 0 && has_progress {
+    while remaining > 0 && has_progress {
         has_progress = false;
         for (share, limit) in &mut shares {
-            if left > 0 && share < limit {
-                (*share, left, has_progress) = (*share + 1, left - 1, true);
+            if remaining > 0 && share < limit {
+                (*share, remaining, has_progress) = (*share + 1, remaining - 1, true);
             }
         }
     }

@@ -13,11 +13,11 @@ use pointsman_core::task::{LogLine, Task, TaskCommandError, TaskState};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
 use super::log_usage;
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::LogQuota;
 
 /// How long an expired lease is kept: other nodes may not have freed the task yet, and clocks may differ.
-const EXPIRED_RETENTION: Duration = Duration::from_secs(60);
+const EXPIRED_LEASE_RETENTION: Duration = Duration::from_secs(60);
 /// The maximum lease duration that is inferred from how long a task has been leased.
 const MAX_INFERRED_LEASE: Duration = Duration::from_secs(3600);
 
@@ -26,24 +26,24 @@ pub(crate) struct LeaseCache(Mutex<HashMap<i64, CachedLease>>);
 
 #[derive(Debug)]
 struct CachedLease {
-    task: ClaimSummary,
+    task: ClaimedTaskSummary,
     leased_at: Timestamp,
     expires_at: Timestamp,
-    /// The duration of the claim, and of renewals that give none.
+    /// The duration of the lease when it was granted, and of renewals that give none.
     duration: Duration,
     log_quota: LogQuota,
 }
 
 impl LeaseCache {
-    pub(crate) fn insert(&self, task: ClaimSummary, since: Timestamp, lease: Duration) {
-        let leased = CachedLease {
-            leased_at: since,
-            expires_at: since.plus(lease),
-            duration: lease,
+    pub(crate) fn insert(&self, task: ClaimedTaskSummary, leased_at: Timestamp, duration: Duration) {
+        let cached_lease = CachedLease {
+            leased_at,
+            expires_at: leased_at.plus(duration),
+            duration,
             log_quota: LogQuota::default(),
             task,
         };
-        self.lock_leases().insert(leased.task.fence, leased);
+        self.lock_leases().insert(cached_lease.task.fence, cached_lease);
     }
 
     /// Finds the task that is leased under this fence, in the cache or in the store.
@@ -52,35 +52,29 @@ impl LeaseCache {
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<ClaimSummary, TaskCommandError>, StoreError> {
-        if let Some(leased) = self.lock_leases().get(&fence) {
-            return Ok(if leased.task.id == *id {
-                Ok(leased.task.clone())
+    ) -> Result<Result<ClaimedTaskSummary, TaskCommandError>, StoreError> {
+        if let Some(cached_lease) = self.lock_leases().get(&fence) {
+            return Ok(if cached_lease.task.id == *id {
+                Ok(cached_lease.task.clone())
             } else {
                 Err(TaskCommandError::StaleFence)
             });
         }
-        let (task, since, until) = match read_lease(store, id, fence).await? {
+        let (task, leased_at, expires_at) = match read_lease(store, id, fence).await? {
             Ok(lease) => lease,
             Err(rejected) => return Ok(Err(rejected)),
         };
         let task = summarize_task(store, task, fence).await?;
-        let allowance = log_usage::read_log_quota(store, &task, since).await?;
-        // The lease may have been renewed since the claim; then this is too long, but never too short.
-        let lease = until.duration_since(since).min(MAX_INFERRED_LEASE);
-        let leased = CachedLease {
-            task: task.clone(),
-            leased_at: since,
-            expires_at: until,
-            duration: lease,
-            log_quota: allowance,
-        };
+        let log_quota = log_usage::read_used_log_quota(store, &task, leased_at).await?;
+        // If the lease was renewed since the claim, this duration is too long, but never too short.
+        let duration = expires_at.duration_since(leased_at).min(MAX_INFERRED_LEASE);
+        let cached_lease = CachedLease { task: task.clone(), leased_at, expires_at, duration, log_quota };
         // A concurrent request may have inserted it and counted lines already.
-        self.lock_leases().entry(fence).or_insert(leased);
+        self.lock_leases().entry(fence).or_insert(cached_lease);
         Ok(Ok(task))
     }
 
-    /// Drops the cached lease if the store no longer has it, and returns why.
+    /// Checks in the store whether the lease still exists. If not, drops it from the cache and returns why.
     pub(crate) async fn drop_cached_lease_if_lost(
         &self,
         store: &dyn Store,
@@ -96,45 +90,48 @@ impl LeaseCache {
 
     /// The duration of a renewal that gives none.
     pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
-        self.lock_leases().get(&fence).map(|leased| leased.duration)
+        self.lock_leases().get(&fence).map(|cached_lease| cached_lease.duration)
     }
 
-    pub(crate) fn set_expiry(&self, fence: i64, until: Timestamp) {
-        if let Some(leased) = self.lock_leases().get_mut(&fence) {
-            leased.expires_at = until;
+    pub(crate) fn set_expiry(&self, fence: i64, expires_at: Timestamp) {
+        if let Some(cached_lease) = self.lock_leases().get_mut(&fence) {
+            cached_lease.expires_at = expires_at;
         }
     }
 
     /// Returns the lines that are within the log quota of the attempt.
     pub(crate) fn admit_lines(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
         match self.lock_leases().get_mut(&fence) {
-            Some(leased) => lines.into_iter().filter_map(|line| leased.log_quota.admit_line(line)).collect(),
+            Some(cached_lease) => {
+                lines.into_iter().filter_map(|line| cached_lease.log_quota.admit_line(line)).collect()
+            }
             None => vec![],
         }
     }
 
-    /// Returns the quota of lines that were admitted but not stored.
+    /// Gives back the quota of lines that were admitted but not stored.
     pub(crate) fn refund_lines(&self, fence: i64, lines: usize, bytes: usize) {
-        if let Some(leased) = self.lock_leases().get_mut(&fence) {
-            leased.log_quota.refund_lines(lines, bytes);
+        if let Some(cached_lease) = self.lock_leases().get_mut(&fence) {
+            cached_lease.log_quota.refund_lines(lines, bytes);
         }
     }
 
     pub(crate) fn log_quota(&self, fence: i64) -> LogQuota {
-        self.lock_leases().get(&fence).map(|leased| leased.log_quota).unwrap_or_default()
+        self.lock_leases().get(&fence).map(|cached_lease| cached_lease.log_quota).unwrap_or_default()
     }
 
     pub(crate) fn leased_at(&self, fence: i64) -> Option<Timestamp> {
-        self.lock_leases().get(&fence).map(|leased| leased.leased_at)
+        self.lock_leases().get(&fence).map(|cached_lease| cached_lease.leased_at)
     }
 
     pub(crate) fn drop_cached_lease(&self, fence: i64) {
         self.lock_leases().remove(&fence);
     }
 
-    /// Drops leases that expired long ago.
+    /// Drops leases that expired more than [`EXPIRED_LEASE_RETENTION`] ago.
     pub(crate) fn drop_expired_leases(&self, now: Timestamp) {
-        self.lock_leases().retain(|_, leased| leased.expires_at.plus(EXPIRED_RETENTION) > now);
+        self.lock_leases()
+            .retain(|_, cached_lease| cached_lease.expires_at.plus(EXPIRED_LEASE_RETENTION) > now);
     }
 
     fn lock_leases(&self) -> MutexGuard<'_, HashMap<i64, CachedLease>> {
@@ -164,9 +161,9 @@ async fn read_lease(
 }
 
 /// Builds the summary of a running task.
-async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
+async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimedTaskSummary, StoreError> {
     let (cause, depth) = find_cause(store, &task).await?;
-    Ok(ClaimSummary {
+    Ok(ClaimedTaskSummary {
         max_result_bytes: task.max_result_bytes(),
         seq: task.seq,
         id: task.id,
@@ -181,8 +178,8 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
     })
 }
 
-/// Finds the event that causes what a task emits, and its depth. The depth is 0 if the task's event has expired. The
-/// event that created an order is recorded with the order.
+/// Finds the event that is the cause of the events a task emits, and the depth of its chain of causes, which is 0 if
+/// the event has expired. For a step it is the event that created the order.
 async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
     if let Some(id) = task.event {
         return Ok((Some(id), store.read_event(id).await?.map_or(0, |view| view.event.cause_depth())));

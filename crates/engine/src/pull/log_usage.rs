@@ -6,16 +6,17 @@
 use pointsman_core::store::{Store, StoreError, StoredLogLine};
 use pointsman_core::{TaskId, Timestamp};
 
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::log_writer::{LogQuota, MAX_ATTEMPT_LINES};
 
 /// The number of lines that are read at a time.
 const PAGE_SIZE: usize = 1000;
 
-pub(super) async fn read_log_quota(
+/// Reads the log quota of an attempt with the lines counted that it has stored.
+pub(super) async fn read_used_log_quota(
     store: &dyn Store,
-    task: &ClaimSummary,
-    since: Timestamp,
+    task: &ClaimedTaskSummary,
+    leased_at: Timestamp,
 ) -> Result<LogQuota, StoreError> {
     let mut quota = LogQuota::default();
     let mut from = find_log_end(store, &task.id).await?.saturating_sub(MAX_ATTEMPT_LINES as u64 + 1);
@@ -24,26 +25,26 @@ pub(super) async fn read_log_quota(
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
         // Lines older than the attempt belong to an earlier attempt, if there was one.
-        let own = lines.iter().filter(|stored| task.attempt <= 1 || stored.line.time >= since);
-        own.for_each(|stored| quota.count_stored_line(&stored.line));
+        let own_lines = lines.iter().filter(|stored| task.attempt <= 1 || stored.line.time >= leased_at);
+        own_lines.for_each(|stored| quota.count_stored_line(&stored.line));
     }
     Ok(quota)
 }
 
-/// Finds the number after the last line.
+/// Finds the number that follows the last line of a task, by binary search.
 async fn find_log_end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
-    let (mut existing, mut missing) = (0, 1);
-    while !read_log_page(store, id, missing, 1).await?.is_empty() {
-        (existing, missing) = (missing, missing * 2);
+    let (mut existing_number, mut absent_number) = (0, 1);
+    while !read_log_page(store, id, absent_number, 1).await?.is_empty() {
+        (existing_number, absent_number) = (absent_number, absent_number * 2);
     }
-    while missing - existing > 1 {
-        let middle = existing + (missing - existing) / 2;
+    while absent_number - existing_number > 1 {
+        let middle = existing_number + (absent_number - existing_number) / 2;
         match read_log_page(store, id, middle, 1).await?.is_empty() {
-            true => missing = middle,
-            false => existing = middle,
+            true => absent_number = middle,
+            false => existing_number = middle,
         }
     }
-    Ok(missing)
+    Ok(absent_number)
 }
 
 async fn read_log_page(

@@ -21,7 +21,7 @@ use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
 use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_finished_attempt};
-use crate::claim_summary::ClaimSummary;
+use crate::claimed_task_summary::ClaimedTaskSummary;
 use crate::node::Node;
 use crate::{Engine, HandlerOutcome};
 
@@ -29,24 +29,24 @@ use broker::PullFilter;
 pub(crate) use broker::{LongPollBroker, LongPollService};
 pub(crate) use lease_cache::LeaseCache;
 
-/// The maximum wait of a pull.
-const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// The maximum time that a pull waits for tasks, whatever the worker requests.
+const MAX_PULL_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The lease of a worker if no other duration is known.
-const DEFAULT_LEASE: Duration = Duration::from_secs(60);
+/// The duration of a renewal if neither the request nor the cache gives one.
+const DEFAULT_LEASE_RENEWAL: Duration = Duration::from_secs(60);
 
 /// A pull worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct PullRequest {
-    /// The handlers that it can run. Only tasks of pulled handlers are leased.
+    /// The handlers that the worker can run. Only tasks of pulled handlers are leased.
     pub handlers: BTreeSet<HandlerName>,
     /// The maximum number of tasks.
     pub max_tasks: usize,
     /// How long to wait for the first task.
     pub max_wait: Duration,
-    /// The duration of the lease unless it is renewed.
+    /// The duration of the leases.
     pub lease: Duration,
-    /// Only tasks of this tenant.
+    /// Only tasks of this tenant are leased; of all tenants if `None`.
     pub tenant: Option<Tenant>,
 }
 
@@ -59,16 +59,17 @@ pub struct LeasedTaskInfo {
 }
 
 impl Engine {
-    /// Leases tasks to a worker, at once or as soon as there are some. Empty after `wait`, or when the node stops.
+    /// Leases tasks to a worker, at once or as soon as there are some. Returns none if there are none within
+    /// `max_wait`, or when the node stops.
     /// Dropping the future releases tasks that were claimed for it.
     pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<ClaimedTask>, StoreError> {
-        let PullRequest { handlers, max_tasks, max_wait: wait, lease, tenant } = request;
+        let PullRequest { handlers, max_tasks, max_wait, lease, tenant } = request;
         if handlers.is_empty() || max_tasks == 0 {
             return Ok(vec![]);
         }
         let node = self.node();
         let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease };
-        let deadline = Instant::now() + wait.min(MAX_WAIT);
+        let deadline = Instant::now() + max_wait.min(MAX_PULL_WAIT);
         loop {
             let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max_tasks, deadline).await?
             else {
@@ -112,14 +113,14 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE);
-        let until = node.time_source.now().plus(lease);
-        let renewed = node.store.renew_lease(task.seq, fence, until).await?;
+        let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE_RENEWAL);
+        let expires_at = node.time_source.now().plus(lease);
+        let renewed = node.store.renew_lease(task.seq, fence, expires_at).await?;
         match renewed {
-            Ok(()) => node.lease_cache.set_expiry(fence, until),
+            Ok(()) => node.lease_cache.set_expiry(fence, expires_at),
             Err(_) => node.lease_cache.drop_cached_lease(fence),
         }
-        Ok(renewed.map(|()| until))
+        Ok(renewed.map(|()| expires_at))
     }
 
     /// Appends lines to the log of a worker's attempt, up to the quota. Returns how many were stored.
@@ -135,7 +136,7 @@ impl Engine {
             Err(rejected) => return Ok(Err(rejected)),
         };
         let lines = node.lease_cache.admit_lines(fence, lines);
-        let (sent, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
+        let (admitted, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
         let lines: Vec<_> =
             lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
         let stored = match lines.is_empty() {
@@ -144,7 +145,7 @@ impl Engine {
                 .store
                 .append_log_lines(lines)
                 .await
-                .inspect_err(|_| node.lease_cache.refund_lines(fence, sent, bytes))?,
+                .inspect_err(|_| node.lease_cache.refund_lines(fence, admitted, bytes))?,
         };
         if stored > 0 {
             node.log_writer.notify_lines_stored();
@@ -171,16 +172,16 @@ impl Engine {
             Err(rejected) => return Ok(Err(rejected)),
         };
         let outcome = enforce_min_snooze(outcome, node.time_source.now());
-        let ending = build_finished_attempt(&task, outcome, node.lease_cache.log_quota(fence));
-        let since = node.lease_cache.leased_at(fence);
-        let ended = EndedAttempt { task, finished_attempt: ending };
+        let finished_attempt = build_finished_attempt(&task, outcome, node.lease_cache.log_quota(fence));
+        let leased_at = node.lease_cache.leased_at(fence);
+        let ended = EndedAttempt { task, finished_attempt };
         let at = node.time_source.now();
         let (results, _) = node.store.finish_attempts(vec![ended.finished_attempt.clone()], None, at).await?;
         node.lease_cache.drop_cached_lease(fence);
         let result = results.into_iter().next().unwrap_or(Err(TaskCommandError::NoSuchTask));
         if let Ok(finished) = &result {
-            let took = since.map_or(Duration::ZERO, |since| at.duration_since(since));
-            node.metrics.count_ended_attempt(&ended.task.handler, &ended.finished_attempt.result, took);
+            let duration = leased_at.map_or(Duration::ZERO, |leased_at| at.duration_since(leased_at));
+            node.metrics.count_ended_attempt(&ended.task.handler, &ended.finished_attempt.result, duration);
             node.report_finished_attempt(&ended, finished, at);
             node.wake_signals.notify_work();
         }
@@ -188,12 +189,12 @@ impl Engine {
     }
 }
 
-/// Records the start of a worker's attempt.
+/// Records that a worker's attempt starts: notifies watchers, and caches the lease.
 fn record_leased_attempt_start(node: &Node, task: ClaimedTask, lease: Duration) -> ClaimedTask {
     let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
-    node.lease_cache.insert(ClaimSummary::from_claimed(&task), at, lease);
+    node.lease_cache.insert(ClaimedTaskSummary::from_claimed_task(&task), at, lease);
     task
 }
 

@@ -18,11 +18,12 @@ use crate::{Engine, TaskChange};
 
 /// The maximum number of tasks that are retried in one transaction.
 const MAX_TASKS_PER_BATCH: usize = 500;
-/// With a rate limit, the interval between two batches.
+/// The interval between two batches of a redrive with a rate limit.
 const RATE_LIMITED_BATCH_INTERVAL: Duration = Duration::from_millis(100);
-/// The maximum number of canaries.
+/// The maximum number of canaries, whatever the request says.
 const MAX_CANARIES: usize = 1000;
 
+/// A running redrive.
 pub(super) struct RedriveJob {
     engine: Engine,
     status: Arc<Mutex<RedriveStatus>>,
@@ -36,7 +37,7 @@ struct MatchedTasks {
     canary_ids: VecDeque<TaskId>,
 }
 
-/// Limits the rate of retries.
+/// Limits the rate at which a redrive retries tasks.
 struct RateLimiter {
     rate: Rate,
     next_batch_at: Instant,
@@ -45,13 +46,13 @@ struct RateLimiter {
 impl RateLimiter {
     /// Waits until the next batch is due, and returns its size.
     async fn wait_for_batch_size(&mut self) -> usize {
-        let step = self.rate.interval().max(Duration::from_micros(1));
-        let batch = (RATE_LIMITED_BATCH_INTERVAL.as_micros() / step.as_micros())
+        let interval = self.rate.start_interval().max(Duration::from_micros(1));
+        let batch_size = (RATE_LIMITED_BATCH_INTERVAL.as_micros() / interval.as_micros())
             .clamp(1, MAX_TASKS_PER_BATCH as u128) as usize;
         sleep_until(self.next_batch_at).await;
-        // A delay is not compensated by a higher rate later.
-        self.next_batch_at = self.next_batch_at.max(Instant::now()) + step * batch as u32;
-        batch
+        // After a delay the rate stays the same: the delayed retries are not caught up.
+        self.next_batch_at = self.next_batch_at.max(Instant::now()) + interval * batch_size as u32;
+        batch_size
     }
 }
 
@@ -66,8 +67,8 @@ impl RedriveJob {
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        let ended = stop.run_until_cancelled(self.run_to_end()).await;
-        let state = match ended {
+        let result = stop.run_until_cancelled(self.run_to_end()).await;
+        let state = match result {
             Some(Ok(())) => RedriveState::Done,
             Some(Err(reason)) => RedriveState::Stopped(reason),
             None => RedriveState::Stopped("on request".into()),
@@ -78,25 +79,25 @@ impl RedriveJob {
             by = status.requested_by,
             ?state,
             retried = status.retried,
-            "redrive ended"
+            "redrive ended; tasks that it did not retry stay in `error`"
         );
         status.state = state;
         status.ended_at = Some(self.engine.now());
     }
 
     async fn run_to_end(&mut self) -> Result<(), String> {
-        let mut found = self.read_matching_tasks().await?;
-        let canary = lock_status(&self.status).canary_count;
-        if let Some(canaries) = canary {
+        let mut matched_tasks = self.read_matching_tasks().await?;
+        let canary_count = lock_status(&self.status).canary_count;
+        if let Some(canaries) = canary_count {
             let changes = self.engine.subscribe_task_changes();
-            let first = self.retry_canaries(&mut found, canaries.min(MAX_CANARIES)).await?;
+            let canary_ids = self.retry_canaries(&mut matched_tasks, canaries.min(MAX_CANARIES)).await?;
             self.update_status(|status| status.state = RedriveState::WaitingForCanaries);
-            self.wait_for_canaries(first, changes).await?;
+            self.wait_for_canaries(canary_ids, changes).await?;
             self.update_status(|status| status.state = RedriveState::Running);
         }
-        while !found.tasks.is_empty() {
-            let count = self.wait_for_batch_size().await.min(found.tasks.len());
-            self.retry_batch(found.tasks.drain(..count).collect()).await?;
+        while !matched_tasks.tasks.is_empty() {
+            let count = self.wait_for_batch_size().await.min(matched_tasks.tasks.len());
+            self.retry_batch(matched_tasks.tasks.drain(..count).collect()).await?;
         }
         Ok(())
     }
@@ -108,106 +109,113 @@ impl RedriveJob {
         }
     }
 
-    /// Reads all matching tasks. The store returns the newest first.
+    /// Reads all matching tasks. The store returns the newest first, and they are collected with the oldest first.
     async fn read_matching_tasks(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
             let status = lock_status(&self.status);
             (status.filter.clone(), status.canary_count.unwrap_or(0).min(MAX_CANARIES))
         };
-        let mut found = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
+        let mut matched_tasks = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
         let mut before = None;
         loop {
-            let page =
-                self.retry_store_call(|store| store.list_tasks(filter.clone(), before, PAGE_SIZE)).await?;
+            let page = self
+                .call_store_until_success(|store| store.list_tasks(filter.clone(), before, PAGE_SIZE))
+                .await?;
             for task in page.tasks {
-                found.tasks.push_front(task.seq);
-                found.canary_ids.push_front(task.id);
-                found.canary_ids.truncate(canaries);
+                matched_tasks.tasks.push_front(task.seq);
+                matched_tasks.canary_ids.push_front(task.id);
+                matched_tasks.canary_ids.truncate(canaries);
             }
-            self.update_status(|status| status.matched = found.tasks.len() as u64);
+            self.update_status(|status| status.matched = matched_tasks.tasks.len() as u64);
             before = page.next;
             if before.is_none() {
-                return Ok(found);
+                return Ok(matched_tasks);
             }
         }
     }
 
-    /// Retries the canaries, and returns their ids.
+    /// Retries the canaries, and returns the ids of those that could be retried; an error if none could.
     async fn retry_canaries(
         &mut self,
-        found: &mut MatchedTasks,
+        matched_tasks: &mut MatchedTasks,
         canaries: usize,
     ) -> Result<Vec<TaskId>, String> {
-        let mut sent = Vec::new();
-        let mut left = canaries.min(found.tasks.len());
-        while left > 0 {
-            let count = self.wait_for_batch_size().await.min(left);
-            left -= count;
-            let results = self.retry_batch(found.tasks.drain(..count).collect()).await?;
-            let ids = found.canary_ids.drain(..count.min(found.canary_ids.len()));
-            sent.extend(ids.zip(results).filter(|(_, result)| result.is_ok()).map(|(id, _)| id));
+        let mut retried_canaries = Vec::new();
+        let mut remaining = canaries.min(matched_tasks.tasks.len());
+        while remaining > 0 {
+            let count = self.wait_for_batch_size().await.min(remaining);
+            remaining -= count;
+            let results = self.retry_batch(matched_tasks.tasks.drain(..count).collect()).await?;
+            let ids = matched_tasks.canary_ids.drain(..count.min(matched_tasks.canary_ids.len()));
+            retried_canaries.extend(ids.zip(results).filter(|(_, result)| result.is_ok()).map(|(id, _)| id));
         }
-        match sent.is_empty() && !found.tasks.is_empty() {
+        match retried_canaries.is_empty() && !matched_tasks.tasks.is_empty() {
             true => Err("none of the canaries could be retried, so the other tasks were not retried".into()),
-            false => Ok(sent),
+            false => Ok(retried_canaries),
         }
     }
 
-    /// Waits until all canaries have succeeded. Changes of this node arrive at once, before a task could expire; the
-    /// store is read for tasks that other nodes run, and to confirm failures.
+    /// Waits until all canaries have succeeded; an error if one has failed. The node notifies the job of canaries that
+    /// end here, before they could expire. The store is read for canaries that run on other nodes, and to confirm a
+    /// failure.
     async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,
         mut changes: broadcast::Receiver<TaskChange>,
     ) -> Result<(), String> {
-        let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
+        let mut unfinished: BTreeSet<TaskId> = canaries.into_iter().collect();
         let mut backoff = StoreBackoff::new();
-        while let Some(first) = left.first() {
-            let id = match timeout(backoff.next_delay(), wait_for_task_end(&left, &mut changes)).await {
+        while let Some(first) = unfinished.first() {
+            let id = match timeout(backoff.next_delay(), wait_for_task_end(&unfinished, &mut changes)).await {
                 Ok(TaskChange { id, status: TaskStatus::Done, .. }) => {
-                    left.remove(&id);
+                    unfinished.remove(&id);
                     continue;
                 }
                 Ok(change) => change.id,
                 Err(_) => first.clone(),
             };
-            let task = self.retry_store_call(|store| store.read_task(&id)).await?;
+            let task = self.call_store_until_success(|store| store.read_task(&id)).await?;
             if has_canary_succeeded(&id, task.map(|(task, _)| task).as_ref())? {
-                left.remove(&id);
+                unfinished.remove(&id);
                 backoff.reset();
             }
         }
         Ok(())
     }
 
+    /// Retries these tasks in one transaction, counts the results, and notifies watchers.
     async fn retry_batch(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), TaskCommandError>>, String> {
-        let results =
-            self.retry_store_call(|store| store.retry_tasks(tasks.clone(), self.engine.now())).await?;
+        let results = self
+            .call_store_until_success(|store| store.retry_tasks(tasks.clone(), self.engine.now()))
+            .await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
         self.update_status(|status| {
             status.retried += retried;
             status.refused += results.len() as u64 - retried;
         });
         self.engine.wake_services();
-        let again = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
+        let retried_tasks = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
         let filter = lock_status(&self.status).filter.clone();
-        self.engine.notify_retried_tasks(&filter, &again.map(|(task, _)| *task).collect()).await;
+        self.engine.notify_retried_tasks(&filter, &retried_tasks.map(|(task, _)| *task).collect()).await;
         Ok(results)
     }
 
-    /// Retries a store call until it succeeds.
-    async fn retry_store_call<'a, T, F>(&'a self, call: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
+    /// Repeats a store call until it succeeds; an error only if the store is closed.
+    async fn call_store_until_success<'a, T, F>(
+        &'a self,
+        call: impl Fn(&'a dyn Tasks) -> F,
+    ) -> Result<T, String>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
         let mut backoff = StoreBackoff::new();
         loop {
             match call(&**self.engine.store()).await {
-                Ok(answer) => return Ok(answer),
+                Ok(value) => return Ok(value),
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().count_store_error();
-                    tracing::debug!(%error, "store call of a redrive failed; retrying");
+                    tracing::debug!(%error, "store call of a redrive failed; retrying until the store is available");
                     sleep(backoff.next_delay()).await;
                 }
             }
@@ -219,7 +227,7 @@ impl RedriveJob {
     }
 }
 
-/// Waits for the next of these tasks that is reported to have ended, successfully or not.
+/// Waits until the node reports that one of these tasks has ended, successfully or not.
 async fn wait_for_task_end(
     tasks: &BTreeSet<TaskId>,
     changes: &mut broadcast::Receiver<TaskChange>,
@@ -238,7 +246,8 @@ async fn wait_for_task_end(
     }
 }
 
-/// Whether a canary has succeeded according to the store; `false` while it has not ended. A failure is an error.
+/// Whether a canary has succeeded, by its task in the store; `false` while it has not ended. Returns an error if it has
+/// failed or expired.
 fn has_canary_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
         return Err(format!("{id} expired before its result could be read"));
@@ -247,8 +256,8 @@ fn has_canary_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String
         TaskState::Done => Ok(true),
         TaskState::New { .. } | TaskState::Scheduled | TaskState::Locked(_) => Ok(false),
         TaskState::Error { .. } => {
-            let why = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            Err(format!("{id} failed again{why}"))
+            let reason = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            Err(format!("{id} failed again{reason}"))
         }
         TaskState::Missing { .. } => {
             Err(format!("{id} is {}: its handler is no longer defined", TaskStatus::Missing.as_str()))
@@ -262,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_canary_that_expired_is_an_error() {
-        let why = has_canary_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
-        assert_eq!(why, "h_a_1 expired before its result could be read");
+        let reason = has_canary_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
+        assert_eq!(reason, "h_a_1 expired before its result could be read");
     }
 }

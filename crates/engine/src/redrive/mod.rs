@@ -4,9 +4,9 @@
 //!   redrive ─▶ job: read matching tasks ─▶ [canary: retry the first few, wait for them] ─▶ retry the rest, rate limited
 //! ```
 //!
-//! A job runs on the node that started it and ends with it: tasks that it has not retried by then stay in `error`, and
-//! the same redrive can be requested again. All matching tasks are read first, so that a task that fails again is not
-//! retried twice; the oldest are retried first, so that lanes are filled in order.
+//! A job runs on the node that started it, and stops when that node stops: tasks that it has not retried by then stay
+//! in `error`, and the same redrive can be requested again. All matching tasks are read first, so that a task that
+//! fails again is not retried twice; the oldest are retried first, so that lanes are filled in order.
 
 mod job;
 
@@ -23,25 +23,25 @@ use tokio_util::task::TaskTracker;
 use crate::Engine;
 use job::RedriveJob;
 
-/// The maximum number of jobs that a node runs at a time. Each has the sequence numbers of all its tasks in memory.
+/// The maximum number of jobs that a node runs at a time. Each job has the sequence numbers of all its tasks in memory.
 const MAX_RUNNING_JOBS: usize = 4;
 /// The number of ended jobs that are still listed.
 const MAX_ENDED_JOBS: usize = 100;
 /// The number of tasks that are read at a time.
 const PAGE_SIZE: usize = 500;
-/// The number of tasks that a count returns as a sample.
+/// The number of tasks that [`Engine::count_and_sample_failed_tasks`] returns as a sample.
 const SAMPLE_SIZE: usize = 20;
 
 /// A request to retry failed tasks.
 #[derive(Clone, Debug)]
 pub struct RedriveRequest {
-    /// The tasks in `error` that match are retried. Cancelled ones only if the reasons name them.
+    /// Selects the tasks in `error` that are retried. Cancelled tasks are retried only if its error reasons name them.
     pub filter: TaskFilter,
     /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
-    /// This many tasks are retried first. If one of them fails again, the others are not retried.
+    /// The number of tasks that are retried first. If one of them fails again, the others are not retried.
     pub canary_count: Option<usize>,
-    /// The user who requested it.
+    /// The user who requested the redrive.
     pub requested_by: String,
 }
 
@@ -54,10 +54,11 @@ pub struct RedriveStatus {
     pub canary_count: Option<usize>,
     pub requested_by: String,
     pub state: RedriveState,
-    /// The number of matching tasks that have been read so far.
+    /// The number of matching tasks that the job has read so far.
     pub matched: u64,
+    /// The number of tasks that the job has retried so far.
     pub retried: u64,
-    /// The number of tasks that could not be retried: they were retried meanwhile, or their events have expired.
+    /// The number of tasks that the store refused to retry: they were retried meanwhile, or their events have expired.
     pub refused: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -69,7 +70,7 @@ pub enum RedriveState {
     /// The canaries have been retried, and the job waits for them to end.
     WaitingForCanaries,
     Done,
-    /// The redrive ended early, for this reason.
+    /// The redrive ended before all tasks were retried, for this reason.
     Stopped(String),
 }
 
@@ -102,7 +103,8 @@ pub enum RedriveError {
     AlreadyRunning(String),
 }
 
-/// A redrive that is reserved among the jobs of the node and has not started. Dropping it releases the reservation.
+/// A redrive that has a reserved place among the jobs of the node and has not started. Dropping it releases the
+/// reservation.
 #[derive(Debug)]
 pub struct PreparedRedrive {
     engine: Engine,
@@ -118,7 +120,7 @@ impl PreparedRedrive {
         lock_status(&self.status).clone()
     }
 
-    /// Releases the reservation until [`PreparedRedrive::reserve_again`].
+    /// Releases the reservation, which [`PreparedRedrive::reserve_again`] can restore.
     pub fn release_reservation(&self) {
         self.engine.node().redrive_jobs.lock_jobs().remove(&self.job_number);
     }
@@ -127,7 +129,7 @@ impl PreparedRedrive {
     pub fn reserve_again(&self) -> Result<(), RedriveError> {
         let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
-        check_admission(&jobs, &status.filter)?;
+        check_job_admission(&jobs, &status.filter)?;
         jobs.insert(
             self.job_number,
             RedriveEntry { status: self.status.clone(), stop_token: self.stop_token.clone() },
@@ -190,18 +192,18 @@ fn drop_oldest_ended_jobs(jobs: &mut BTreeMap<u64, RedriveEntry>) {
 }
 
 /// Checks whether a job with this filter may start in addition to those that run.
-fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveError> {
-    let (mut running, mut same) = (0, None);
+fn check_job_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveError> {
+    let (mut running, mut same_filter_id) = (0, None);
     for job in jobs.values() {
         let status = lock_status(&job.status);
         if !status.state.has_ended() {
             running += 1;
             if status.filter == *filter {
-                same = Some(status.id.clone());
+                same_filter_id = Some(status.id.clone());
             }
         }
     }
-    match same {
+    match same_filter_id {
         Some(id) => Err(RedriveError::AlreadyRunning(id)),
         None if running >= MAX_RUNNING_JOBS => Err(RedriveError::TooManyRunning),
         None => Ok(()),
@@ -218,14 +220,14 @@ impl Engine {
         Ok(self.prepare_redrive(request)?.start())
     }
 
-    /// Reserves a redrive, which can then be started.
+    /// Reserves a place for a redrive among the jobs of this node, so that it can then be started.
     pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveError> {
         let node = self.node();
         let redrives = &node.redrive_jobs;
-        let RedriveRequest { filter, rate, canary_count: canary, requested_by: by } = request;
+        let RedriveRequest { filter, rate, canary_count, requested_by } = request;
         let filter = restrict_filter_to_failed(filter);
         let mut jobs = redrives.lock_jobs();
-        check_admission(&jobs, &filter)?;
+        check_job_admission(&jobs, &filter)?;
         let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         // The id is unique across nodes and restarts.
         let id = format!("{}-{number}", node.id());
@@ -233,8 +235,8 @@ impl Engine {
             id,
             filter,
             rate,
-            canary_count: canary.filter(|first| *first > 0),
-            requested_by: by,
+            canary_count: canary_count.filter(|count| *count > 0),
+            requested_by,
             state: RedriveState::Running,
             matched: 0,
             retried: 0,
@@ -280,11 +282,11 @@ impl Engine {
         found.inspect(|job| job.stop_token.cancel()).is_some()
     }
 
-    /// Counts the tasks that a redrive with this filter would retry, up to `most`, and returns the newest of them.
+    /// Counts the tasks that a redrive with this filter would retry, up to `limit`, and returns the newest of them.
     pub async fn count_and_sample_failed_tasks(
         &self,
         filter: TaskFilter,
-        most: u64,
+        limit: u64,
     ) -> Result<(u64, Vec<Task>), StoreError> {
         let filter = restrict_filter_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
@@ -293,8 +295,8 @@ impl Engine {
             count += page.tasks.len() as u64;
             sample.extend(page.tasks.into_iter().take(SAMPLE_SIZE - sample.len()));
             before = page.next;
-            if before.is_none() || count >= most {
-                return Ok((count.min(most), sample));
+            if before.is_none() || count >= limit {
+                return Ok((count.min(limit), sample));
             }
         }
     }

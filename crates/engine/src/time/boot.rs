@@ -6,7 +6,7 @@ use std::time::Duration;
 use pointsman_core::Timestamp;
 use pointsman_core::store::BootReference;
 
-/// A boot of a machine, and for how long it has been running since.
+/// A boot of a machine, and for how long the machine has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineBoot {
     /// Differs for each boot of each machine.
@@ -15,7 +15,7 @@ pub struct MachineBoot {
 }
 
 impl MachineBoot {
-    /// Reads both from `/proc`.
+    /// Reads the boot id and the uptime from `/proc`; `None` where they cannot be read.
     pub(super) fn read() -> Option<Self> {
         let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let uptime = read_to_string("/proc/uptime").ok()?;
@@ -33,10 +33,10 @@ impl MachineBoot {
         BootReference { boot_id: self.id, uptime_ms: saturating_millis(self.uptime), at, unconfirmed: None }
     }
 
-    /// The current time if `mark` was right; `None` if it is of another boot.
-    pub(super) fn time_from_boot_reference(self, mark: BootReference) -> Option<Timestamp> {
-        let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
-        passed.filter(|_| mark.boot_id == self.id).map(|passed| mark.at.plus(passed))
+    /// The current time if the time of the reference was right; `None` if the reference is of another boot.
+    pub(super) fn time_from_boot_reference(self, reference: BootReference) -> Option<Timestamp> {
+        let passed = self.uptime.checked_sub(Duration::from_millis(reference.uptime_ms));
+        passed.filter(|_| reference.boot_id == self.id).map(|passed| reference.at.plus(passed))
     }
 }
 
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn time_is_derived_only_from_a_reference_of_the_same_boot() {
-        let mark = MachineBoot { id: 1, uptime: Duration::from_secs(10) }
+        let reference = MachineBoot { id: 1, uptime: Duration::from_secs(10) }
             .to_boot_reference(Timestamp::from_millis(5_000));
         let later = |id, seconds| {
-            MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_boot_reference(mark)
+            MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_boot_reference(reference)
         };
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));

@@ -5,23 +5,25 @@
 //!
 //! | reference | the anchor is | a machine's clock that disagrees |
 //! |---|---|---|
-//! | store | the time of the store's server, measured again every few seconds | by more than [`TOLERANCE`]: the node is out of service until it agrees again |
-//! | machine | the machine's own clock, because the store is embedded | by up to [`TOLERANCE`]: is followed at once; by more: is followed when it has lasted ([`confirmation_time`]) |
+//! | store | the time of the store's server, measured again every few seconds | by more than [`CLOCK_TOLERANCE`]: the node is out of service until it agrees again |
+//! | machine | the machine's own clock, because the store is embedded | by up to [`CLOCK_TOLERANCE`]: is followed at once; by more: is followed when it has lasted ([`step_confirmation_time`]) |
 
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{ClockReport, ClockStep};
 
-/// By how much a machine's clock may differ from the time that its node uses.
-pub(super) const TOLERANCE: Duration = Duration::from_secs(30);
-/// A leap ahead by more than this could delete rows, or start tasks, long before they are due.
+/// By how much a machine's clock may differ from the time of its node. If it differs more, the node leaves service, or
+/// waits before it follows the step.
+pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
+/// A step ahead by more than this is large: it could delete rows, or start tasks, long before they are due.
 pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
 /// How long a step must last before an embedded store's node follows it.
 const SMALL_STEP_CONFIRMATION: Duration = Duration::from_secs(60);
+/// How long a step of more than [`LARGE_LEAP`] must last before an embedded store's node follows it.
 pub(super) const LARGE_STEP_CONFIRMATION: Duration = Duration::from_secs(600);
-/// A change of the offset by less is drift, or the time that a measurement took.
-const MIN_STEP: Duration = Duration::from_secs(2);
+/// A change of the offset by less is drift, or the duration of a measurement.
+const MIN_CLOCK_STEP: Duration = Duration::from_secs(2);
 /// A measurement that took longer is too imprecise, unless there is no better one.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
@@ -30,7 +32,7 @@ const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 pub struct ClockReading {
     /// The machine's clock, which may be set at any time.
     pub wall: Timestamp,
-    /// The monotonic clock: how long ago some fixed moment is.
+    /// The monotonic clock: the time since some fixed moment.
     pub monotonic: Duration,
 }
 
@@ -47,28 +49,29 @@ pub(super) enum ClockChange {
     /// The machine's clock was set back to where it was before the step.
     StepUndone,
     /// The store was last written this long ago, so pruning and firing are suspended.
-    Suspended(i64),
-    Resumed,
+    FiringSuspended(i64),
+    FiringResumed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeReference {
-    /// `gained`: by how many microseconds steps ahead were followed.
-    MachineClock { gained: i64 },
-    /// `bound`: by how much the measured time may be wrong.
-    StoreClock { bound: Duration },
+    /// The node follows the machine's clock. `gained_micros`: how far ahead the followed
+    /// steps have put it, in microseconds.
+    MachineClock { gained_micros: i64 },
+    /// The node follows the clock of the store's server. `max_error`: by how much the measured time may be wrong.
+    StoreClock { max_error: Duration },
 }
 
-/// A step that is not followed yet: since when it lasts, and by how many microseconds.
+/// A step that is not followed yet: when it was noticed, by the monotonic clock, and by how many microseconds it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PendingStep {
-    since: Duration,
-    by_micros: i64,
+    noticed_at: Duration,
+    step_micros: i64,
 }
 
-/// The time is not confirmed: nothing is pruned and nothing planned fires.
+/// A time in which nothing is pruned and no planned time fires, because the clock is not confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Suspension {
+pub(super) struct FiringSuspension {
     /// When the suspension ends, by the monotonic clock.
     pub(super) until: Duration,
     /// The last confirmed time at which the store was written.
@@ -85,7 +88,7 @@ pub(super) struct ClockDiscipline {
     pending_step: Option<PendingStep>,
     last_step: Option<ClockStep>,
     is_out_of_service: bool,
-    suspension: Option<Suspension>,
+    firing_suspension: Option<FiringSuspension>,
     /// The node's time when it was last reset: at the start, or by a step that was followed.
     time_reset_at: Timestamp,
 }
@@ -95,67 +98,75 @@ impl ClockDiscipline {
     pub(super) fn new(reading: ClockReading) -> Self {
         Self {
             anchor: reading,
-            reference: TimeReference::MachineClock { gained: 0 },
+            reference: TimeReference::MachineClock { gained_micros: 0 },
             offset_micros: 0,
             pending_step: None,
             last_step: None,
             is_out_of_service: false,
-            suspension: None,
+            firing_suspension: None,
             time_reset_at: reading.wall,
         }
     }
 
-    /// The current time, and how this reading changed the state of the clock.
+    /// Applies a reading; returns the current time and how the reading changed the state of the clock.
     pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
         let offset = difference_micros(reading.wall, self.time_at_monotonic(reading.monotonic));
-        let stepped = offset.saturating_sub(self.offset_micros);
-        if stepped.unsigned_abs() >= saturating_micros(MIN_STEP).unsigned_abs() {
-            self.last_step =
-                Some(ClockStep { at: self.time_at_monotonic(reading.monotonic), by_ms: stepped / 1000 });
+        let new_step_micros = offset.saturating_sub(self.offset_micros);
+        if new_step_micros.unsigned_abs() >= saturating_micros(MIN_CLOCK_STEP).unsigned_abs() {
+            self.last_step = Some(ClockStep {
+                at: self.time_at_monotonic(reading.monotonic),
+                by_ms: new_step_micros / 1000,
+            });
         }
         self.offset_micros = offset;
         let change = match self.reference {
-            TimeReference::StoreClock { bound } => self.compare_with_store_clock(bound),
-            TimeReference::MachineClock { gained } => self.follow_machine_clock(reading, gained),
+            TimeReference::StoreClock { max_error } => self.compare_with_store_clock(max_error),
+            TimeReference::MachineClock { gained_micros } => {
+                self.follow_machine_clock(reading, gained_micros)
+            }
         };
-        (self.time_at_monotonic(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
+        (
+            self.time_at_monotonic(reading.monotonic),
+            change.or_else(|| self.end_firing_suspension(reading.monotonic)),
+        )
     }
 
-    /// Applies a measurement: the server's clock showed `server` at some moment between the two readings. This time is
-    /// assigned to the second reading: the real time is at least that late, so nothing starts early.
+    /// Applies a measurement: the server's clock showed `server_time` at some moment between `requested_at` and
+    /// `reading`. This time is assigned to `reading`: the real time is at least that late, so nothing starts early.
     pub(super) fn apply_measurement(
         &mut self,
-        asked: Duration,
-        answered: ClockReading,
-        server: Timestamp,
+        requested_at: Duration,
+        reading: ClockReading,
+        server_time: Timestamp,
     ) -> Option<ClockChange> {
-        let took = answered.monotonic.saturating_sub(asked);
-        let (estimate, bound) = (server, took);
-        let known_bound = match self.reference {
+        let round_trip = reading.monotonic.saturating_sub(requested_at);
+        let (estimate, max_error) = (server_time, round_trip);
+        let current_max_error = match self.reference {
             TimeReference::MachineClock { .. } => None,
-            TimeReference::StoreClock { bound } => Some(bound),
+            TimeReference::StoreClock { max_error } => Some(max_error),
         };
-        if let Some(known_bound) = known_bound {
-            let apart = difference_micros(estimate, self.time_at_monotonic(answered.monotonic));
-            let agrees = apart.unsigned_abs() <= saturating_micros(bound + known_bound).unsigned_abs();
+        if let Some(current_max_error) = current_max_error {
+            let difference = difference_micros(estimate, self.time_at_monotonic(reading.monotonic));
+            let agrees =
+                difference.unsigned_abs() <= saturating_micros(max_error + current_max_error).unsigned_abs();
             // However slow, the measurement shows that the machine was paused or the server's clock was set.
-            let is_far =
-                apart.unsigned_abs() > saturating_micros(bound + known_bound + TOLERANCE).unsigned_abs();
-            if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known_bound <= bound) {
-                return self.apply_reading(answered).1;
+            let is_far = difference.unsigned_abs()
+                > saturating_micros(max_error + current_max_error + CLOCK_TOLERANCE).unsigned_abs();
+            if (round_trip > MAX_ROUND_TRIP && !is_far) || (agrees && current_max_error <= max_error) {
+                return self.apply_reading(reading).1;
             }
-            if apart.unsigned_abs() > saturating_micros(TOLERANCE).unsigned_abs() {
+            if difference.unsigned_abs() > saturating_micros(CLOCK_TOLERANCE).unsigned_abs() {
                 self.time_reset_at = estimate;
             }
         } else {
             self.time_reset_at = estimate;
         }
-        self.anchor = ClockReading { wall: estimate, monotonic: answered.monotonic };
-        self.reference = TimeReference::StoreClock { bound };
+        self.anchor = ClockReading { wall: estimate, monotonic: reading.monotonic };
+        self.reference = TimeReference::StoreClock { max_error };
         self.pending_step = None;
         // The offset changes with the reference here, not because the machine's clock was set.
-        self.offset_micros = difference_micros(answered.wall, estimate);
-        self.apply_reading(answered).1
+        self.offset_micros = difference_micros(reading.wall, estimate);
+        self.apply_reading(reading).1
     }
 
     /// Starts on an embedded store, where the uptime of the machine gives `expected` as the current time. A machine's
@@ -170,38 +181,39 @@ impl ClockDiscipline {
         self.apply_reading(reading).1
     }
 
-    /// Starts on an embedded store that was last written at `last_seen`, where the elapsed time is not known otherwise.
-    /// If `last_seen` is in the future, the machine's clock is used as it is: an earlier time starts nothing early.
+    /// Starts on an embedded store that was last written at `last_write`, where the elapsed time is not known
+    /// otherwise. If `last_write` is in the future, the machine's clock is used as it is: an earlier time starts
+    /// nothing early.
     pub(super) fn start_from_last_write(
         &mut self,
         reading: ClockReading,
-        last_seen: Timestamp,
+        last_write: Timestamp,
     ) -> Option<ClockChange> {
-        let leap = difference_micros(reading.wall, last_seen);
+        let leap = difference_micros(reading.wall, last_write);
         (leap > saturating_micros(LARGE_LEAP)).then(|| {
-            self.suspend(Suspension {
+            self.suspend_firing(FiringSuspension {
                 until: reading.monotonic + LARGE_STEP_CONFIRMATION,
-                last_confirmed_write: last_seen,
+                last_confirmed_write: last_write,
             });
-            ClockChange::Suspended(leap)
+            ClockChange::FiringSuspended(leap)
         })
     }
 
-    /// Prunes and fires nothing until the suspension ends.
-    pub(super) fn suspend(&mut self, suspension: Suspension) {
-        self.suspension = Some(suspension);
+    /// Suspends pruning and the firing of planned times.
+    pub(super) fn suspend_firing(&mut self, suspension: FiringSuspension) {
+        self.firing_suspension = Some(suspension);
     }
 
     pub(super) fn is_out_of_service(&self) -> bool {
         self.is_out_of_service
     }
 
-    pub(super) fn is_suspended(&self) -> bool {
-        self.suspension.is_some()
+    pub(super) fn is_firing_suspended(&self) -> bool {
+        self.firing_suspension.is_some()
     }
 
-    pub(super) fn suspension(&self) -> Option<Suspension> {
-        self.suspension
+    pub(super) fn firing_suspension(&self) -> Option<FiringSuspension> {
+        self.firing_suspension
     }
 
     /// Whether times come from a server's clock.
@@ -227,14 +239,15 @@ impl ClockDiscipline {
         }
     }
 
-    fn time_at_monotonic(&self, mono: Duration) -> Timestamp {
-        self.anchor.wall.plus(mono.saturating_sub(self.anchor.monotonic))
+    fn time_at_monotonic(&self, monotonic: Duration) -> Timestamp {
+        self.anchor.wall.plus(monotonic.saturating_sub(self.anchor.monotonic))
     }
 
-    /// Compares the machine's clock with the store's.
-    fn compare_with_store_clock(&mut self, bound: Duration) -> Option<ClockChange> {
-        let off = self.offset_micros.unsigned_abs() > saturating_micros(TOLERANCE + bound).unsigned_abs();
-        match (std::mem::replace(&mut self.is_out_of_service, off), off) {
+    /// Takes the node out of service while the machine's clock disagrees with the store's, and back when it agrees.
+    fn compare_with_store_clock(&mut self, max_error: Duration) -> Option<ClockChange> {
+        let disagrees =
+            self.offset_micros.unsigned_abs() > saturating_micros(CLOCK_TOLERANCE + max_error).unsigned_abs();
+        match (std::mem::replace(&mut self.is_out_of_service, disagrees), disagrees) {
             (false, true) => Some(ClockChange::LeftService(self.offset_micros)),
             (true, false) => Some(ClockChange::ReturnedToService),
             (true, true) | (false, false) => None,
@@ -242,56 +255,62 @@ impl ClockDiscipline {
     }
 
     /// Follows the machine's clock, a large step only when it has lasted.
-    fn follow_machine_clock(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
-        if self.offset_micros.unsigned_abs() <= saturating_micros(TOLERANCE).unsigned_abs() {
+    fn follow_machine_clock(&mut self, reading: ClockReading, gained_micros: i64) -> Option<ClockChange> {
+        if self.offset_micros.unsigned_abs() <= saturating_micros(CLOCK_TOLERANCE).unsigned_abs() {
             (self.anchor, self.offset_micros) = (reading, 0);
             return self.pending_step.take().map(|_| ClockChange::StepUndone);
         }
-        let same = |pending: &PendingStep| {
-            pending.by_micros.abs_diff(self.offset_micros) <= saturating_micros(TOLERANCE).unsigned_abs()
+        let is_same_step = |pending: &PendingStep| {
+            pending.step_micros.abs_diff(self.offset_micros)
+                <= saturating_micros(CLOCK_TOLERANCE).unsigned_abs()
         };
-        let Some(PendingStep { since, .. }) =
-            self.pending_step.filter(same).or_else(|| self.pending_step_back(reading))
+        let Some(PendingStep { noticed_at, .. }) =
+            self.pending_step.filter(is_same_step).or_else(|| self.correcting_step_back(reading))
         else {
-            self.pending_step = Some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros });
+            self.pending_step =
+                Some(PendingStep { noticed_at: reading.monotonic, step_micros: self.offset_micros });
             return Some(ClockChange::StepPending(self.offset_micros));
         };
-        if reading.monotonic.saturating_sub(since) < self.required_confirmation(gained) {
+        if reading.monotonic.saturating_sub(noticed_at) < self.pending_step_confirmation_time(gained_micros) {
             return None;
         }
-        let by = std::mem::take(&mut self.offset_micros);
-        self.reference = TimeReference::MachineClock { gained: gained.saturating_add(by).max(0) };
+        let step_micros = std::mem::take(&mut self.offset_micros);
+        self.reference =
+            TimeReference::MachineClock { gained_micros: gained_micros.saturating_add(step_micros).max(0) };
         (self.anchor, self.time_reset_at, self.pending_step) = (reading, reading.wall, None);
-        Some(ClockChange::StepFollowed(by))
+        Some(ClockChange::StepFollowed(step_micros))
     }
 
-    /// A step back while the time is not confirmed: the clock was wrong before it.
-    fn pending_step_back(&self, reading: ClockReading) -> Option<PendingStep> {
-        let is_return = self.suspension.is_some() && self.offset_micros < 0;
-        is_return.then_some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros })
+    /// A step back during a firing suspension: it corrects the clock, and is followed at once.
+    fn correcting_step_back(&self, reading: ClockReading) -> Option<PendingStep> {
+        let is_return = self.firing_suspension.is_some() && self.offset_micros < 0;
+        is_return.then_some(PendingStep { noticed_at: reading.monotonic, step_micros: self.offset_micros })
     }
 
-    /// How long the step of the machine's clock must last before it is followed.
-    fn required_confirmation(&self, gained: i64) -> Duration {
-        if self.suspension.is_some() && self.offset_micros < 0 {
+    /// How long the pending step must last before it is followed.
+    fn pending_step_confirmation_time(&self, gained_micros: i64) -> Duration {
+        if self.firing_suspension.is_some() && self.offset_micros < 0 {
             return Duration::ZERO;
         }
-        confirmation_time(self.offset_micros, gained)
+        step_confirmation_time(self.offset_micros, gained_micros)
     }
 
-    /// Ends a suspension. While a step is pending the time is not confirmed either.
-    fn end_suspension(&mut self, mono: Duration) -> Option<ClockChange> {
-        let is_settled = self.pending_step.is_none();
-        let ended = self.suspension.take_if(|suspension| is_settled && suspension.until <= mono);
-        ended.map(|_| ClockChange::Resumed)
+    /// Ends a firing suspension whose time is over, unless a step is pending.
+    fn end_firing_suspension(&mut self, monotonic: Duration) -> Option<ClockChange> {
+        let has_no_pending_step = self.pending_step.is_none();
+        let ended = self
+            .firing_suspension
+            .take_if(|firing_suspension| has_no_pending_step && firing_suspension.until <= monotonic);
+        ended.map(|_| ClockChange::FiringResumed)
     }
 }
 
-/// How long a step must last before it is followed. One back to where the clock was before it leapt ahead is the end of
-/// that leap, and needs less.
-pub(super) fn confirmation_time(by: i64, gained: i64) -> Duration {
-    let is_return = by < 0 && by.unsigned_abs() <= (gained + saturating_micros(TOLERANCE)).unsigned_abs();
-    let is_small = by.unsigned_abs() <= saturating_micros(LARGE_LEAP).unsigned_abs();
+/// How long a step of this many microseconds must last before it is followed. A step back that undoes steps ahead
+/// (`gained_micros`) needs less.
+pub(super) fn step_confirmation_time(step_micros: i64, gained_micros: i64) -> Duration {
+    let is_return = step_micros < 0
+        && step_micros.unsigned_abs() <= (gained_micros + saturating_micros(CLOCK_TOLERANCE)).unsigned_abs();
+    let is_small = step_micros.unsigned_abs() <= saturating_micros(LARGE_LEAP).unsigned_abs();
     if is_return || is_small { SMALL_STEP_CONFIRMATION } else { LARGE_STEP_CONFIRMATION }
 }
 

@@ -17,7 +17,7 @@ use pointsman_core::store::{BootReference, ClockReport, Store, StoreError, Uncon
 
 pub use boot::MachineBoot;
 pub use clock_discipline::ClockReading;
-use clock_discipline::{ClockChange, ClockDiscipline, Suspension, TOLERANCE};
+use clock_discipline::{CLOCK_TOLERANCE, ClockChange, ClockDiscipline, FiringSuspension};
 pub(crate) use store_backoff::StoreBackoff;
 
 /// The machine's clock, uncorrected: for displaying times, and for programs without a node. A node uses its
@@ -51,8 +51,8 @@ impl MachineClocks for SystemClocks {
     }
 }
 
-/// The time that a node uses: that of the store's server where it has one, and the machine's own otherwise. It advances
-/// with the monotonic clock, whatever happens to the machine's.
+/// The time that a node uses: the time of the store's server, or of the machine if the store has no server. It advances
+/// with the monotonic clock, so steps of the machine's clock do not affect it.
 #[derive(Debug)]
 pub struct TimeSource {
     clocks: Box<dyn MachineClocks>,
@@ -66,11 +66,12 @@ impl Default for TimeSource {
 }
 
 impl TimeSource {
-    /// Reads the clocks of this machine.
+    /// A time source that reads the clocks of this machine.
     pub fn system() -> Self {
         Self::new(SystemClocks { started: Instant::now() })
     }
 
+    /// A time source that reads the given clocks.
     pub fn new(clocks: impl MachineClocks + 'static) -> Self {
         let discipline = Mutex::new(ClockDiscipline::new(clocks.read()));
         Self { clocks: Box::new(clocks), discipline }
@@ -89,10 +90,10 @@ impl TimeSource {
         &self,
         read_clock: impl AsyncFnOnce() -> Result<Option<Timestamp>, E>,
     ) -> Result<(), E> {
-        let asked = self.clocks.read().monotonic;
-        if let Some(server) = read_clock().await? {
-            let answered = self.clocks.read();
-            let change = self.lock_discipline().apply_measurement(asked, answered, server);
+        let requested_at = self.clocks.read().monotonic;
+        if let Some(server_time) = read_clock().await? {
+            let reading = self.clocks.read();
+            let change = self.lock_discipline().apply_measurement(requested_at, reading, server_time);
             change.inspect(log_clock_change);
         }
         Ok(())
@@ -105,41 +106,49 @@ impl TimeSource {
         if self.lock_discipline().uses_store_clock() {
             return Ok(());
         }
-        let (nodes, head) = (store.list_nodes().await?, store.read_journal_range().await?.head.timestamp());
-        let last_seen = nodes.iter().map(|node| node.last_heartbeat_at).chain([head]).max();
-        // By id: a node that joined with a clock that was ahead would otherwise count as the newest for long.
-        let newest = nodes.iter().max_by_key(|node| node.id);
-        let mark = newest.and_then(|node| node.capabilities.clock.boot_reference);
-        self.align_with_embedded_store(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
+        let (nodes, journal_head) =
+            (store.list_nodes().await?, store.read_journal_range().await?.head.timestamp());
+        let last_write = nodes.iter().map(|node| node.last_heartbeat_at).chain([journal_head]).max();
+        // The newest node is found by its id: a node that joined with a clock that was ahead would otherwise count as
+        // the newest for long.
+        let newest_node = nodes.iter().max_by_key(|node| node.id);
+        let boot_reference = newest_node.and_then(|node| node.capabilities.clock.boot_reference);
+        self.align_with_embedded_store(boot_reference, last_write.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn align_with_embedded_store(&self, mark: Option<BootReference>, last_seen: Option<Timestamp>) {
+    fn align_with_embedded_store(
+        &self,
+        boot_reference: Option<BootReference>,
+        last_write: Option<Timestamp>,
+    ) {
         let (boot, reading) = (self.clocks.read_boot(), self.clocks.read());
-        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_boot_reference(mark));
+        let expected =
+            boot_reference.zip(boot).and_then(|(reference, boot)| boot.time_from_boot_reference(reference));
         // Times that were written by an unconfirmed clock do not show when the store was last written.
-        let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
-        let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_seen);
-        let change = match (expected, last_seen) {
+        let unconfirmed = boot_reference.and_then(|reference| reference.unconfirmed);
+        let last_write = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_write);
+        let change = match (expected, last_write) {
             (Some(expected), _) => {
                 let mut discipline = self.lock_discipline();
                 if let Some((unconfirmed, boot)) = unconfirmed.zip(boot) {
-                    let left = Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
-                    let until = reading.monotonic + left;
-                    discipline.suspend(Suspension {
+                    let remaining =
+                        Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
+                    let until = reading.monotonic + remaining;
+                    discipline.suspend_firing(FiringSuspension {
                         until,
                         last_confirmed_write: unconfirmed.last_confirmed_write,
                     });
                 }
                 discipline.start_from_uptime(reading, expected)
             }
-            (None, Some(last_seen)) => self.lock_discipline().start_from_last_write(reading, last_seen),
+            (None, Some(last_write)) => self.lock_discipline().start_from_last_write(reading, last_write),
             (None, None) => None,
         };
         change.inspect(log_clock_change);
     }
 
-    /// Why the node is out of service, if it is.
+    /// Why the node is out of service; `None` if it is in service.
     pub fn out_of_service_reason(&self) -> Option<String> {
         self.now();
         let discipline = self.lock_discipline();
@@ -160,13 +169,13 @@ impl TimeSource {
     pub(crate) fn may_fire_and_prune(&self) -> bool {
         self.now();
         let discipline = self.lock_discipline();
-        !discipline.is_out_of_service() && !discipline.is_suspended()
+        !discipline.is_out_of_service() && !discipline.is_firing_suspended()
     }
 
     /// A warning about the clock of a node that is in service.
     pub fn clock_warning(&self) -> Option<String> {
         self.now();
-        self.lock_discipline().is_suspended().then(|| {
+        self.lock_discipline().is_firing_suspended().then(|| {
             "the clock is more than an hour ahead of the last write to the store: nothing is pruned and no \
              schedule fires for 10 min after the start; if the machine was not off, set its clock"
                 .into()
@@ -178,22 +187,19 @@ impl TimeSource {
         self.lock_discipline().time_reset_at()
     }
 
-    /// The clock as other nodes and people see it.
+    /// The state of the clock, for other nodes and for people.
     pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
-        let (mono, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
-        let boot = self.clocks.read_boot().map(|boot| {
+        let (monotonic, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
+        let boot_reference = self.clocks.read_boot().map(|boot| {
             let unconfirmed =
-                discipline.suspension().map(|Suspension { until, last_confirmed_write: last_seen }| {
-                    let until = boot.uptime + until.saturating_sub(mono);
-                    UnconfirmedTime {
-                        until_uptime_ms: boot::saturating_millis(until),
-                        last_confirmed_write: last_seen,
-                    }
+                discipline.firing_suspension().map(|FiringSuspension { until, last_confirmed_write }| {
+                    let until = boot.uptime + until.saturating_sub(monotonic);
+                    UnconfirmedTime { until_uptime_ms: boot::saturating_millis(until), last_confirmed_write }
                 });
             BootReference { unconfirmed, ..boot.to_boot_reference(at) }
         });
-        ClockReport { boot_reference: boot, ..discipline.report() }
+        ClockReport { boot_reference, ..discipline.report() }
     }
 
     fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {
@@ -208,7 +214,7 @@ fn log_clock_change(change: &ClockChange) {
             "this machine's clock is {} the store's; the node is out of service until they agree within {} s: it claims, \
              fires, prunes and accepts nothing. Set the clock",
             format_offset(by),
-            TOLERANCE.as_secs()
+            CLOCK_TOLERANCE.as_secs()
         ),
         ClockChange::ReturnedToService => {
             tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
@@ -218,7 +224,7 @@ fn log_clock_change(change: &ClockChange) {
             "this machine's clock stepped by {:+.1} s; the node continues on its monotonic clock and follows the step if \
              it lasts {}",
             micros_to_seconds(by),
-            format_minutes(clock_discipline::confirmation_time(by, 0))
+            format_minutes(clock_discipline::step_confirmation_time(by, 0))
         ),
         ClockChange::StepFollowed(by) => tracing::warn!(
             step_s = micros_to_seconds(by),
@@ -228,14 +234,14 @@ fn log_clock_change(change: &ClockChange) {
         ClockChange::StepUndone => {
             tracing::info!("the step of this machine's clock was undone; it had no effect")
         }
-        ClockChange::Suspended(by) => tracing::warn!(
+        ClockChange::FiringSuspended(by) => tracing::warn!(
             leap_s = micros_to_seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             micros_to_seconds(by),
             format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION)
         ),
-        ClockChange::Resumed => {
+        ClockChange::FiringResumed => {
             tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
         }
     }

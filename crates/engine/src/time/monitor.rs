@@ -23,14 +23,14 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 
 async fn monitor_clock(node: Arc<Node>) {
     let mut reported = node.time_source.clock_report();
-    let (mut measured, mut was_out) = (Instant::now(), !node.time_source.is_in_service());
+    let (mut measured_at, mut was_out_of_service) = (Instant::now(), !node.time_source.is_in_service());
     loop {
         sleep(READ_INTERVAL).await;
-        if was_out
-            || measured.elapsed() >= MEASURE_INTERVAL
+        if was_out_of_service
+            || measured_at.elapsed() >= MEASURE_INTERVAL
             || needs_report(reported, node.time_source.clock_report())
         {
-            measured = Instant::now();
+            measured_at = Instant::now();
             if let Err(error) =
                 node.time_source.measure_server_clock(async || node.store.read_server_clock().await).await
             {
@@ -42,21 +42,21 @@ async fn monitor_clock(node: Arc<Node>) {
                 );
             }
         }
-        let is_out = !node.time_source.is_in_service();
-        if std::mem::replace(&mut was_out, is_out) && !is_out {
+        let is_out_of_service = !node.time_source.is_in_service();
+        if std::mem::replace(&mut was_out_of_service, is_out_of_service) && !is_out_of_service {
             node.wake_signals.notify_work();
         }
         let report = node.time_source.clock_report();
         if needs_report(reported, report) {
             reported = report;
-            node.announce_or_retry_later().await;
+            node.announce_capabilities_or_retry_later().await;
         }
     }
 }
 
-/// Whether the clock has changed so much that other nodes should be informed.
-fn needs_report(reported: ClockReport, report: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step, boot_reference: boot } = report;
+/// Whether the clock has changed so much since the last report that it should be reported again.
+fn needs_report(reported: ClockReport, current: ClockReport) -> bool {
+    let ClockReport { offset_ms, out_of_service, last_step, boot_reference: boot } = current;
     let is_unconfirmed = |boot: Option<BootReference>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
     is_unconfirmed(boot) != is_unconfirmed(reported.boot_reference)
         || out_of_service != reported.out_of_service

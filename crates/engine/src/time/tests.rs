@@ -43,9 +43,9 @@ impl ManualClocks {
 
 impl MachineClocks for ManualClocks {
     fn read(&self) -> ClockReading {
-        let mono = Duration::from_micros(self.monotonic_micros.load(Ordering::Relaxed));
-        let wall = START.plus(mono).micros() + self.offset_micros.load(Ordering::Relaxed);
-        ClockReading { wall: Timestamp::from_micros(wall), monotonic: mono }
+        let monotonic = Duration::from_micros(self.monotonic_micros.load(Ordering::Relaxed));
+        let wall = START.plus(monotonic).micros() + self.offset_micros.load(Ordering::Relaxed);
+        ClockReading { wall: Timestamp::from_micros(wall), monotonic }
     }
 
     fn read_boot(&self) -> Option<MachineBoot> {
@@ -159,7 +159,7 @@ fn a_step_that_is_undone_has_no_effect() {
 #[test]
 fn a_step_that_lasts_is_followed() {
     let large = LARGE_LEAP + MINUTE;
-    for (ahead, by, lasts) in [
+    for (ahead, by, confirmation) in [
         (true, MINUTE * 50, MINUTE),
         (true, large, LARGE_STEP_CONFIRMATION),
         (true, DAY * 40, LARGE_STEP_CONFIRMATION),
@@ -169,7 +169,7 @@ fn a_step_that_lasts_is_followed() {
         let (manual, time) = manual_time_source();
         step_machine_clock(&manual, ahead, by);
         time.now();
-        manual.advance(lasts - SECOND);
+        manual.advance(confirmation - SECOND);
         assert_eq!(time.now(), manual.true_time());
         manual.advance(SECOND);
         let followed = if ahead { manual.true_time().plus(by) } else { manual.true_time().minus(by) };
@@ -203,14 +203,14 @@ fn each_further_step_restarts_its_confirmation() {
 }
 
 /// The time source of a node that starts on a machine where another node ran before; the machine kept running.
-fn time_source_after_restart(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
+fn time_source_after_restart(after: Duration, ahead: bool, offset: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let mark = first.clock_report().boot_reference.unwrap();
+    let reference = first.clock_report().boot_reference.unwrap();
     manual.advance(after);
-    step_machine_clock(&manual, ahead, off);
+    step_machine_clock(&manual, ahead, offset);
     let time = TimeSource::new(manual.clone());
-    time.align_with_embedded_store(Some(mark), Some(START));
+    time.align_with_embedded_store(Some(reference), Some(START));
     (manual, time)
 }
 
@@ -222,10 +222,10 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
         assert_eq!(time.now(), manual.true_time().plus(SECOND));
         assert_eq!(time.clock_report().last_step, None);
     }
-    for (ahead, off) in
+    for (ahead, offset) in
         [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
     {
-        let (manual, time) = time_source_after_restart(MINUTE, ahead, off);
+        let (manual, time) = time_source_after_restart(MINUTE, ahead, offset);
         assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
         manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
@@ -241,8 +241,8 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 #[test]
 fn a_reference_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
-    let mark = BootReference { boot_id: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
-    time.align_with_embedded_store(Some(mark), Some(START.minus(DAY)));
+    let reference = BootReference { boot_id: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
+    time.align_with_embedded_store(Some(reference), Some(START.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
 }
@@ -251,7 +251,7 @@ fn a_reference_of_another_boot_is_ignored() {
 fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires() {
     let (manual, time) = manual_time_source();
     let change = time.lock_discipline().start_from_last_write(manual.read(), START.minus(DAY * 40));
-    assert!(matches!(change, Some(ClockChange::Suspended(_))));
+    assert!(matches!(change, Some(ClockChange::FiringSuspended(_))));
     assert!(time.is_in_service() && !time.may_fire_and_prune() && time.clock_warning().is_some());
     assert_eq!(time.now(), manual.true_time(), "events emitted meanwhile have the right time");
     manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
@@ -287,11 +287,11 @@ fn time_source_after_boot_ahead(by: Duration) -> (ManualClocks, TimeSource) {
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
     manual.advance(MINUTE);
-    let mark = first.clock_report().boot_reference;
+    let reference = first.clock_report().boot_reference;
     let second = TimeSource::new(manual.clone());
-    second.align_with_embedded_store(mark, Some(first.now()));
+    second.align_with_embedded_store(reference, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, mark.unwrap().unconfirmed);
+    assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, reference.unwrap().unconfirmed);
     manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
@@ -301,9 +301,9 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = time_source_after_boot_ahead(DAY * 40);
-    let mark = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
+    let reference = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
     let second = TimeSource::new(manual.clone());
-    second.align_with_embedded_store(Some(mark), Some(first.now()));
+    second.align_with_embedded_store(Some(reference), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "times that the first node wrote do not confirm the clock");
     manual.advance(LARGE_STEP_CONFIRMATION);
     assert!(

@@ -14,7 +14,7 @@ use pointsman_core::store::{AttemptResult, EmitBatch, EmitReceipt, NewCollection
 use pointsman_core::task::Task;
 use pointsman_core::task::retry::Backoff;
 use pointsman_core::{
-    CollectionName, Event, EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, SourceDef,
+    CollectionName, Event, EventId, EventType, HandlerDef, HandlerName, NewEvent, ObjectKey, SourceDef,
     TaskId, TaskStatus, Timestamp,
 };
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
@@ -40,12 +40,12 @@ pub(crate) fn handler_name(text: &str) -> HandlerName {
     HandlerName::new(text).unwrap()
 }
 
-pub(crate) fn handling_key(text: &str) -> HandlingKey {
-    HandlingKey::new(text).unwrap()
+pub(crate) fn event_type(text: &str) -> EventType {
+    EventType::new(text).unwrap()
 }
 
-pub(crate) fn keyed_event(type_: &str, key: &str) -> NewEvent {
-    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::new(handling_key(type_)) }
+pub(crate) fn keyed_event(type_name: &str, key: &str) -> NewEvent {
+    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::new(event_type(type_name)) }
 }
 
 /// Builds the settings and the setup of a test engine.
@@ -61,16 +61,17 @@ impl TestEngineBuilder {
         self
     }
 
-    /// A handler that is retried twice, at once.
+    /// Adds a handler that is retried twice, at once.
     pub(crate) fn handler<F, Fut>(self, handler: &str, function: F) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = HandlerOutcome> + Send + 'static,
     {
-        self.handler_with(handler, |_| {}, function)
+        self.handler_with_spec(handler, |_| {}, function)
     }
 
-    pub(crate) fn handler_with<F, Fut>(
+    /// Like [`handler`](Self::handler), after `change` was applied to the handler's spec.
+    pub(crate) fn handler_with_spec<F, Fut>(
         mut self,
         handler: &str,
         change: impl FnOnce(&mut HandlerSpec),
@@ -93,7 +94,7 @@ impl TestEngineBuilder {
         self
     }
 
-    /// A handler that is retried twice, at once, with this runner; `None` is a pulled handler.
+    /// Adds a handler with this runner, which is retried twice, at once; without a runner it is a pulled handler.
     pub(crate) fn handler_with_runner(
         mut self,
         handler: &str,
@@ -113,7 +114,7 @@ impl TestEngineBuilder {
         self.handler_with_runner(handler, None, |_| {})
     }
 
-    /// A source with these collections, synchronised by a shell script.
+    /// Adds a source with these collections, which a shell script synchronises.
     pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =
@@ -124,12 +125,12 @@ impl TestEngineBuilder {
     }
 
     pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), HandlerBinding::new_queued(handler_name(handler)));
+        self.setup.routes.bind(event_type(key), HandlerBinding::new_queued(handler_name(handler)));
         self
     }
 
     pub(crate) fn route_sync(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), HandlerBinding::new_sync(handler_name(handler)));
+        self.setup.routes.bind(event_type(key), HandlerBinding::new_sync(handler_name(handler)));
         self
     }
 
@@ -149,8 +150,8 @@ impl TestEngineBuilder {
 }
 
 pub(crate) fn source_def(names: &[&str]) -> SourceDef {
-    let each = |name: &&str| (CollectionName::new(name).unwrap(), Default::default());
-    SourceDef { tenant: Default::default(), collections: names.iter().map(each).collect() }
+    let to_collection = |name: &&str| (CollectionName::new(name).unwrap(), Default::default());
+    SourceDef { tenant: Default::default(), collections: names.iter().map(to_collection).collect() }
 }
 
 /// A chain of these nodes.
@@ -164,10 +165,10 @@ pub(crate) fn chain_node_id(id: &str) -> ChainNodeId {
 
 /// A chain node whose step runs the handler of the same name.
 pub(crate) fn step_node(id: &str, next: &str) -> ChainNode {
-    step_node_with(id, next, |_| {})
+    step_node_with_change(id, next, |_| {})
 }
 
-pub(crate) fn step_node_with(id: &str, next: &str, change: impl FnOnce(&mut ChainStep)) -> ChainNode {
+pub(crate) fn step_node_with_change(id: &str, next: &str, change: impl FnOnce(&mut ChainStep)) -> ChainNode {
     let mut step =
         ChainStep { handler: handler_name(id), next: chain_node_id(next), on_error: None, retry: None };
     change(&mut step);
@@ -193,10 +194,10 @@ pub(crate) async fn read_log(store: &SqliteStore, id: &TaskId) -> Vec<String> {
     page.lines.into_iter().map(|stored| stored.line.message).collect()
 }
 
-/// Polls until a condition holds.
-pub(crate) async fn wait_until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    within_timeout(what, async {
-        while !holds().await {
+/// Polls until a condition holds; `description` names it if the test times out.
+pub(crate) async fn wait_until<F: Future<Output = bool>>(description: &str, condition: impl Fn() -> F) {
+    within_timeout(description, async {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
@@ -208,13 +209,13 @@ pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> EmitReceipt 
 }
 
 /// Waits for a future, at most [`TEST_TIMEOUT`].
-pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn within_timeout<T>(description: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(TEST_TIMEOUT, future)
         .await
-        .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
+        .unwrap_or_else(|_| panic!("timed out waiting for {description}"))
 }
 
-/// Follows task changes.
+/// Receives the task changes of an engine.
 pub(crate) struct TaskWatcher(broadcast::Receiver<TaskChange>);
 
 impl TaskWatcher {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pointsman_core::store::{AttemptResult, ClaimedTask};
 use pointsman_core::task::{CollectionRun, LogLine, TaskIdNamespace, TaskSubject};
 use pointsman_core::{
-    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, SourceCollection, TaskId, TaskSeq,
+    Context, Event, EventId, EventType, HandlerName, Json, ObjectKey, SourceCollection, TaskId, TaskSeq,
     Tenant,
 };
 use pointsman_engine::runner::LogSink;
@@ -17,15 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 /// A task for an event of the tenant `shop` that has a preceding event.
 pub(crate) fn claimed_task() -> ClaimedTask {
-    let kind = HandlingKey::new("record.published").unwrap();
+    let event_type = EventType::new("record.published").unwrap();
     ClaimedTask {
         seq: TaskSeq(9),
-        id: TaskId::new("index", kind.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9))),
+        id: TaskId::new("index", event_type.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9))),
         handler: HandlerName::new("index").unwrap(),
         subject: TaskSubject::Event(Arc::new(Event {
             id: EventId::new(1_478_257_655_827_001).unwrap(),
             prev: EventId::new(1_478_257_655_000_000),
-            kind,
+            event_type,
             key: Some(ObjectKey::new("record: 100% \"ü\"").unwrap()),
             sub_object: None,
             value: Json::parse(r#"{ "title": "Hello", "n": 1.50 }"#).unwrap(),
@@ -45,19 +45,19 @@ pub(crate) fn claimed_task() -> ClaimedTask {
 
 /// The same task without any optional value.
 pub(crate) fn minimal_claimed_task() -> ClaimedTask {
-    let full = claimed_task();
+    let task_with_all_values = claimed_task();
     let event = Event {
         prev: None,
         key: None,
         context: Context::new(),
         tenant: Tenant::default(),
-        ..event_of_task(&full)
+        ..event_of_task(&task_with_all_values)
     };
     ClaimedTask {
         subject: TaskSubject::Event(Arc::new(event)),
         prev_sent_event: None,
         out_of_order: false,
-        ..full
+        ..task_with_all_values
     }
 }
 
@@ -88,11 +88,11 @@ pub(crate) fn collection_run_task() -> ClaimedTask {
 pub(crate) async fn run_attempt(runner: &dyn Runner, task: ClaimedTask) -> (HandlerOutcome, Vec<LogLine>) {
     let (delivery, mut lines, _cancel) = new_delivery(task);
     let collect = async {
-        let mut all = Vec::new();
+        let mut all_lines = Vec::new();
         while let Some(line) = lines.recv().await {
-            all.push(line);
+            all_lines.push(line);
         }
-        all
+        all_lines
     };
     tokio::join!(runner.run(delivery), collect)
 }
@@ -112,7 +112,7 @@ pub(crate) fn new_delivery(task: ClaimedTask) -> (Delivery, mpsc::Receiver<LogLi
 pub(crate) fn expect_failure(outcome: &HandlerOutcome) -> (&str, bool) {
     assert!(outcome.emitted_events.is_empty(), "a failure emits nothing");
     match &outcome.result {
-        AttemptResult::Failed { error, permanent: last, .. } => (error, *last),
+        AttemptResult::Failed { error, permanent, .. } => (error, *permanent),
         other => panic!("{other:?}"),
     }
 }

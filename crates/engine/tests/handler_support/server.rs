@@ -20,21 +20,21 @@ impl ReceivedRequests {
     }
 }
 
-/// Serves the response of `respond` to everything, on a port of its own.
+/// Starts a server on a port of its own that answers every request with the response of `respond`.
 pub(crate) async fn start_server(
     respond: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static,
 ) -> (Url, ReceivedRequests) {
-    let inbox = ReceivedRequests::default();
-    let sink = inbox.clone();
+    let received_requests = ReceivedRequests::default();
+    let request_log = received_requests.clone();
     let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
-        sink.0.lock().unwrap().push((headers, body));
+        request_log.0.lock().unwrap().push((headers, body));
         let response = respond();
         async move { response }
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, inbox)
+    (url, received_requests)
 }
 
 pub(crate) fn http_target(url: Url) -> HttpTarget {

@@ -6,39 +6,41 @@ use super::*;
 async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     let store = in_memory_store();
     let (gate, calls) = (StepGate::new(), CallLog::default());
-    let with = |nodes| {
+    let builder_with_nodes = |nodes| {
         TestEngineBuilder::default()
             .handler("a", gate.gated_step())
             .handler("b", recording_handler(&calls))
             .handler("c", recording_handler(&calls))
             .chain(chain("/x", nodes))
     };
-    let whole = || vec![step_node("a", "b"), step_node("b", "end"), end_node("end")];
-    let engine = with(whole()).start(&store).await;
+    let original_nodes = || vec![step_node("a", "b"), step_node("b", "end"), end_node("end")];
+    let engine = builder_with_nodes(original_nodes()).start(&store).await;
     let order = add_order(&engine, "/x,1", "1").await;
     gate.wait_for_arrival().await;
 
-    // The step that runs belongs to a node that leads to another one now.
+    // While the step runs, its chain node is changed to lead to another one.
     engine
-        .reconfigure(with(vec![step_node("a", "c"), step_node("c", "end"), end_node("end")]).setup)
+        .reconfigure(
+            builder_with_nodes(vec![step_node("a", "c"), step_node("c", "end"), end_node("end")]).setup,
+        )
         .await
         .unwrap();
     gate.release_one();
-    list_published_until(&engine, &order, "OrderFinished").await;
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["c"], "the order continues on the current chain");
 
     let order = add_order(&engine, "/x,2", "1").await;
     gate.wait_for_arrival().await;
-    engine.reconfigure(with(vec![step_node("b", "end"), end_node("end")]).setup).await.unwrap();
+    engine.reconfigure(builder_with_nodes(vec![step_node("b", "end"), end_node("end")]).setup).await.unwrap();
     gate.release_one();
-    list_published_until(&engine, &order, "OrderStepEnded").await;
-    wait_until("the order to be stranded", || async {
+    list_order_events_until(&engine, &order, "OrderStepEnded").await;
+    wait_until("the order to wait at the removed chain node", || async {
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
         view.node_undefined && view.task.is_none() && view.order.node == chain_node_id("a")
     })
     .await;
-    engine.reconfigure(with(whole()).setup).await.unwrap();
-    list_published_until(&engine, &order, "OrderFinished").await;
+    engine.reconfigure(builder_with_nodes(original_nodes()).setup).await.unwrap();
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["c", "b"], "steps that have run do not run again");
     engine.stop(TEST_TIMEOUT).await;
 }

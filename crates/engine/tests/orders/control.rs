@@ -25,7 +25,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderError::StepRunning(order.clone())));
     gate.release_one();
-    let published = list_published_until(&engine, &order, "OrderNodeChanged").await;
+    let published = list_order_events_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
         published[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
@@ -33,7 +33,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.task.is_none() && calls.entries().is_empty());
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    list_published_until(&engine, &order, "OrderFinished").await;
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["b"]);
     assert_eq!(
         engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
@@ -55,7 +55,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
     let path = parse_order_key("/x,1").chain;
     engine.set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Stop).await.unwrap().unwrap();
     let order = add_order(&engine, "/x,1", "1").await;
-    list_published_until(&engine, &order, "OrderNodeChanged").await;
+    list_order_events_until(&engine, &order, "OrderNodeChanged").await;
     let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.list_chains().await.unwrap();
@@ -65,7 +65,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
         .await
         .unwrap()
         .unwrap();
-    list_published_until(&engine, &order, "OrderFinished").await;
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a"]);
     engine
         .set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Process)
@@ -73,7 +73,7 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
         .unwrap()
         .unwrap();
     let order = add_order(&engine, "/x,2", "1").await;
-    list_published_until(&engine, &order, "OrderFinished").await;
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a", "a", "b"]);
     let refused =
         engine.set_chain_node_action(&path, &chain_node_id("c"), ChainNodeAction::Stop).await.unwrap();
@@ -86,11 +86,11 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_step_starts_after_a_chain_was_stopped() {
     let store = in_memory_store();
-    let (stopped, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stopped, starts_while_stopped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let handler = {
-        let (stopped, begun) = (stopped.clone(), begun.clone());
+        let (stopped, starts_while_stopped) = (stopped.clone(), starts_while_stopped.clone());
         move |_: Delivery| {
-            begun.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
+            starts_while_stopped.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
             async { HandlerOutcome::succeeded() }
         }
     };
@@ -109,7 +109,7 @@ async fn no_step_starts_after_a_chain_was_stopped() {
         since: now(),
     };
     for round in 0..60 {
-        let flood: Vec<_> = (0..8)
+        let producers: Vec<_> = (0..8)
             .map(|_| {
                 let (engine, path) = (engine.clone(), path.clone());
                 tokio::spawn(async move {
@@ -129,7 +129,7 @@ async fn no_step_starts_after_a_chain_was_stopped() {
             _ => engine.set_rule(pause()).await.unwrap(),
         }
         stopped.store(true, Ordering::SeqCst);
-        for producer in flood {
+        for producer in producers {
             producer.await.unwrap();
         }
         stopped.store(false, Ordering::SeqCst);
@@ -145,8 +145,8 @@ async fn no_step_starts_after_a_chain_was_stopped() {
             ),
         }
     }
-    assert_eq!(begun.load(Ordering::SeqCst), 0);
-    wait_until("all orders to arrive", || async {
+    assert_eq!(starts_while_stopped.load(Ordering::SeqCst), 0);
+    wait_until("all orders to finish", || async {
         engine.read_order_statistics(&Default::default(), None).await.unwrap().0.total == 0
     })
     .await;

@@ -9,8 +9,8 @@ use pointsman_engine::{BoundedRun, ScheduleRunResult, ScheduleSpec};
 
 use super::*;
 
-/// A chain of one step that notes the order and its value.
-fn recording_chain(calls: &CallLog) -> TestEngineBuilder {
+/// An engine with a chain of one step, which records the order and its value.
+fn engine_with_recording_chain(calls: &CallLog) -> TestEngineBuilder {
     let calls = calls.clone();
     TestEngineBuilder::default()
         .handler("a", move |delivery| {
@@ -25,13 +25,13 @@ fn recording_chain(calls: &CallLog) -> TestEngineBuilder {
 async fn an_event_creates_an_order_with_its_id_and_value() {
     let store = in_memory_store();
     let calls = CallLog::default();
-    let mut builder = recording_chain(&calls);
-    builder.setup.chain_routes.bind(handling_key("article"), parse_order_key("/x,1").chain);
+    let mut builder = engine_with_recording_chain(&calls);
+    builder.setup.chain_routes.bind(event_type("article"), parse_order_key("/x,1").chain);
     let engine = builder.start(&store).await;
     let article = NewEvent { value: parse_json(r#"{"n":1.0}"#), ..keyed_event("article.written", "k") };
     let receipt = emit(&engine, vec![article, keyed_event("other", "k")]).await;
     let order = parse_order_key(&format!("/x,{}", receipt.events[0].id));
-    list_published_until(&engine, &order, "OrderFinished").await;
+    list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), [format!(r#"{order} {{"n":1.0}}"#)]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -45,7 +45,7 @@ async fn an_event_storm_through_orders_is_stopped() {
             HandlerOutcome { emitted_events: vec![keyed_event("round", "k")], ..HandlerOutcome::succeeded() }
         })
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]));
-    builder.setup.chain_routes.bind(handling_key("round"), parse_order_key("/x,1").chain);
+    builder.setup.chain_routes.bind(event_type("round"), parse_order_key("/x,1").chain);
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("round", "k")]).await;
@@ -59,7 +59,7 @@ async fn an_event_storm_through_orders_is_stopped() {
         assert_eq!((cause.event, cause.depth), (Some(before.id), before.cause_depth() + 1));
     }
     let last = parse_order_key(&format!("/x,{}", events.last().unwrap().id));
-    list_published_until(&engine, &last, "OrderSuspended").await;
+    list_order_events_until(&engine, &last, "OrderSuspended").await;
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -73,11 +73,12 @@ async fn a_schedule_creates_orders() {
     let store = in_memory_store();
     let calls = CallLog::default();
     let order = NewOrder { value: parse_json("[1]"), ..NewOrder::new(parse_order_key("/x,1").chain) };
-    let ticking = order_schedule("tick", "every 1s", order.clone());
-    let engine = recording_chain(&calls).schedule(ticking.clone()).start(&store).await;
+    let order_schedule_per_second = order_schedule("tick", "every 1s", order.clone());
+    let engine =
+        engine_with_recording_chain(&calls).schedule(order_schedule_per_second.clone()).start(&store).await;
     wait_until("two orders", || async { calls.entries().len() >= 2 }).await;
     assert!(calls.entries().iter().all(|note| note.starts_with("/x,") && note.ends_with(" [1]")));
-    let fires = store.list_fires(&ticking.name, None, 1).await.unwrap().fires;
+    let fires = store.list_fires(&order_schedule_per_second.name, None, 1).await.unwrap().fires;
     assert!(fires[0].event.is_some() && fires[0].task.is_none());
     assert!(list_emitted_events(&engine).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
@@ -87,46 +88,49 @@ async fn a_schedule_creates_orders() {
 async fn an_order_schedule_can_be_run_manually() {
     let store = in_memory_store();
     let calls = CallLog::default();
-    let gone = order_schedule("gone", "@yearly", NewOrder::new(parse_order_key("/gone,1").chain));
-    let engine = recording_chain(&calls)
+    let schedule_of_missing_chain =
+        order_schedule("missing-chain", "@yearly", NewOrder::new(parse_order_key("/missing,1").chain));
+    let engine = engine_with_recording_chain(&calls)
         .schedule(order_schedule("yearly", "@yearly", NewOrder::new(parse_order_key("/x,1").chain)))
-        .schedule(gone.clone())
+        .schedule(schedule_of_missing_chain.clone())
         .start(&store)
         .await;
-    let ran = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
-    let Some(ScheduleRunResult::Order(Ok(added))) = ran else { panic!("{ran:?}") };
-    list_published_until(&engine, &added.order, "OrderFinished").await;
-    let ran = engine.run_schedule(&gone.name).await.unwrap();
+    let run_result = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
+    let Some(ScheduleRunResult::Order(Ok(added))) = run_result else { panic!("{run_result:?}") };
+    list_order_events_until(&engine, &added.order, "OrderFinished").await;
+    let run_result = engine.run_schedule(&schedule_of_missing_chain.name).await.unwrap();
     assert_eq!(
-        ran,
-        Some(ScheduleRunResult::Order(Err(OrderError::NoSuchChain(parse_order_key("/gone,1").chain))))
+        run_result,
+        Some(ScheduleRunResult::Order(Err(OrderError::NoSuchChain(parse_order_key("/missing,1").chain))))
     );
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// The types and states of scheduler events so far.
 async fn list_scheduler_events(engine: &Engine) -> Vec<String> {
-    let filter = EventFilter { kinds: vec![handling_key("SchedulerEvent")], ..EventFilter::default() };
+    let filter = EventFilter { event_types: vec![event_type("SchedulerEvent")], ..EventFilter::default() };
     let page = engine.observer().read_page(&filter, EventId::ZERO, None, 100).await.unwrap();
-    page.events.iter().map(|event| format!("{} {}", event.kind, event.value.as_str())).collect()
+    page.events.iter().map(|event| format!("{} {}", event.event_type, event.value.as_str())).collect()
 }
 
 #[tokio::test]
 async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
-    let changed =
+    let state_changed_text =
         |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
-    let mut expected = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
+    let mut expected =
+        vec![state_changed_text(SchedulerState::Starting), state_changed_text(SchedulerState::Running)];
     assert_eq!(list_scheduler_events(&engine).await, expected);
-    let mut guest = TestEngineBuilder::default();
-    guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
-    let guest = guest.start(&store).await;
-    guest.stop(TEST_TIMEOUT).await;
+    let mut bounded_run = TestEngineBuilder::default();
+    bounded_run.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
+    let bounded_run = bounded_run.start(&store).await;
+    bounded_run.stop(TEST_TIMEOUT).await;
     assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
-    expected.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
-    expected.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
+    expected.extend([state_changed_text(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
+    expected
+        .extend([state_changed_text(SchedulerState::Starting), state_changed_text(SchedulerState::Running)]);
     let engine = TestEngineBuilder::default().start(&store).await;
     assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;

@@ -21,7 +21,7 @@ echo '{"result":{"n":2.50}}' >> "$POINTSMAN_EFFECTS"
 async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
     let store = in_memory_store();
     let reply = || build_response(200, &[("content-type", "application/json")], r#"{"result":{"n":3}}"#);
-    let (url, inbox) = start_server(reply).await;
+    let (url, received_requests) = start_server(reply).await;
     let calls = CallLog::default();
     let recorded_calls = calls.clone();
     let engine = TestEngineBuilder::default()
@@ -30,7 +30,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         .handler("three", move |delivery| {
             let step = step_of_delivery(&delivery);
             recorded_calls.record(format!("{} {} {}", step.order, step.node, step.value.as_str()));
-            let mut outcome = outcome_returning(r#"{"n":4}"#);
+            let mut outcome = outcome_with_result(r#"{"n":4}"#);
             outcome.emitted_events.push(keyed_event("done", "x"));
             async { outcome }
         })
@@ -47,7 +47,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let order = add_order(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     let expected = [
         "OrderStarted nodeId:one",
         "OrderStepStarted nodeId:one",
@@ -65,22 +65,22 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
     assert_eq!(
         engine.find_order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
         None,
-        "it has arrived, and is gone"
+        "a finished order is removed"
     );
 
     let ended = watcher.wait_for_ended_tasks(3).await;
-    let changes: Vec<_> = ended.iter().map(|change| (&*change.collection, change.event_id)).collect();
+    let changes: Vec<_> = ended.iter().map(|change| (&*change.subject_name, change.event_id)).collect();
     assert_eq!(changes, [("one", None), ("two", None), ("three", None)]);
     assert!(ended.iter().all(|change| change.key.as_ref().unwrap().as_str() == "/a/b,7"));
     let lines = read_log(&store, &ended[0].id).await;
-    let fields = format!(
+    let stdin_line = format!(
         r#"{{"task_id":"{}","order":"/a/b,7","node":"one","tenant":"default","value":{{ "n": 1.0 }},"planned_at":""}}"#,
         ended[0].id
     );
-    let about = "/a/b,7 one /a/b,7 one one default".to_owned();
-    assert_eq!(lines, [fields, about, format!("{} 1 none", ended[0].id)]);
+    let variables_line = "/a/b,7 one /a/b,7 one one default".to_owned();
+    assert_eq!(lines, [stdin_line, variables_line, format!("{} 1 none", ended[0].id)]);
 
-    let (headers, body) = inbox.take().remove(0);
+    let (headers, body) = received_requests.take().remove(0);
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((&body["order"], &body["value"]), (&"/a/b,7".into(), &serde_json::json!({"n": 2.5})));
     let header = |name: &str| headers[name].to_str().unwrap();
@@ -97,7 +97,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
 #[tokio::test]
 async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     let store = in_memory_store();
-    let pulled = |code: i64| HandlerOutcome::failed_with_return_code(code, "no");
+    let failed_with_code = |code: i64| HandlerOutcome::failed_with_return_code(code, "no");
     let engine = TestEngineBuilder::default()
         .pulled_handler("far")
         .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]))
@@ -114,7 +114,7 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     let task = engine.pull_tasks(request.clone()).await.unwrap().remove(0);
     let TaskSubject::Step(run) = &task.subject else { panic!("{task:?}") };
     assert_eq!((run.order.clone(), run.value.as_str()), (order.clone(), "[1]"));
-    let ended = engine.end_leased_task(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
+    let ended = engine.end_leased_task(&task.id, task.fence, failed_with_code(7)).await.unwrap().unwrap();
     assert!(ended.due.is_some());
     let task = engine.pull_tasks(request).await.unwrap().remove(0);
     let done = HandlerOutcome {
@@ -122,18 +122,18 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
         ..HandlerOutcome::succeeded()
     };
     engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(published[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// Orders of one chain run concurrently; the steps of one order never do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_orders_run_concurrently() {
+async fn orders_run_concurrently_and_their_steps_in_order() {
     const ORDERS: usize = 200;
     let store = in_memory_store();
     let calls = CallLog::default();
-    let noting = |name: &'static str| {
+    let recording_step = |name: &'static str| {
         let calls = calls.clone();
         move |delivery: Delivery| {
             calls.record(format!("{} {name}", step_of_delivery(&delivery).order.id));
@@ -141,29 +141,36 @@ async fn many_orders_run_concurrently() {
         }
     };
     let engine = TestEngineBuilder::default()
-        .handler("a", noting("a"))
-        .handler("b", noting("b"))
-        .handler("c", noting("c"))
+        .handler("a", recording_step("a"))
+        .handler("b", recording_step("b"))
+        .handler("c", recording_step("c"))
         .chain(chain(
             "/x",
             vec![step_node("a", "b"), step_node("b", "c"), step_node("c", "end"), end_node("end")],
         ))
         .start(&store)
         .await;
-    let new = (0..ORDERS).map(|_| NewOrder::new(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
-    let added: Vec<_> =
-        engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
+    let new_orders = (0..ORDERS).map(|_| NewOrder::new(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
+    let added: Vec<_> = engine
+        .add_orders(new_orders)
+        .await
+        .unwrap()
+        .unwrap()
+        .orders
+        .into_iter()
+        .map(|one| one.order)
+        .collect();
     for order in &added {
-        list_published_until(&engine, order, "OrderFinished").await;
+        list_order_events_until(&engine, order, "OrderFinished").await;
     }
     let notes = calls.entries();
     for order in &added {
-        let of_it: Vec<_> =
+        let steps_of_order: Vec<_> =
             notes.iter().filter_map(|note| note.strip_prefix(&format!("{} ", order.id))).collect();
-        assert_eq!(of_it, ["a", "b", "c"]);
+        assert_eq!(steps_of_order, ["a", "b", "c"]);
     }
-    let nothing = engine.list_orders(&Default::default(), None, None, 10).await.unwrap();
-    assert!(nothing.orders.is_empty());
+    let remaining_orders = engine.list_orders(&Default::default(), None, None, 10).await.unwrap();
+    assert!(remaining_orders.orders.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -188,7 +195,7 @@ async fn an_order_continues_after_a_restart() {
     let engine = builder().start(&store).await;
     gate.wait_for_arrival().await;
     gate.release_one();
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     assert!(published.contains(&"OrderStepEnded Keep".into()), "the step was released: {published:?}");
     assert_eq!(published.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
     assert_eq!(calls.entries(), ["a", "c"]);

@@ -10,43 +10,46 @@ use super::*;
 
 /// A step that fails the given number of times, with return code 3, and then succeeds.
 fn failing_step(
-    times: usize,
+    failures: usize,
 ) -> impl Fn(Delivery) -> std::future::Ready<HandlerOutcome> + Send + Sync + 'static {
-    let tries = AtomicUsize::new(0);
+    let attempt_count = AtomicUsize::new(0);
     move |_| {
-        let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
+        let failed = attempt_count.fetch_add(1, Ordering::SeqCst) < failures;
         std::future::ready(if failed {
-            HandlerOutcome::failed_with_return_code(3, "no")
+            HandlerOutcome::failed_with_return_code(3, "a simulated failure")
         } else {
             HandlerOutcome::succeeded()
         })
     }
 }
 
-/// Makes a handler that is never retried.
-fn without_retries(spec: &mut pointsman_engine::HandlerSpec) {
+/// Sets that a handler is never retried.
+fn disable_retries(spec: &mut pointsman_engine::HandlerSpec) {
     spec.def.retry.max_retries = 0;
 }
 
 #[tokio::test]
 async fn a_chain_node_retry_policy_overrides_the_handlers() {
     let store = in_memory_store();
-    let at_once = RetryPolicy {
+    let immediate_retries = RetryPolicy {
         max_retries: 2,
         delay: std::time::Duration::ZERO,
         backoff: Backoff::Fixed,
         ..Default::default()
     };
     let engine = TestEngineBuilder::default()
-        .handler_with("a", without_retries, failing_step(2))
+        .handler_with_spec("a", disable_retries, failing_step(2))
         .chain(chain(
             "/x",
-            vec![step_node_with("a", "end", |step| step.retry = Some(at_once)), end_node("end")],
+            vec![
+                step_node_with_change("a", "end", |step| step.retry = Some(immediate_retries)),
+                end_node("end"),
+            ],
         ))
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     let expected = [
         "OrderStarted nodeId:a",
         "OrderStepStarted nodeId:a",
@@ -67,12 +70,12 @@ async fn a_finally_failed_step_follows_on_error() {
     let store = in_memory_store();
     let calls = CallLog::default();
     let engine = TestEngineBuilder::default()
-        .handler_with("a", without_retries, failing_step(1))
+        .handler_with_spec("a", disable_retries, failing_step(1))
         .handler("repair", recording_handler(&calls))
         .chain(chain(
             "/x",
             vec![
-                step_node_with("a", "end", |step| step.on_error = Some(chain_node_id("repair"))),
+                step_node_with_change("a", "end", |step| step.on_error = Some(chain_node_id("repair"))),
                 step_node("repair", "end"),
                 end_node("end"),
             ],
@@ -80,7 +83,7 @@ async fn a_finally_failed_step_follows_on_error() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(
         published[2..4],
         ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:repair"]
@@ -93,16 +96,16 @@ async fn a_finally_failed_step_follows_on_error() {
 async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler_with("a", without_retries, failing_step(1))
+        .handler_with_spec("a", disable_retries, failing_step(1))
         .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    list_published_until(&engine, &order, "OrderSuspended").await;
+    list_order_events_until(&engine, &order, "OrderSuspended").await;
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.order.node == chain_node_id("a"));
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    let published = list_published_until(&engine, &order, "OrderFinished").await;
+    let published = list_order_events_until(&engine, &order, "OrderFinished").await;
     assert_eq!(published[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -111,12 +114,12 @@ async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
 async fn return_codes_of_commands_and_targets_are_published() {
     let store = in_memory_store();
     let (url, _) = start_server(|| build_response(404, &[], "")).await;
-    let never = |def: &mut pointsman_core::HandlerDef| def.retry.max_retries = 0;
+    let without_command_retries = |def: &mut pointsman_core::HandlerDef| def.retry.max_retries = 0;
     let engine = TestEngineBuilder::default()
-        .handler_with_runner("exits", Some(shell_handler("exit 3")), never)
-        .handler_with_runner("dies", Some(shell_handler("kill -9 $$")), never)
-        .handler_with_runner("absent", Some(Arc::new(http_handler(url))), never)
-        .handler_with("breaks", without_retries, |_| async { panic!("no") })
+        .handler_with_runner("exits", Some(shell_handler("exit 3")), without_command_retries)
+        .handler_with_runner("dies", Some(shell_handler("kill -9 $$")), without_command_retries)
+        .handler_with_runner("absent", Some(Arc::new(http_handler(url))), without_command_retries)
+        .handler_with_spec("breaks", disable_retries, |_| async { panic!("a simulated failure") })
         .chain(chain("/exits", vec![step_node("exits", "end"), end_node("end")]))
         .chain(chain("/dies", vec![step_node("dies", "end"), end_node("end")]))
         .chain(chain("/absent", vec![step_node("absent", "end"), end_node("end")]))
@@ -125,7 +128,7 @@ async fn return_codes_of_commands_and_targets_are_published() {
         .await;
     for (chain, code) in [("/exits", 3), ("/dies", 137), ("/absent", 404), ("/breaks", 1)] {
         let order = add_order(&engine, &format!("{chain},1"), "1").await;
-        let published = list_published_until(&engine, &order, "OrderStepEnded").await;
+        let published = list_order_events_until(&engine, &order, "OrderStepEnded").await;
         assert_eq!(published[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
     }
     engine.stop(TEST_TIMEOUT).await;

@@ -48,7 +48,7 @@ async fn pull_step(engine: &Engine) -> ClaimedTask {
 async fn end_pulled_step(engine: &Engine, bytes: usize) {
     let task = pull_step(engine).await;
     engine
-        .end_leased_task(&task.id, task.fence, outcome_returning(&json_text_of_size(bytes)))
+        .end_leased_task(&task.id, task.fence, outcome_with_result(&json_text_of_size(bytes)))
         .await
         .unwrap()
         .unwrap();
@@ -56,22 +56,22 @@ async fn end_pulled_step(engine: &Engine, bytes: usize) {
 
 /// Handlers of every kind that return a result of this size, each in its own chain.
 async fn engine_with_result_size(bytes: usize) -> TestEngineBuilder {
-    let alone = |name: &str| {
+    let two_step_chain = |name: &str| {
         chain(&format!("/{name}"), vec![step_node(name, "last"), step_node("last", "end"), end_node("end")])
     };
     TestEngineBuilder::default()
         .handler_with_runner("command", Some(command_with_result_size(bytes)), |_| {})
         .handler_with_runner("http", Some(target_with_result_size(bytes).await), |_| {})
-        .handler("function", move |_| async move { outcome_returning(&json_text_of_size(bytes)) })
+        .handler("function", move |_| async move { outcome_with_result(&json_text_of_size(bytes)) })
         .pulled_handler("far")
         .handler("last", |_| async { HandlerOutcome::succeeded() })
-        .chain(alone("command"))
-        .chain(alone("http"))
-        .chain(alone("function"))
-        .chain(alone("far"))
+        .chain(two_step_chain("command"))
+        .chain(two_step_chain("http"))
+        .chain(two_step_chain("function"))
+        .chain(two_step_chain("far"))
 }
 
-const HANDLER_KINDS: [&str; 4] = ["command", "http", "function", "far"];
+const HANDLER_OF_EACH_KIND: [&str; 4] = ["command", "http", "function", "far"];
 
 #[tokio::test]
 async fn a_step_result_may_be_as_large_as_a_value() {
@@ -79,20 +79,20 @@ async fn a_step_result_may_be_as_large_as_a_value() {
         let store = in_memory_store();
         let engine = engine_with_result_size(bytes).await.start(&store).await;
         // Seen before the last step.
-        for kind in HANDLER_KINDS {
-            let path = parse_order_key(&format!("/{kind},1")).chain;
+        for handler in HANDLER_OF_EACH_KIND {
+            let path = parse_order_key(&format!("/{handler},1")).chain;
             engine
                 .set_chain_node_action(&path, &chain_node_id("last"), ChainNodeAction::Stop)
                 .await
                 .unwrap()
                 .unwrap();
-            let order = add_order(&engine, &format!("/{kind},1"), "1").await;
-            if kind == "far" {
+            let order = add_order(&engine, &format!("/{handler},1"), "1").await;
+            if handler == "far" {
                 end_pulled_step(&engine, bytes).await;
             }
-            list_published_until(&engine, &order, "OrderNodeChanged").await;
+            list_order_events_until(&engine, &order, "OrderNodeChanged").await;
             let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-            assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
+            assert_eq!(view.order.value.as_str().len(), bytes, "{handler}");
         }
         engine.stop(TEST_TIMEOUT).await;
     }
@@ -104,23 +104,23 @@ async fn a_step_result_over_the_limit_fails_for_good() {
     let store = in_memory_store();
     let engine = engine_with_result_size(bytes).await.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
-    for kind in HANDLER_KINDS {
-        let order = add_order(&engine, &format!("/{kind},1"), "1").await;
-        if kind == "far" {
+    for handler in HANDLER_OF_EACH_KIND {
+        let order = add_order(&engine, &format!("/{handler},1"), "1").await;
+        if handler == "far" {
             end_pulled_step(&engine, bytes).await;
         }
         let ended = watcher.wait_for_ended_tasks(1).await.remove(0);
         let error = format!("a result has at most {MAX_VALUE_BYTES} bytes, this one has {bytes}");
-        assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{kind}");
-        list_published_until(&engine, &order, "OrderSuspended").await;
+        assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{handler}");
+        list_order_events_until(&engine, &order, "OrderSuspended").await;
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-        assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
+        assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", handler));
     }
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn results_of_event_tasks_have_a_lower_limit() {
+async fn results_of_event_tasks_have_a_lower_limit_than_those_of_steps() {
     for (bytes, status) in [(MAX_RESULT_BYTES, TaskStatus::Done), (MAX_RESULT_BYTES + 1, TaskStatus::Error)] {
         let store = in_memory_store();
         let engine = engine_with_result_size(bytes)
@@ -147,22 +147,22 @@ async fn a_leased_step_can_be_ended_at_another_node() {
     let mut builder = TestEngineBuilder::default()
         .pulled_handler("far")
         .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]));
-    builder.setup.chain_routes.bind(handling_key("made"), parse_order_key("/far,1").chain);
+    builder.setup.chain_routes.bind(event_type("made"), parse_order_key("/far,1").chain);
     let setup = builder.setup.clone();
     let engine = builder.start(&store).await;
     let event_id = emit(&engine, vec![keyed_event("made", "x")]).await.events[0].id;
     let task = pull_step(&engine).await;
-    let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
-    let lease = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
+    let other_node = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
+    let lease = other_node.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
     assert_eq!(lease.max_result_bytes, MAX_VALUE_BYTES);
     let outcome = HandlerOutcome {
         emitted_events: vec![keyed_event("b", "x")],
-        ..outcome_returning(&json_text_of_size(200_000))
+        ..outcome_with_result(&json_text_of_size(200_000))
     };
-    other.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
-    list_published_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
+    other_node.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
+    list_order_events_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
     let cause = list_emitted_events(&engine).await.last().unwrap().cause.unwrap();
     assert_eq!((cause.event, cause.depth), (Some(event_id), 1), "the event that created the order");
-    other.stop(TEST_TIMEOUT).await;
+    other_node.stop(TEST_TIMEOUT).await;
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -23,58 +23,67 @@ pub(crate) fn collection_schedule(pair: &str, when: &str) -> ScheduleSpec {
 }
 
 #[tokio::test]
-async fn a_removed_source_is_recorded_in_the_ledger() {
+async fn planned_times_of_a_removed_source_are_recorded_as_skipped() {
     let store = in_memory_store();
-    let sync = collection_schedule("shop/orders", "every 1s");
-    let engine = TestEngineBuilder::default().schedule(sync.clone()).start(&store).await;
-    let fires = wait_for_ledger(&store, &sync, "a time", |fires| !fires.is_empty()).await;
+    let collection_run_schedule = collection_schedule("shop/orders", "every 1s");
+    let engine = TestEngineBuilder::default().schedule(collection_run_schedule.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &collection_run_schedule, "a time", |fires| !fires.is_empty()).await;
     assert_eq!(fires[0].outcome, FireOutcome::Skipped(SkipReason::TargetUndefined));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// A source whose tasks wait for a pull worker that never connects.
-fn pulled_source() -> TestEngineBuilder {
+fn engine_with_pulled_source() -> TestEngineBuilder {
     let pulled = |spec: &mut HandlerSpec| {
         make_orders_source(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
     };
-    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { HandlerOutcome::succeeded() })
+    TestEngineBuilder::default().handler_with_spec("shop", pulled, |_| async { HandlerOutcome::succeeded() })
 }
 
 #[tokio::test]
 async fn watchers_are_notified_of_scheduled_tasks() {
     let store = in_memory_store();
-    let builder = pulled_source().handler("h", |_| async { HandlerOutcome::succeeded() }).route("tick", "h");
-    let setup =
-        builder.schedule(collection_schedule("shop/orders", "every 1s")).schedule(every_second()).setup;
+    let builder = engine_with_pulled_source()
+        .handler("h", |_| async { HandlerOutcome::succeeded() })
+        .route("tick", "h");
+    let setup = builder
+        .schedule(collection_schedule("shop/orders", "every 1s"))
+        .schedule(every_second_schedule())
+        .setup;
     let engine = TestEngineBuilder::default().start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     engine.reconfigure(setup).await.unwrap();
     let change = watcher.wait_for_change(|change| change.handler.as_str() == "shop").await;
-    assert_eq!((change.status, &*change.collection, change.event_id), (TaskStatus::New, "orders", None));
+    assert_eq!((change.status, &*change.subject_name, change.event_id), (TaskStatus::New, "orders", None));
     let change = watcher.wait_for_change(|change| change.handler.as_str() == "h").await;
     assert!(change.event_id.is_some());
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_manual_run_creates_the_same_without_a_ledger_row() {
+async fn a_manual_run_creates_the_event_or_task_without_a_ledger_row() {
     let store = in_memory_store();
-    let (daily, sync) = (daily_twelve_hours_ago(), collection_schedule("shop/orders", "@yearly"));
-    let engine = pulled_source().schedule(daily.clone()).schedule(sync.clone()).start(&store).await;
-    let ran = engine.run_schedule(&daily.name).await.unwrap();
+    let (daily, collection_run_schedule) =
+        (daily_schedule_due_twelve_hours_ago(), collection_schedule("shop/orders", "@yearly"));
+    let engine = engine_with_pulled_source()
+        .schedule(daily.clone())
+        .schedule(collection_run_schedule.clone())
+        .start(&store)
+        .await;
+    let run_result = engine.run_schedule(&daily.name).await.unwrap();
     let events = list_events(&engine).await;
-    assert_eq!(ran, Some(ScheduleRunResult::Event(events[0].id)));
+    assert_eq!(run_result, Some(ScheduleRunResult::Event(events[0].id)));
     assert_eq!(events[0].context.get("schedule").map(String::as_str), Some("daily"));
     assert_eq!(events[0].context.get("planned_at"), None);
 
-    let ran = engine.run_schedule(&sync.name).await.unwrap();
-    let Some(ScheduleRunResult::Task(CollectionRunReceipt { task, created: true, .. })) = ran else {
-        panic!("{ran:?}")
+    let run_result = engine.run_schedule(&collection_run_schedule.name).await.unwrap();
+    let Some(ScheduleRunResult::Task(CollectionRunReceipt { task, created: true, .. })) = run_result else {
+        panic!("{run_result:?}")
     };
-    let again = engine.run_schedule(&sync.name).await.unwrap();
+    let second_run_result = engine.run_schedule(&collection_run_schedule.name).await.unwrap();
     assert_eq!(
-        again,
+        second_run_result,
         Some(ScheduleRunResult::Task(CollectionRunReceipt {
             task: task.clone(),
             created: false,
@@ -85,7 +94,7 @@ async fn a_manual_run_creates_the_same_without_a_ledger_row() {
     assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));
 
     assert_eq!(engine.run_schedule(&schedule_name("other")).await.unwrap(), None);
-    for schedule in [daily, sync] {
+    for schedule in [daily, collection_run_schedule] {
         assert!(read_ledger(&store, &schedule).await.is_empty());
     }
     engine.stop(TEST_TIMEOUT).await;

@@ -37,7 +37,8 @@ impl GatedRunner {
             spec.runner = Some(runner);
             change(&mut spec.def);
         };
-        TestEngineBuilder::default().handler_with(handler, change, |_| async { HandlerOutcome::succeeded() })
+        TestEngineBuilder::default()
+            .handler_with_spec(handler, change, |_| async { HandlerOutcome::succeeded() })
     }
 }
 
@@ -65,27 +66,27 @@ async fn list_tasks(store: &SqliteStore) -> Vec<Task> {
 #[tokio::test]
 async fn overlap_skip_skips_the_planned_time() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: OverlapPolicy::Skip, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Skip, ..every_second_schedule() };
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires =
         wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, SKIPPED_BY_OVERLAP) >= 2)
             .await;
     assert_eq!(created_event_ids(&fires).len(), 1, "{fires:?}");
     let running = &list_tasks(&store).await[0];
-    let in_the_way = fires
+    let all_name_the_running_task = fires
         .iter()
         .filter(|fire| fire.outcome == SKIPPED_BY_OVERLAP)
         .all(|fire| fire.task.as_ref() == Some(&running.id));
-    assert!(in_the_way, "{fires:?}");
+    assert!(all_name_the_running_task, "{fires:?}");
     runner.gate.close();
     wait_for_ledger(&store, &tick, "the next firing", |fires| created_event_ids(fires).len() >= 2).await;
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn overlap_queue_fires_anyway() {
+async fn overlap_queue_fires_while_the_last_task_runs() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: OverlapPolicy::Queue, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Queue, ..every_second_schedule() };
     let engine = runner.engine_with_tick_handler().slots(1).schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
@@ -100,7 +101,7 @@ async fn overlap_queue_fires_anyway() {
 #[tokio::test]
 async fn overlap_cancel_cancels_the_running_task() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: OverlapPolicy::Cancel, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Cancel, ..every_second_schedule() };
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
@@ -129,7 +130,7 @@ async fn a_source_is_run_one_task_at_a_time() {
     assert!(list_events(&engine).await.is_empty());
     let tasks = list_tasks(&store).await;
     assert_eq!(tasks.len(), 1);
-    assert_eq!((tasks[0].handler.as_str(), &*tasks[0].collection), ("shop", "orders"));
+    assert_eq!((tasks[0].handler.as_str(), &*tasks[0].subject_name), ("shop", "orders"));
     assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned_at)));
     assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
     assert_eq!(fire_outcomes(&fires[1..]), vec![SKIPPED_BY_OVERLAP; fires.len() - 1]);

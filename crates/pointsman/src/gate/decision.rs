@@ -27,7 +27,7 @@ impl TenantObjectKey {
 /// An event that a consumer has received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingEvent<T> {
-    /// None for an event without a key.
+    /// The object of the event; `None` for an event without a key.
     pub object: Option<TenantObjectKey>,
     pub id: EventId,
     /// The preceding event of the object that is sent to this consumer: `prev` for a consumer of the whole journal,
@@ -53,7 +53,7 @@ impl IncomingEvent<RawEvent> {
 /// The decision of a gate about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateDecision<T> {
-    /// It is the next of its object: handle it, then call [`mark_done`](super::Gate::mark_done), or
+    /// The event is the next one of its object: handle it, then call [`mark_done`](super::Gate::mark_done), or
     /// [`release`](super::Gate::release) if that failed.
     Ready(IncomingEvent<T>),
     /// The preceding event is not handled yet. The gate buffers this one.
@@ -75,8 +75,8 @@ pub struct Hole<T> {
 /// Why a gate returns an event with a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoleReason {
-    /// The buffer of the gate or of the object is full. Pass the event again when there is room.
-    Full,
+    /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is room.
+    BufferFull,
     /// The event is newer than the last handled one, but its predecessor is neither that one nor a newer one.
     Fork,
 }
@@ -90,5 +90,5 @@ pub struct MissingEvent {
     /// The events that wait for it, in order. [`skip_to`](super::Gate::skip_to) takes the first of them.
     pub waiting: Vec<EventId>,
     /// When the first of them was received.
-    pub since: Instant,
+    pub waiting_since: Instant,
 }

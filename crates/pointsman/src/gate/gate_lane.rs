@@ -22,7 +22,7 @@ pub(super) struct GateLane<T> {
 /// An event that waits for its predecessor.
 #[derive(Debug)]
 struct WaitingEvent<T> {
-    since: Instant,
+    received_at: Instant,
     payload: T,
 }
 
@@ -48,13 +48,17 @@ impl<T> GateLane<T> {
     }
 
     /// Buffers an event until its predecessor is handled.
-    pub(super) fn insert_waiting(&mut self, prev: EventId, id: EventId, since: Instant, payload: T) {
-        self.waiting.insert((prev, id), WaitingEvent { since, payload });
+    pub(super) fn insert_waiting(&mut self, prev: EventId, id: EventId, received_at: Instant, payload: T) {
+        self.waiting.insert((prev, id), WaitingEvent { received_at, payload });
         self.waiting_ids.insert(id);
     }
 
     /// Removes and returns the waiting event with this id.
-    pub(super) fn take_by_id(&mut self, object: &TenantObjectKey, id: EventId) -> Option<IncomingEvent<T>> {
+    pub(super) fn take_waiting_by_id(
+        &mut self,
+        object: &TenantObjectKey,
+        id: EventId,
+    ) -> Option<IncomingEvent<T>> {
         let key = *self.waiting.keys().find(|(_, waiting)| *waiting == id)?;
         self.remove_waiting(object, key)
     }
@@ -102,7 +106,7 @@ impl<T> GateLane<T> {
                     object: object.clone(),
                     missing_id: *prev,
                     waiting: vec![*id],
-                    since: waiting.since,
+                    waiting_since: waiting.received_at,
                 }),
             }
         }

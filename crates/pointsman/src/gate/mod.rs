@@ -1,8 +1,8 @@
 //! The consumer's gate: delivers each event once, and the events of an object in order, in whatever order they arrive.
 //!
 //! A consumer that receives events in several ways (parallel connections, resends after a crash, queues of its own) may
-//! get them twice, out of order, or with one missing. Each event has the id of the preceding event of its object that is
-//! sent to this consumer. From that a [`Gate`] decides what to do with the event:
+//! get them twice, out of order, or with one missing. Each event has the id of the preceding event of its object that
+//! is sent to this consumer. From that a [`Gate`] decides what to do with the event:
 //!
 //! ```
 //! use std::time::Instant;
@@ -39,11 +39,12 @@
 //!
 //! # Stored positions
 //!
-//! The id of the last handled event of each object is stored through the trait [`PositionStore`]: [`InMemoryPositions`],
-//! or [`SqlitePositions`], which survive the process. Waiting events and events in progress are only in memory. So
-//! acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses nothing, and an event that
-//! was handled without `mark_done` is ready once more. With [`Gate::write_position_in`] the position is part of the
-//! consumer's own transaction, and each event is handled exactly once as far as that database is concerned:
+//! The id of the last handled event of each object is stored through the trait [`PositionStore`]:
+//! [`InMemoryPositions`], or [`SqlitePositions`], which survive the process. Waiting events and events in progress are
+//! only in memory. So acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses
+//! nothing, and an event that was handled without `mark_done` is ready once more. With [`Gate::write_position_in`] the
+//! position is part of the consumer's own transaction, and each event is handled exactly once as far as that database
+//! is concerned:
 //!
 //! ```
 //! # use std::time::Instant;
@@ -73,9 +74,10 @@
 //!
 //! # Holes
 //!
-//! The gate cannot know whether a missing event will arrive. It reports that its buffer is full ([`HoleReason::Full`]),
-//! that an event contradicts the object's position ([`HoleReason::Fork`]), or that an event has been missing for too long
-//! ([`Gate::list_overdue`]). The consumer then provides the missing event, or skips it with [`Gate::skip_to`].
+//! The gate cannot know whether a missing event will arrive. It reports that its buffer is full
+//! ([`HoleReason::BufferFull`]), that an event contradicts the object's position ([`HoleReason::Fork`]), or that an
+//! event has been missing for too long ([`Gate::list_overdue`]). The consumer then provides the missing event, or skips
+//! it with [`Gate::skip_to`].
 
 mod decision;
 mod error;
@@ -115,8 +117,8 @@ impl Default for GateLimits {
     }
 }
 
-/// Delivers the events of an object one at a time, in order, and each once. Use one gate for each consumer: only the gate
-/// that made an event ready knows that it is in progress.
+/// Delivers the events of an object one at a time, in order, and each once. Use one gate for each consumer: only the
+/// gate that made an event ready knows that it is in progress.
 #[derive(Debug)]
 pub struct Gate<T, P> {
     positions: P,
@@ -183,12 +185,12 @@ impl<T, P: PositionStore> Gate<T, P> {
                 self.lanes.entry(object).or_default().in_progress = Some(event.id);
                 GateDecision::Ready(event)
             }
-            // If it is the next, another event with the same predecessor is in progress.
+            // If the event is the next one, another event with the same predecessor is in progress.
             SequenceStatus::Next | SequenceStatus::Fork => {
                 GateDecision::Hole(Hole { event, reason: HoleReason::Fork })
             }
             SequenceStatus::Later { .. } if is_full => {
-                GateDecision::Hole(Hole { event, reason: HoleReason::Full })
+                GateDecision::Hole(Hole { event, reason: HoleReason::BufferFull })
             }
             SequenceStatus::Later { predecessor } => {
                 self.lanes.entry(object).or_default().insert_waiting(
@@ -212,7 +214,7 @@ impl<T, P: PositionStore> Gate<T, P> {
         let Some(object) = &event.object else { return Ok(Vec::new()) };
         self.check_in_progress(object, event.id)?;
         let position = ObjectPosition::LastHandled(event.id);
-        // It may have been written together with the consumer's own rows.
+        // The position may have been written already, together with the consumer's own rows.
         if self.positions.read_position(object).map_err(GateError::PositionStore)? != Some(position) {
             self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
         }
@@ -220,7 +222,8 @@ impl<T, P: PositionStore> Gate<T, P> {
         Ok(self.take_unblocked(object, position))
     }
 
-    /// Records that the event could not be handled: it is no longer in progress, and is ready again when it is received again.
+    /// Records that the event could not be handled: it is no longer in progress, and is ready again when it is received
+    /// again.
     pub fn release(&mut self, event: &IncomingEvent<T>) -> Result<(), GateError<P::Error>> {
         let Some(object) = &event.object else { return Ok(()) };
         self.check_in_progress(object, event.id)?;
@@ -230,8 +233,8 @@ impl<T, P: PositionStore> Gate<T, P> {
     }
 
     /// Continues with this event of the object: all events before it count as handled. If it waits, it is returned as
-    /// ready; if it was returned with a hole, pass it to [`receive`](Self::receive) again. Fails while an older one waits
-    /// or is in progress, because that one would be lost.
+    /// ready; if it was returned with a hole, pass it to [`receive`](Self::receive) again. Fails while an older one
+    /// waits or is in progress, because that one would be lost.
     pub fn skip_to(
         &mut self,
         object: &TenantObjectKey,
@@ -242,7 +245,7 @@ impl<T, P: PositionStore> Gate<T, P> {
             return Err(GateError::InProgress { id });
         }
         if let Some(first) = lane.and_then(GateLane::oldest_waiting).filter(|first| *first < to) {
-            return Err(GateError::OlderEventWaits { id: to, first });
+            return Err(GateError::OlderEventWaits { id: to, older_id: first });
         }
         let position = self.read_position(object).map_err(GateError::PositionStore)?;
         if position.classify_event(to, None) == SequenceStatus::AlreadyHandled {
@@ -250,21 +253,24 @@ impl<T, P: PositionStore> Gate<T, P> {
         }
         let position = ObjectPosition::HandledUpTo(EventId::from_i64(to.as_i64() - 1));
         self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
-        let waiting_event = self.lanes.get_mut(object).and_then(|lane| lane.take_by_id(object, to));
+        let waiting_event = self.lanes.get_mut(object).and_then(|lane| lane.take_waiting_by_id(object, to));
         Ok(match waiting_event {
             Some(event) => vec![self.start_waiting_event(object, event)],
             None => self.take_unblocked(object, position),
         })
     }
 
-    /// Lists the events that have been missing for longer than the limits allow, with the events that wait for each. They
-    /// stay overdue until they arrive or are skipped.
+    /// Lists the events that have been missing for longer than the limits allow, with the events that wait for each.
+    /// They stay overdue until they arrive or are skipped.
     pub fn list_overdue(&self, now: Instant) -> Vec<MissingEvent> {
         let all_missing = self.lanes.iter().flat_map(|(object, lane)| lane.missing_events(object));
-        let is_overdue =
-            |missing: &MissingEvent| now.saturating_duration_since(missing.since) > self.limits.overdue_after;
+        let is_overdue = |missing: &MissingEvent| {
+            now.saturating_duration_since(missing.waiting_since) > self.limits.overdue_after
+        };
         let mut overdue: Vec<MissingEvent> = all_missing.filter(is_overdue).collect();
-        overdue.sort_by(|a, b| (a.since, &a.object, a.missing_id).cmp(&(b.since, &b.object, b.missing_id)));
+        overdue.sort_by(|a, b| {
+            (a.waiting_since, &a.object, a.missing_id).cmp(&(b.waiting_since, &b.object, b.missing_id))
+        });
         overdue
     }
 
@@ -321,8 +327,8 @@ impl<T, P: PositionStore> Gate<T, P> {
 
 impl<T> Gate<T, SqlitePositions> {
     /// Writes the position of an event in progress inside a transaction on the database of the positions, so that it
-    /// commits with the consumer's own rows. Call [`Gate::mark_done`] after the commit, or [`Gate::release`] if it failed;
-    /// until the commit the gate cannot write, because the transaction has the write lock.
+    /// commits with the consumer's own rows. Call [`Gate::mark_done`] after the commit, or [`Gate::release`] if it
+    /// failed; until the commit the gate cannot write, because the transaction has the write lock.
     pub fn write_position_in(
         &self,
         tx: &rusqlite::Transaction<'_>,
@@ -331,7 +337,7 @@ impl<T> Gate<T, SqlitePositions> {
         let Some(object) = &event.object else { return Ok(()) };
         self.check_in_progress(object, event.id)?;
         self.positions
-            .write_position_on(tx, object, ObjectPosition::LastHandled(event.id))
+            .write_position_with_connection(tx, object, ObjectPosition::LastHandled(event.id))
             .map_err(GateError::PositionStore)
     }
 }

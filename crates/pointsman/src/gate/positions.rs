@@ -23,11 +23,11 @@ pub enum ObjectPosition {
 pub(super) enum SequenceStatus {
     AlreadyHandled,
     Next,
-    /// It follows an event that is not handled yet.
+    /// The event follows one that is not handled yet.
     Later {
         predecessor: EventId,
     },
-    /// It names a predecessor that contradicts the position.
+    /// The event names a predecessor that contradicts the position.
     Fork,
 }
 

@@ -1,4 +1,4 @@
-//! Positions in a SQLite file: a separate one, or that of the consumer's own tables.
+//! Positions in a SQLite file: a separate file, or the one with the consumer's own tables.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,8 +8,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{ObjectPosition, PositionStore, TenantObjectKey};
 
-/// `exact` is 1 for [`ObjectPosition::LastHandled`] and 0 for [`ObjectPosition::HandledUpTo`].
-const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS gate_marks (
+/// Creates the table of positions. `exact` is 1 for [`ObjectPosition::LastHandled`] and 0 for
+/// [`ObjectPosition::HandledUpTo`].
+const CREATE_POSITION_TABLE: &str = "CREATE TABLE IF NOT EXISTS gate_marks (
     consumer TEXT NOT NULL,
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -21,8 +22,8 @@ const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS gate_marks (
 /// How long a write waits for another connection's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Positions in the table `gate_marks`, which is created if necessary. Several consumers may share a file, each under its
-/// own name.
+/// Positions in the table `gate_marks`, which is created if necessary. Several consumers may share a file, each under
+/// its own name.
 #[derive(Debug)]
 pub struct SqlitePositions {
     conn: Connection,
@@ -40,12 +41,12 @@ impl SqlitePositions {
 
     /// Uses the caller's connection, whose settings stay as they are.
     pub fn with_connection(conn: Connection, consumer: impl Into<String>) -> rusqlite::Result<Self> {
-        conn.execute_batch(CREATE_TABLE)?;
+        conn.execute_batch(CREATE_POSITION_TABLE)?;
         Ok(Self { conn, consumer: consumer.into() })
     }
 
     /// Writes a position on any connection to the database. A position never moves back, even if a late writer tries.
-    pub(super) fn write_position_on(
+    pub(super) fn write_position_with_connection(
         &self,
         conn: &Connection,
         object: &TenantObjectKey,
@@ -82,6 +83,6 @@ impl PositionStore for SqlitePositions {
     }
 
     fn write_position(&mut self, object: &TenantObjectKey, position: ObjectPosition) -> rusqlite::Result<()> {
-        self.write_position_on(&self.conn, object, position)
+        self.write_position_with_connection(&self.conn, object, position)
     }
 }

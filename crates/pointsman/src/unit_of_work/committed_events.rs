@@ -12,8 +12,8 @@ use crate::Bus;
 use crate::bus_store::UnitOfWorkEvents;
 use crate::emit::EmittedEvent;
 
-/// An event is looked up again after this time, in case a notification was missed.
-const RECHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The interval at which the event of a receipt is looked up again, in case a notification was missed.
+const RECEIPT_RECHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Identifies a committed event that has no id yet. `pointsman.event_of` in the database accepts it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,8 +37,8 @@ impl fmt::Display for EventReceipt {
 
 /// The events of a committed unit of work, in the order of its operations.
 ///
-/// On SQLite the commit journals the events. On PostgreSQL it leaves them in the outbox, and a node journals them within
-/// moments: until then each has a receipt.
+/// On SQLite the commit journals the events. On PostgreSQL it leaves them in the outbox, and a node journals them
+/// within moments: until then each has a receipt.
 pub struct CommittedEvents {
     bus: Bus,
     events: UnitOfWorkEvents,
@@ -85,25 +85,25 @@ impl CommittedEvents {
         };
         let mut events = Vec::with_capacity(receipts.len());
         for receipt in receipts {
-            events.push(wait_for_event(&self.bus, receipt).await?);
+            events.push(wait_for_event_of_receipt(&self.bus, receipt).await?);
         }
         Ok(events)
     }
 }
 
-async fn wait_for_event(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
+async fn wait_for_event_of_receipt(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
     let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
     loop {
         let mut head = observer.read_journal_range().await?.head;
-        if let Some(id) = bus.store().find_event_id(receipt).await? {
-            let missing =
+        if let Some(id) = bus.store().find_event_id_of_receipt(receipt).await? {
+            let no_such_event =
                 || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));
-            let view = bus.engine().store().read_event(id).await?.ok_or_else(missing)?;
+            let view = bus.engine().store().read_event(id).await?.ok_or_else(no_such_event)?;
             let tasks = view.tasks.into_iter().map(|task| task.id).collect();
             return Ok(EmittedEvent { id, prev: view.event.prev, tasks, is_repeat: false });
         }
         tokio::select! {
-            _ = timeout(RECHECK_INTERVAL, observer.wait_for_match(&any_event, &mut head)) => {}
+            _ = timeout(RECEIPT_RECHECK_INTERVAL, observer.wait_for_match(&any_event, &mut head)) => {}
             () = observer.wait_until_stopped() => return Err(StoreError::Closed),
         }
     }

@@ -13,15 +13,17 @@
 //! event exists if and only if the commit succeeded. A unit of work takes no locks before its commit; the transaction
 //! lasts as long as the operations run.
 //!
-//! On SQLite they run on the thread of the store's only writer, and all other commits wait for them: operations should
-//! only write, and leave slow work to handlers. Table names that begin with `pointsman_` are reserved for the store. On
-//! PostgreSQL they run on a connection of their own, and no other commit waits. The schema `pointsman` is reserved for the
-//! store; the events go to its outbox, so that a commit returns receipts ([`CommittedEvents`]).
+//! On SQLite the operations run on the thread of the store's only writer, and all other commits wait for them:
+//! operations should only write, and leave slow work to handlers. Table names that begin with `pointsman_` are reserved
+//! for the store. On PostgreSQL the operations run on a connection of their own, and no other commit waits. The schema
+//! `pointsman` is reserved for the store; the events go to its outbox, so that a commit returns receipts
+//! ([`CommittedEvents`]).
 //!
-//! On Redis a statement is a command, and its parameters are the command's arguments: `execute("SET", ["stock:7".into(), 5.into()])`.
-//! Commands run together at the end, and nothing can be read. Redis does not roll back: if it rejects a command, because
-//! a key is of another type, those before it stay in effect, and no event is emitted. Events need a key: they are appended
-//! to the list of their object, and there are no receipts. Keys that begin with `pointsman:` are reserved for the store.
+//! On Redis a statement is a command, and its parameters are the command's arguments, as in `execute("SET",
+//! ["stock:7".into(), 5.into()])`. Commands run together at the end, and nothing can be read. Redis does not roll back:
+//! if it rejects a command, because a key is of another type, those before it stay in effect, and no event is emitted.
+//! Events need a key: they are appended to the list of their object, and there are no receipts. Keys that begin with
+//! `pointsman:` are reserved for the store.
 //!
 //! Once begun, a commit runs to its end even if its caller is dropped.
 
@@ -64,12 +66,13 @@ pub enum CommitError {
     OutcomeUnknown(String),
 }
 
-/// Operations and events that are committed together. Dropping it without a commit rolls it back.
+/// Operations and events that are committed together. Dropping a unit of work without a
+/// commit rolls it back.
 pub struct UnitOfWork {
     bus: Bus,
     operations: Operations,
     context: Context,
-    /// The attempt that began it, if a handler did.
+    /// The attempt that began the unit of work; `None` if no handler did.
     cause: Option<Cause>,
 }
 
@@ -78,7 +81,7 @@ impl UnitOfWork {
         Self { bus, operations: Vec::new(), context: Context::new(), cause: attempt_scope::current_cause() }
     }
 
-    /// Sets the request that it belongs to. Events without a context of their own get this one.
+    /// Sets the request that the unit of work belongs to. Events without a context of their own get this one.
     pub fn set_context(&mut self, request: RequestContext) {
         self.context = request.into();
     }
@@ -123,10 +126,10 @@ impl UnitOfWork {
     pub async fn commit(mut self) -> Result<CommittedEvents, CommitError> {
         let operations = std::mem::take(&mut self.operations);
         let context = std::mem::take(&mut self.context);
-        // Spawned, because a caller that is dropped (a request that was cancelled) must not prevent the hooks
-        // after the commit.
-        let committing = tokio::spawn(run_commit(self.bus.clone(), operations, context, self.cause));
-        committing.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
+        // The commit runs on a spawned future, because a caller that is dropped (a request that was cancelled) must not
+        // prevent the hooks after the commit.
+        let commit_run = tokio::spawn(run_commit(self.bus.clone(), operations, context, self.cause));
+        commit_run.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
     }
 }
 
@@ -161,7 +164,7 @@ async fn run_commit(
             }
             Ok(CommittedEvents::new(bus, events))
         }
-        // Neither hook runs: both would claim to know the outcome.
+        // No hook runs, because each would imply that the outcome is known.
         Err(TransactError::OutcomeUnknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
         Err(TransactError::WorkFailed(error)) => {
             roll_back_operations(operations);
@@ -180,7 +183,7 @@ fn roll_back_operations(operations: Operations) {
     }
 }
 
-/// Runs a hook after the outcome is decided. A panic is logged, and the remaining hooks still run.
+/// Runs a hook after the commit or the rollback. A panic is logged, and the remaining hooks still run.
 fn run_hook(hook: &str, run: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
         tracing::error!(

@@ -22,7 +22,7 @@ use super::{BoxError, Tx, UnitOfWork};
 /// }
 /// ```
 pub trait Operation: Send + 'static {
-    /// Called when it is added to a unit of work; it may add others. An error keeps it out.
+    /// Called when the operation is added to a unit of work; it may add others. After an error it is not added.
     fn on_register(&mut self, uow: &mut UnitOfWork) -> Result<(), BoxError> {
         let _ = uow;
         Ok(())
@@ -41,7 +41,7 @@ pub trait Operation: Send + 'static {
     fn on_rollback(&mut self) {}
 }
 
-/// Emits an event.
+/// An operation that emits an event.
 pub(super) struct EmitOperation(pub(super) Option<NewEvent>);
 
 impl Operation for EmitOperation {
@@ -50,7 +50,7 @@ impl Operation for EmitOperation {
     }
 }
 
-/// Runs a function inside the transaction.
+/// An operation that runs a function inside the transaction.
 pub(super) struct CommitOperation<F>(pub(super) Option<F>);
 
 impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation for CommitOperation<F> {
@@ -59,7 +59,7 @@ impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation 
     }
 }
 
-/// Runs a function after the commit.
+/// An operation that runs a function after the commit.
 pub(super) struct PostCommitOperation<F>(pub(super) Option<F>);
 
 impl<F: FnOnce() + Send + 'static> Operation for PostCommitOperation<F> {

@@ -9,7 +9,7 @@ use crate::{Event, SqlRow, SqlValue};
 
 /// The transaction that the operations of a unit of work run in.
 pub struct Tx<'a> {
-    sql: &'a mut (dyn SqlTransaction + 'a),
+    transaction: &'a mut (dyn SqlTransaction + 'a),
     events: Vec<NewEvent>,
     context: Context,
     /// The attempt that began the unit of work; the thread of the transaction cannot read it from its own context.
@@ -19,22 +19,22 @@ pub struct Tx<'a> {
 
 impl<'a> Tx<'a> {
     pub(super) fn new(
-        sql: &'a mut (dyn SqlTransaction + 'a),
+        transaction: &'a mut (dyn SqlTransaction + 'a),
         context: Context,
         cause: Option<Cause>,
         now: Timestamp,
     ) -> Self {
-        Self { sql, events: Vec::new(), context, cause, now }
+        Self { transaction, events: Vec::new(), context, cause, now }
     }
 
     /// Runs a statement; returns the number of changed rows.
     pub fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
-        self.sql.execute(sql, parameters)
+        self.transaction.execute(sql, parameters)
     }
 
     /// Runs a query; returns all its rows.
     pub fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
-        self.sql.query(sql, parameters)
+        self.transaction.query(sql, parameters)
     }
 
     /// Emits an event with this commit: for data that exists only inside the transaction, such as the id of a new row.
@@ -49,10 +49,11 @@ impl<'a> Tx<'a> {
         self.add_event(event)
     }
 
-    /// Adds an event; without a context it gets that of the unit of work.
+    /// Adds an event, which gets the context of the unit of work if it has none.
     pub(super) fn add_event(&mut self, event: NewEvent) -> Result<(), InvalidEvent> {
         let context = if event.context.is_empty() { self.context.clone() } else { event.context };
-        check_context_limits(&context).map_err(|reason| InvalidEvent::new(event.kind.as_str(), &reason))?;
+        check_context_limits(&context)
+            .map_err(|reason| InvalidEvent::new(event.event_type.as_str(), &reason))?;
         self.events.push(NewEvent { context, ..event });
         Ok(())
     }

@@ -20,20 +20,20 @@ async fn events_emitted_by_a_handler_name_their_cause_and_keep_the_trace() {
     let request = RequestContext::new().request_id("r-1").ip("192.0.2.1".parse().unwrap());
     let options = EmitOptions::new().context(request).tenant("shop");
     let emitted = bus.emit_with(RecordPublished::new(1), options).await.unwrap();
-    wait_for_only_task(&bus, &emitted).await;
+    wait_until_only_task_finished(&bus, &emitted).await;
 
-    let events = read_journal(&bus).await;
+    let events = read_emitted_events(&bus).await;
     let indexed = events.iter().find(|event| event.is::<RecordIndexed>()).unwrap();
     assert_eq!(indexed.parse_value::<RecordIndexed>().unwrap(), RecordIndexed { id: 1 });
     assert_eq!(indexed.cause.unwrap().event, Some(emitted.id));
-    assert_eq!(indexed.prev, Some(emitted.id), "it is about the same object");
+    assert_eq!(indexed.prev, Some(emitted.id), "both events are about the same object");
     assert_eq!(indexed.tenant.as_str(), "shop");
     assert_eq!(indexed.context.iter().collect::<Vec<_>>(), [(&"request_id".to_owned(), &"r-1".to_owned())]);
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn an_attempt_that_fails_has_emitted_nothing() {
+async fn a_failed_attempt_emits_nothing() {
     let folder = StoreFolder::new();
     let retries_without_delay = RetryPolicy {
         max_retries: 2,
@@ -54,9 +54,9 @@ async fn an_attempt_that_fails_has_emitted_nothing() {
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     assert_eq!(task.attempts.len(), 3);
-    let events = read_journal(&bus).await;
+    let events = read_emitted_events(&bus).await;
     assert_eq!(events.iter().filter(|event| event.is::<RecordIndexed>()).count(), 1);
     bus.stop().await;
 }
@@ -74,7 +74,7 @@ async fn log_lines_of_the_context_keep_their_order() {
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     let lines: Vec<_> = bus
         .read_task_logs(&task.id)
         .await
@@ -98,10 +98,10 @@ async fn context_rejects_events_after_the_attempt_has_ended() {
         .start()
         .await
         .unwrap();
-    emit_and_wait(&bus, RecordPublished::new(1)).await;
+    emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     let ctx = receive(&mut received).await;
     assert_eq!(ctx.emit(RecordIndexed { id: 1 }), Err(CtxError::AttemptEnded));
-    assert_eq!(read_journal(&bus).await.len(), 1);
+    assert_eq!(read_emitted_events(&bus).await.len(), 1);
     bus.stop().await;
 }
 
@@ -117,7 +117,7 @@ async fn idempotency_key_is_rejected_inside_an_attempt() {
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     assert!(task.error.unwrap().contains("idempotency key"));
     bus.stop().await;
 }
@@ -140,8 +140,8 @@ async fn events_emitted_through_the_bus_name_their_cause() {
         .await
         .unwrap();
     let emitted = bus.emit(RecordPublished::new(1)).await.unwrap();
-    assert_eq!(wait_for_only_task(&bus, &emitted).await.error, None);
-    let events = read_journal(&bus).await;
+    assert_eq!(wait_until_only_task_finished(&bus, &emitted).await.error, None);
+    let events = read_emitted_events(&bus).await;
     assert_eq!(events.len(), 4);
     assert!(events[0].cause.is_none());
     assert!(
@@ -185,12 +185,12 @@ async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
 
     let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
     let store = bus.engine().store();
-    let both_failed = async {
+    let wait_until_both_failed = async {
         while store.list_tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
             tokio::task::yield_now().await
         }
     };
-    with_timeout(both_failed).await;
-    assert_eq!(read_journal(&bus).await.len(), event_count);
+    with_timeout(wait_until_both_failed).await;
+    assert_eq!(read_emitted_events(&bus).await.len(), event_count);
     bus.stop().await;
 }

@@ -47,24 +47,27 @@ async fn unknown_store_kinds_and_missing_folders_are_rejected() {
 #[tokio::test]
 async fn restarted_bus_continues_the_journal() {
     let folder = StoreFolder::new();
-    let first = Bus::builder(&folder.url()).start().await.unwrap();
-    let one = first.emit(RecordPublished::new(1)).await.unwrap();
-    first.stop().await;
+    let first_bus = Bus::builder(&folder.url()).start().await.unwrap();
+    let first_event = first_bus.emit(RecordPublished::new(1)).await.unwrap();
+    first_bus.stop().await;
 
-    let second =
+    let second_bus =
         Bus::builder(&folder.url()).handler("h", do_nothing).on_key("record", "h").start().await.unwrap();
-    assert!(one.tasks.is_empty(), "it was journaled before the handler was added");
-    let two = second.emit(RecordPublished::new(1)).await.unwrap();
-    assert!(two.id > one.id);
-    assert_eq!(two.prev, Some(one.id));
-    assert_eq!(wait_for_only_task(&second, &two).await.lifecycle.state.status(), TaskStatus::Done);
-    second.stop().await;
+    assert!(first_event.tasks.is_empty(), "it was journaled before the handler was added");
+    let second_event = second_bus.emit(RecordPublished::new(1)).await.unwrap();
+    assert!(second_event.id > first_event.id);
+    assert_eq!(second_event.prev, Some(first_event.id));
+    assert_eq!(
+        wait_until_only_task_finished(&second_bus, &second_event).await.lifecycle.state.status(),
+        TaskStatus::Done
+    );
+    second_bus.stop().await;
 }
 
 #[tokio::test]
 async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
     let folder = StoreFolder::new();
-    let first = Bus::builder(&folder.url())
+    let first_bus = Bus::builder(&folder.url())
         .handler("h", |_: RecordPublished, ctx: Ctx| async move { ctx.cancelled().await })
         .on::<RecordPublished>("h")
         .workers(1)
@@ -73,20 +76,23 @@ async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
         .unwrap();
     let mut emitted = Vec::new();
     for id in 0..5 {
-        emitted.push(first.emit(RecordPublished::new(id)).await.unwrap());
+        emitted.push(first_bus.emit(RecordPublished::new(id)).await.unwrap());
     }
     // Simulates a kill: nothing is drained, and the store is closed while the bus runs.
-    first.engine().stop(std::time::Duration::ZERO).await;
-    first.engine().store().close();
+    first_bus.engine().stop(std::time::Duration::ZERO).await;
+    first_bus.engine().store().close();
 
-    let second = Bus::builder(&folder.url())
+    let second_bus = Bus::builder(&folder.url())
         .handler("h", do_nothing)
         .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
-    for one in &emitted {
-        assert_eq!(wait_for_only_task(&second, one).await.lifecycle.state.status(), TaskStatus::Done);
+    for first_event in &emitted {
+        assert_eq!(
+            wait_until_only_task_finished(&second_bus, first_event).await.lifecycle.state.status(),
+            TaskStatus::Done
+        );
     }
-    second.stop().await;
+    second_bus.stop().await;
 }

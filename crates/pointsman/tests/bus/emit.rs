@@ -30,24 +30,25 @@ async fn events_of_one_object_name_their_predecessor() {
 async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_content() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
-    let once = || EmitOptions::new().idempotency_key("import-7").delay(Duration::from_secs(3600));
-    let first = bus.emit_with(RecordPublished::new(1), once()).await.unwrap();
-    let again = bus.emit_with(RecordPublished::new(1), once()).await.unwrap();
-    assert!(!first.is_repeat && again.is_repeat);
-    assert_eq!((first.id, &first.tasks), (again.id, &again.tasks));
+    let options_with_key = || EmitOptions::new().idempotency_key("import-7").delay(Duration::from_secs(3600));
+    let first = bus.emit_with(RecordPublished::new(1), options_with_key()).await.unwrap();
+    let repeat = bus.emit_with(RecordPublished::new(1), options_with_key()).await.unwrap();
+    assert!(!first.is_repeat && repeat.is_repeat);
+    assert_eq!((first.id, &first.tasks), (repeat.id, &repeat.tasks));
 
     for other in [
-        bus.emit_with(RecordPublished::new(2), once()).await,
-        bus.emit_with(RecordPublished::new(1), once().priority(7)).await,
-        bus.emit_with(RecordPublished::new(1), once().delay(Duration::ZERO)).await,
+        bus.emit_with(RecordPublished::new(2), options_with_key()).await,
+        bus.emit_with(RecordPublished::new(1), options_with_key().priority(7)).await,
+        bus.emit_with(RecordPublished::new(1), options_with_key().delay(Duration::ZERO)).await,
     ] {
         let error = other.unwrap_err();
         assert!(matches!(&error, EmitError::NotJournaled(_)), "{error}");
         assert!(error.to_string().contains("import-7"), "{error}");
     }
-    let other_tenant = bus.emit_with(RecordPublished::new(1), once().tenant("other")).await.unwrap();
+    let other_tenant =
+        bus.emit_with(RecordPublished::new(1), options_with_key().tenant("other")).await.unwrap();
     assert!(!other_tenant.is_repeat);
-    assert_eq!(read_journal(&bus).await.len(), 2);
+    assert_eq!(read_emitted_events(&bus).await.len(), 2);
     bus.stop().await;
 }
 
@@ -62,7 +63,7 @@ async fn delayed_event_is_journaled_now_and_handled_later() {
         .unwrap();
     let delay = Duration::from_secs(3600);
     let emitted = bus.emit_with(RecordPublished::new(1), EmitOptions::new().delay(delay)).await.unwrap();
-    assert_eq!(read_journal(&bus).await.len(), 1);
+    assert_eq!(read_emitted_events(&bus).await.len(), 1);
     let task = bus.read_task(&emitted.tasks[0]).await.unwrap().unwrap();
     let TaskState::New { due } = task.lifecycle.state else { panic!("{:?}", task.lifecycle) };
     assert!(due.duration_since(task.created_at) >= delay - Duration::from_secs(60));
@@ -80,7 +81,8 @@ async fn options_override_the_priority_of_the_event_type() {
         .start()
         .await
         .unwrap();
-    let priority_of = async |emitted: EmittedEvent| wait_for_only_task(&bus, &emitted).await.priority.get();
+    let priority_of =
+        async |emitted: EmittedEvent| wait_until_only_task_finished(&bus, &emitted).await.priority.get();
     let note = || Note { key: "n".into() };
     assert_eq!(priority_of(bus.emit(note()).await.unwrap()).await, 500);
     assert_eq!(priority_of(bus.emit_with(note(), EmitOptions::new().priority(9)).await.unwrap()).await, 9);
@@ -111,7 +113,7 @@ async fn invalid_events_are_rejected_and_not_stored() {
     assert!(reserved.to_string().contains("task is the name of a frame of the event stream"), "{reserved}");
     let long = RecordPublished { id: 1, title: "x".repeat(2 << 20) };
     assert!(matches!(bus.emit(long).await, Err(EmitError::InvalidEvent(_))));
-    assert!(read_journal(&bus).await.is_empty());
+    assert!(read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }
 
@@ -122,7 +124,7 @@ async fn watch_returns_every_event_once_and_in_order() {
     bus.emit(RecordPublished::new(0)).await.unwrap();
     let stream = bus.watch().await.unwrap().into_stream();
     let producer = bus.clone();
-    let emitting = tokio::spawn(async move {
+    let producer_task = tokio::spawn(async move {
         let mut ids = Vec::new();
         for id in 0..500 {
             ids.push(producer.emit(RecordPublished::new(id % 7)).await.unwrap().id);
@@ -131,7 +133,7 @@ async fn watch_returns_every_event_once_and_in_order() {
     });
     let received: Vec<EventId> =
         with_timeout(stream.take(500).map(|event| event.unwrap().id).collect()).await;
-    assert_eq!(received, emitting.await.unwrap());
+    assert_eq!(received, producer_task.await.unwrap());
     bus.stop().await;
 }
 
@@ -150,7 +152,7 @@ async fn watch_returns_an_error_when_the_bus_stops() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let mut watch = bus.watch().await.unwrap();
-    let waiting = tokio::spawn(async move {
+    let watch_task = tokio::spawn(async move {
         loop {
             // Before it stops, the engine publishes that it is stopping.
             match watch.next().await {
@@ -161,5 +163,5 @@ async fn watch_returns_an_error_when_the_bus_stops() {
     });
     tokio::task::yield_now().await;
     bus.stop().await;
-    assert!(matches!(with_timeout(waiting).await.unwrap(), WatchError::Store(_)));
+    assert!(matches!(with_timeout(watch_task).await.unwrap(), WatchError::Store(_)));
 }

@@ -11,12 +11,15 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         task: TaskInfo,
         request: RequestContext,
         raw: RawEvent,
-        State(word): State<&'static str>,
+        State(shared_text): State<&'static str>,
         State(probe): State<Probe<Received>>,
     ) {
         assert_eq!((ctx.attempt(), ctx.fence()), (task.attempt, task.fence));
-        assert_eq!((ctx.prev(), ctx.prev_sent(), ctx.is_late()), (task.prev, task.prev_sent, task.is_late));
-        probe.send((event, task, request, raw, word));
+        assert_eq!(
+            (ctx.prev(), ctx.prev_sent(), ctx.is_out_of_order()),
+            (task.prev, task.prev_sent, task.is_out_of_order)
+        );
+        probe.send((event, task, request, raw, shared_text));
     }
     let folder = StoreFolder::new();
     let (probe, mut received) = Probe::<Received>::new();
@@ -40,17 +43,17 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         bus.emit_with(RecordPublished::new(1), EmitOptions::new().context(request.clone())).await.unwrap();
 
     receive(&mut received).await;
-    let (event, task, context, raw, word) = receive(&mut received).await;
+    let (event, task, context, raw, shared_text) = receive(&mut received).await;
     assert_eq!(event, RecordPublished::new(1));
     assert_eq!(context, request);
     assert_eq!((task.event, task.prev, task.prev_sent), (Some(emitted.id), Some(first.id), Some(first.id)));
-    assert_eq!((task.handler.as_str(), task.attempt, task.retries, task.is_late), ("h", 1, 0, false));
+    assert_eq!((task.handler.as_str(), task.attempt, task.retries, task.is_out_of_order), ("h", 1, 0, false));
     assert_eq!(task.id, emitted.tasks[0]);
     assert_eq!(
-        (raw.id, raw.kind.as_str(), raw.key.as_ref().unwrap().as_str()),
+        (raw.id, raw.event_type.as_str(), raw.key.as_ref().unwrap().as_str()),
         (emitted.id, "record.published", "record:1")
     );
-    assert_eq!(word, "shared");
+    assert_eq!(shared_text, "shared");
     bus.stop().await;
 }
 
@@ -61,7 +64,7 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
     let bus = Bus::builder(&folder.url())
         .state(probe)
         .handler("audit", |raw: RawEvent, State(probe): State<Probe<String>>| async move {
-            probe.send(raw.kind.to_string());
+            probe.send(raw.event_type.to_string());
         })
         .lane_ordering(LaneOrdering::Key)
         .on_key("record", "audit")
@@ -72,7 +75,7 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
     let published = bus.emit(RecordPublished::new(1)).await.unwrap();
     let indexed = bus.emit(RecordIndexed { id: 1 }).await.unwrap();
     assert_eq!((published.tasks.len(), indexed.tasks.len()), (1, 1));
-    wait_for_only_task(&bus, &indexed).await;
+    wait_until_only_task_finished(&bus, &indexed).await;
     assert_eq!(
         [receive(&mut received).await, receive(&mut received).await],
         ["record.published", "record.indexed"]
@@ -85,17 +88,17 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
 async fn synchronous_handlers_run_first_and_in_order() {
     let folder = StoreFolder::new();
     let (probe, mut received) = Probe::<&'static str>::new();
-    let report = |who: &'static str| {
+    let report_name = |name: &'static str| {
         move |State(probe): State<Probe<&'static str>>| {
-            probe.send(who);
+            probe.send(name);
             async {}
         }
     };
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("queued", report("queued"))
-        .handler("first", report("first"))
-        .handler("second", report("second"))
+        .handler("queued", report_name("queued"))
+        .handler("first", report_name("first"))
+        .handler("second", report_name("second"))
         .on_key("record", "queued")
         .on_sync::<RecordPublished>("first")
         .on_key_sync("record.published", "second")
@@ -126,7 +129,7 @@ async fn payload_of_another_type_fails_for_good_with_the_reason() {
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, OlderRecordPublished { id: 1 }).await;
+    let task = emit_and_wait_for_task(&bus, OlderRecordPublished { id: 1 }).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert_eq!(task.attempts.len(), 1);
     let error = task.error.unwrap();
@@ -155,8 +158,8 @@ async fn programs_can_define_extractors() {
         .unwrap();
     let by_ann = EmitOptions::new().context(RequestContext::new().with_entry("actor", "ann"));
     let emitted = bus.emit_with(RecordPublished::new(1), by_ann).await.unwrap();
-    assert_eq!(wait_for_only_task(&bus, &emitted).await.result.unwrap().as_str(), "\"ann\"");
-    let task = emit_and_wait(&bus, RecordPublished::new(2)).await;
+    assert_eq!(wait_until_only_task_finished(&bus, &emitted).await.result.unwrap().as_str(), "\"ann\"");
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(2)).await;
     assert_eq!((task.error.as_deref(), task.attempts.len()), (Some("no actor in the context"), 1));
     bus.stop().await;
 }

@@ -19,7 +19,7 @@ fn retries_without_delay(max: u32) -> RetryPolicy {
 }
 
 /// Emits one event to a handler with three retries, and returns its finished task.
-async fn run_handler<Args: 'static>(handler: impl pointsman::Handler<Args>) -> Task {
+async fn run_handler_until_task_finished<Args: 'static>(handler: impl pointsman::Handler<Args>) -> Task {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", handler)
@@ -28,18 +28,18 @@ async fn run_handler<Args: 'static>(handler: impl pointsman::Handler<Args>) -> T
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     bus.stop().await;
     task
 }
 
-fn attempt_ends(task: &Task) -> Vec<AttemptOutcome> {
+fn attempt_outcomes(task: &Task) -> Vec<AttemptOutcome> {
     task.attempts.iter().map(|attempt| attempt.outcome).collect()
 }
 
 #[tokio::test]
 async fn handler_that_returns_unit_succeeds() {
-    let task = run_handler(|| async {}).await;
+    let task = run_handler_until_task_finished(|| async {}).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(task.result, None);
 }
@@ -50,7 +50,7 @@ async fn returned_value_is_the_result_of_the_task() {
     struct IndexResult {
         words: usize,
     }
-    let task = run_handler(|event: RecordPublished| async move {
+    let task = run_handler_until_task_finished(|event: RecordPublished| async move {
         Ok::<_, HandlerError>(IndexResult { words: event.title.split(' ').count() })
     })
     .await;
@@ -59,16 +59,16 @@ async fn returned_value_is_the_result_of_the_task() {
 
 #[tokio::test]
 async fn failure_is_retried_until_retries_are_used_up() {
-    let task = run_handler(|| async { Err::<(), _>("the index is down") }).await;
+    let task = run_handler_until_task_finished(|| async { Err::<(), _>("the index is down") }).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Failed));
     assert_eq!(task.error.as_deref(), Some("the index is down"));
-    assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed; 4]);
+    assert_eq!(attempt_outcomes(&task), [AttemptOutcome::Failed; 4]);
 }
 
 #[tokio::test]
-async fn retry_may_succeed() {
-    let task = run_handler(|ctx: Ctx| async move {
+async fn a_retried_task_may_succeed() {
+    let task = run_handler_until_task_finished(|ctx: Ctx| async move {
         match ctx.attempt() {
             1 | 2 => Err("not yet"),
             _ => Ok(()),
@@ -77,43 +77,46 @@ async fn retry_may_succeed() {
     .await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(
-        attempt_ends(&task),
+        attempt_outcomes(&task),
         [AttemptOutcome::Failed, AttemptOutcome::Failed, AttemptOutcome::Succeeded]
     );
 }
 
 #[tokio::test]
 async fn permanent_failure_is_not_retried() {
-    let task = run_handler(|| async { Err::<(), _>(HandlerError::permanent("never")) }).await;
+    let task = run_handler_until_task_finished(|| async {
+        Err::<(), _>(HandlerError::permanent("a permanent failure"))
+    })
+    .await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
-    assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed]);
+    assert_eq!(attempt_outcomes(&task), [AttemptOutcome::Failed]);
 }
 
 #[tokio::test]
 async fn snooze_costs_no_retry() {
-    let task = run_handler(|ctx: Ctx| async move {
+    let task = run_handler_until_task_finished(|ctx: Ctx| async move {
         if ctx.attempt() <= 5 { Err(Snooze::after(Duration::from_millis(1))) } else { Ok(()) }
     })
     .await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(task.lifecycle.retries, 0);
-    assert_eq!(attempt_ends(&task)[..5], [AttemptOutcome::Snoozed; 5]);
+    assert_eq!(attempt_outcomes(&task)[..5], [AttemptOutcome::Snoozed; 5]);
 }
 
 #[tokio::test]
 async fn panic_fails_the_attempt_and_is_retried() {
     let runs = Arc::new(AtomicU32::new(0));
-    let task = run_handler(move || {
+    let task = run_handler_until_task_finished(move || {
         let runs = runs.clone();
         async move {
             if runs.fetch_add(1, Ordering::Relaxed) == 0 {
-                panic!("out of cheese");
+                panic!("a panic in the handler");
             }
         }
     })
     .await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
-    assert!(task.attempts[0].error.as_deref().unwrap().contains("out of cheese"));
+    assert!(task.attempts[0].error.as_deref().unwrap().contains("a panic in the handler"));
 }
 
 #[tokio::test]
@@ -133,7 +136,7 @@ async fn attempt_that_times_out_is_cancelled_and_fails() {
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    let task = emit_and_wait_for_task(&bus, RecordPublished::new(1)).await;
     receive(&mut received).await;
     assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert!(task.error.unwrap().contains("timed out"));

@@ -64,8 +64,8 @@ impl StoreFolder {
 }
 
 /// Waits for a future that is sure to complete, for at most a minute.
-async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("timed out after a minute")
+async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("timed out after a minute")
 }
 
 /// Sends values from handlers to the test.
@@ -88,24 +88,26 @@ impl<T> Probe<T> {
     }
 }
 
+/// Waits for the next value that a [`Probe`] sends.
 async fn receive<T>(receiver: &mut UnboundedReceiver<T>) -> T {
     with_timeout(receiver.recv()).await.expect("all probes were dropped")
 }
 
-/// Emits an event that has one handler, and waits for its task to finish.
-async fn emit_and_wait(bus: &Bus, event: impl Event) -> Task {
+/// Emits an event that has one handler, and waits until its task has finished.
+async fn emit_and_wait_for_task(bus: &Bus, event: impl Event) -> Task {
     let emitted = bus.emit(event).await.unwrap();
-    wait_for_only_task(bus, &emitted).await
+    wait_until_only_task_finished(bus, &emitted).await
 }
 
-async fn wait_for_only_task(bus: &Bus, emitted: &EmittedEvent) -> Task {
+/// Waits until the only task of an event has finished, and returns it.
+async fn wait_until_only_task_finished(bus: &Bus, emitted: &EmittedEvent) -> Task {
     let mut tasks = with_timeout(bus.wait_for_tasks(emitted)).await.unwrap();
     assert_eq!(tasks.len(), 1);
     tasks.remove(0)
 }
 
 /// Reads all emitted events, oldest first, without engine events.
-async fn read_journal(bus: &Bus) -> Vec<RawEvent> {
+async fn read_emitted_events(bus: &Bus) -> Vec<RawEvent> {
     let head = bus.engine().store().read_journal_range().await.unwrap().head;
     let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::EventFilter::default());
     let mut events = Vec::new();

@@ -9,7 +9,7 @@ fn create_database() -> String {
 }
 
 /// Starts a bus on a database that also has a table of the program.
-async fn bus_with_records(url: &str) -> Bus {
+async fn start_bus_with_record_table(url: &str) -> Bus {
     let bus = Bus::builder(url).start().await.unwrap();
     let mut uow = bus.unit_of_work();
     uow.execute(
@@ -39,33 +39,33 @@ async fn read_record_ids(bus: &Bus) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn events_exist_if_and_only_if_the_commit_did() {
+async fn events_exist_if_and_only_if_the_commit_succeeded() {
     let url = create_database();
-    let bus = bus_with_records(&url).await;
-    let committing: Vec<_> = (0..30u64)
+    let bus = start_bus_with_record_table(&url).await;
+    let commits: Vec<_> = (0..30u64)
         .map(|id| {
             let mut uow = bus.unit_of_work();
             insert_record(&mut uow, id as i64);
             uow.emit(RecordPublished::new(id)).unwrap();
             match id % 3 {
-                0 => uow.on_commit(|_| Err("every third".into())),
-                1 if id % 2 == 0 => uow.on_commit(|_| panic!("some")),
+                0 => uow.on_commit(|_| Err("every third unit of work fails".into())),
+                1 if id % 2 == 0 => uow.on_commit(|_| panic!("some units of work panic")),
                 _ => {}
             }
             tokio::spawn(uow.commit())
         })
         .collect();
     let mut committed = Vec::new();
-    for (id, commit) in committing.into_iter().enumerate() {
-        if let Ok(done) = commit.await.unwrap() {
-            assert_eq!((done.events(), done.receipts().len()), (None, 1));
-            assert_eq!(with_timeout(done.wait_until_journaled()).await.unwrap().len(), 1);
+    for (id, commit) in commits.into_iter().enumerate() {
+        if let Ok(committed_events) = commit.await.unwrap() {
+            assert_eq!((committed_events.events(), committed_events.receipts().len()), (None, 1));
+            assert_eq!(with_timeout(committed_events.wait_until_journaled()).await.unwrap().len(), 1);
             committed.push(id as i64);
         }
     }
     assert_eq!(committed.len(), 15);
     assert_eq!(read_record_ids(&bus).await, committed);
-    let mut journaled: Vec<_> = read_journal(&bus)
+    let mut journaled: Vec<_> = read_emitted_events(&bus)
         .await
         .iter()
         .map(|event| event.parse_value::<RecordPublished>().unwrap().id as i64)
@@ -77,7 +77,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
 
 #[tokio::test]
 async fn events_keep_the_order_of_operations_and_their_exact_values() {
-    let bus = bus_with_records(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_database()).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
     uow.emit(RecordPublished::new(1)).unwrap();
@@ -96,11 +96,11 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
     let delayed = EmitOptions::new().priority(7).tenant("shop").delay(Duration::from_secs(3600));
     uow.emit_with(RecordPublished::new(1), delayed).unwrap();
     let emitted = with_timeout(uow.commit().await.unwrap().wait_until_journaled()).await.unwrap();
-    let events = read_journal(&bus).await;
+    let events = read_emitted_events(&bus).await;
     let journaled: Vec<_> = events
         .iter()
         .map(|event| {
-            (event.id, event.kind.as_str(), event.context["request_id"].as_str(), event.tenant.as_str())
+            (event.id, event.event_type.as_str(), event.context["request_id"].as_str(), event.tenant.as_str())
         })
         .collect();
     assert_eq!(
@@ -133,8 +133,8 @@ async fn events_committed_by_a_handler_name_their_cause() {
     let mut uow = bus.unit_of_work();
     uow.emit(RecordPublished::new(1)).unwrap();
     let emitted = with_timeout(uow.commit().await.unwrap().wait_until_journaled()).await.unwrap();
-    assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.error, None);
-    let events = read_journal(&bus).await;
+    assert_eq!(wait_until_only_task_finished(&bus, &emitted[0]).await.error, None);
+    let events = read_emitted_events(&bus).await;
     let cause = events[1].cause.unwrap();
     assert_eq!((events.len(), events[1].cause_depth(), cause.event), (2, 1, Some(emitted[0].id)));
     bus.stop().await;
@@ -142,7 +142,7 @@ async fn events_committed_by_a_handler_name_their_cause() {
 
 #[tokio::test]
 async fn statements_on_the_transaction_or_the_store_are_rejected() {
-    let bus = bus_with_records(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_database()).await;
     for sql in [
         "COMMIT",
         "/* /* */ */ commit",
@@ -165,13 +165,13 @@ async fn statements_on_the_transaction_or_the_store_are_rejected() {
         let refused = uow.commit().await;
         assert!(matches!(refused, Err(CommitError::Operation(_))), "{sql}: {refused:?}");
     }
-    assert!(read_record_ids(&bus).await.is_empty() && read_journal(&bus).await.is_empty());
+    assert!(read_record_ids(&bus).await.is_empty() && read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }
 
 #[tokio::test]
 async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
-    let bus = bus_with_records(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_database()).await;
     // The operation ignores a failed statement, but the database does not.
     let mut uow = bus.unit_of_work();
     insert_record(&mut uow, 1);
@@ -189,7 +189,7 @@ async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
     uow.emit(RecordPublished::new(1)).unwrap();
     let refused = uow.commit().await;
     assert!(
-        matches!(&refused, Err(CommitError::Operation(why)) if why.to_string().contains("foreign key")),
+        matches!(&refused, Err(CommitError::Operation(error)) if error.to_string().contains("foreign key")),
         "{refused:?}"
     );
     // The error about a column type that cannot be read says what to do.
@@ -197,16 +197,16 @@ async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
     uow.on_commit(|tx| Ok(tx.query("SELECT now() AS at", &[]).map(|_| ())?));
     let refused = uow.commit().await;
     assert!(
-        matches!(&refused, Err(CommitError::Operation(why)) if why.to_string().contains("at::text")),
+        matches!(&refused, Err(CommitError::Operation(error)) if error.to_string().contains("at::text")),
         "{refused:?}"
     );
-    assert!(read_record_ids(&bus).await.is_empty() && read_journal(&bus).await.is_empty());
+    assert!(read_record_ids(&bus).await.is_empty() && read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }
 
 #[tokio::test]
 async fn values_round_trip_through_column_types() {
-    let bus = bus_with_records(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_database()).await;
     let mut uow = bus.unit_of_work();
     uow.execute(
         "CREATE TABLE every (small smallint, yes boolean, wide double precision, exact numeric, day date, id uuid, \
@@ -254,7 +254,7 @@ async fn values_round_trip_through_column_types() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_unit_of_work_does_not_block_others() {
-    let bus = bus_with_records(&create_database()).await;
+    let bus = start_bus_with_record_table(&create_database()).await;
     let (started, mut commit_started) = Probe::new();
     let (resume, resumed) = std::sync::mpsc::channel::<()>();
     let mut uow = bus.unit_of_work();
@@ -264,16 +264,16 @@ async fn slow_unit_of_work_does_not_block_others() {
         Ok(resumed.recv()?)
     });
     uow.emit(RecordPublished::new(1)).unwrap();
-    let slow = tokio::spawn(uow.commit());
+    let slow_commit = tokio::spawn(uow.commit());
     receive(&mut commit_started).await;
     for id in 2..5 {
         with_timeout(bus.emit(RecordPublished::new(id))).await.unwrap();
     }
-    let mut quick = bus.unit_of_work();
-    insert_record(&mut quick, 2);
-    with_timeout(quick.commit()).await.unwrap();
+    let mut quick_unit_of_work = bus.unit_of_work();
+    insert_record(&mut quick_unit_of_work, 2);
+    with_timeout(quick_unit_of_work.commit()).await.unwrap();
     resume.send(()).unwrap();
-    with_timeout(slow).await.unwrap().unwrap();
+    with_timeout(slow_commit).await.unwrap().unwrap();
     assert_eq!(read_record_ids(&bus).await, [1, 2]);
     bus.stop().await;
 }

@@ -25,8 +25,8 @@ fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
 }
 
 /// Waits for an event of this type.
-async fn wait_for_event(bus: &Bus, kind: &str) -> RawEvent {
-    let filter = EventFilter { kinds: vec![kind.parse().unwrap()], ..EventFilter::default() };
+async fn wait_for_event(bus: &Bus, event_type: &str) -> RawEvent {
+    let filter = EventFilter { event_types: vec![event_type.parse().unwrap()], ..EventFilter::default() };
     with_timeout(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
 }
 
@@ -63,14 +63,14 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
         .unwrap();
     let order: OrderKey = "/publish,7".parse().unwrap();
     let value = Json::from_value(&RecordPublished::new(5)).unwrap();
-    let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
-    bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
+    let new_order = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
+    bus.engine().add_orders(vec![new_order]).await.unwrap().unwrap();
     let (step, task) = receive(&mut received).await;
     assert_eq!((step.order, step.node), (order, chain_node_id("c")));
     assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
     assert_eq!((task.event, task.attempt, task.handler.as_str()), (None, 1, "note"));
     wait_for_event(&bus, "OrderFinished").await;
-    let emitted = read_journal(&bus).await;
+    let emitted = read_emitted_events(&bus).await;
     assert_eq!(emitted.len(), 1);
     let cause = emitted[0].cause.unwrap();
     assert_eq!((cause.event, cause.depth), (None, 1));
@@ -111,15 +111,15 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
         .start()
         .await
         .unwrap();
-    let add = async |letters: usize| {
-        let value = Json::from_value(&letters).unwrap();
-        let new = NewOrder { value, ..NewOrder::new(ChainPath::new("/publish").unwrap()) };
-        bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
+    let add = async |text_len: usize| {
+        let value = Json::from_value(&text_len).unwrap();
+        let new_order = NewOrder { value, ..NewOrder::new(ChainPath::new("/publish").unwrap()) };
+        bus.engine().add_orders(vec![new_order]).await.unwrap().unwrap();
     };
     // JSON adds two quotation marks.
-    for letters in [200_000, (1 << 20) - 2] {
-        add(letters).await;
-        assert_eq!(receive(&mut received).await, letters);
+    for text_len in [200_000, (1 << 20) - 2] {
+        add(text_len).await;
+        assert_eq!(receive(&mut received).await, text_len);
     }
     add((1 << 20) - 1).await;
     wait_for_event(&bus, "OrderSuspended").await;
@@ -149,7 +149,7 @@ async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order
         .unwrap();
     let causing_event = bus.emit(RecordPublished::new(1)).await.unwrap().id;
     wait_for_event(&bus, "OrderFinished").await;
-    let emitted = read_journal(&bus).await;
+    let emitted = read_emitted_events(&bus).await;
     assert_eq!(emitted.len(), 3);
     for event in &emitted[1..] {
         let cause = event.cause.unwrap();

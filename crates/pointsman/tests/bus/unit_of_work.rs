@@ -52,7 +52,7 @@ impl Operation for LoggingOperation {
 }
 
 /// Starts a bus whose file also has a table of the program.
-async fn bus_with_records(folder: &StoreFolder) -> Bus {
+async fn start_bus_with_record_table(folder: &StoreFolder) -> Bus {
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let mut uow = bus.unit_of_work();
     uow.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, title TEXT NOT NULL)", []);
@@ -81,13 +81,13 @@ fn insert_record(uow: &mut UnitOfWork, id: i64) {
 #[tokio::test]
 async fn hooks_run_in_order() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
     uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
     uow.register(LoggingOperation::new("b", &hook_log)).unwrap();
-    let last = hook_log.clone();
-    uow.on_post_commit(move || last.add("closure"));
+    let closure_log = hook_log.clone();
+    uow.on_post_commit(move || closure_log.add("closure"));
     uow.commit().await.unwrap();
     let expected =
         ["a registered", "b registered", "a commits", "b commits", "a committed", "b committed", "closure"];
@@ -98,8 +98,9 @@ async fn hooks_run_in_order() {
 #[tokio::test]
 async fn failed_operation_rolls_everything_back_in_reverse_order() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
-    let failures: [fn() -> Result<(), BoxError>; 2] = [|| Err("no".into()), || panic!("no")];
+    let bus = start_bus_with_record_table(&folder).await;
+    let failures: [fn() -> Result<(), BoxError>; 2] =
+        [|| Err("the operation failed".into()), || panic!("the operation failed")];
     for failure in failures {
         let hook_log = HookLog::default();
         let mut uow = bus.unit_of_work();
@@ -109,17 +110,20 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
         uow.register(LoggingOperation { on_commit: failure, ..LoggingOperation::new("b", &hook_log) })
             .unwrap();
         uow.register(LoggingOperation::new("c", &hook_log)).unwrap();
-        let never = hook_log.clone();
-        uow.on_post_commit(move || never.add("never"));
+        let unreached_log = hook_log.clone();
+        uow.on_post_commit(move || unreached_log.add("must not run"));
         let error = uow.commit().await.unwrap_err();
-        assert!(matches!(&error, CommitError::Operation(why) if why.to_string().contains("no")), "{error}");
+        assert!(
+            matches!(&error, CommitError::Operation(error) if error.to_string().contains("the operation failed")),
+            "{error}"
+        );
         assert_eq!(
             hook_log.entries()[3..],
             ["a commits", "b commits", "c rolled back", "b rolled back", "a rolled back"]
         );
     }
     assert!(read_record_ids(&bus).await.is_empty());
-    assert!(read_journal(&bus).await.is_empty());
+    assert!(read_emitted_events(&bus).await.is_empty());
 
     // The writer still works.
     let mut uow = bus.unit_of_work();
@@ -132,7 +136,7 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
 #[tokio::test]
 async fn failed_statement_fails_the_operation() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     for sql in ["INSERT INTO nowhere VALUES (1)", "not sql at all", "INSERT INTO records (id) VALUES (1)"] {
         let mut uow = bus.unit_of_work();
         insert_record(&mut uow, 1);
@@ -141,14 +145,14 @@ async fn failed_statement_fails_the_operation() {
         assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))), "{sql}");
     }
     assert!(read_record_ids(&bus).await.is_empty());
-    assert!(read_journal(&bus).await.is_empty());
+    assert!(read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }
 
 #[tokio::test]
 async fn dropped_unit_of_work_is_rolled_back() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
     insert_record(&mut uow, 1);
@@ -158,27 +162,27 @@ async fn dropped_unit_of_work_is_rolled_back() {
     drop(uow);
     assert_eq!(hook_log.entries()[2..], ["b rolled back", "a rolled back"]);
     assert!(read_record_ids(&bus).await.is_empty());
-    assert!(read_journal(&bus).await.is_empty());
+    assert!(read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn events_exist_if_and_only_if_the_commit_did() {
+async fn events_exist_if_and_only_if_the_commit_succeeded() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
-    let committing: Vec<_> = (0..60u64)
+    let bus = start_bus_with_record_table(&folder).await;
+    let commits: Vec<_> = (0..60u64)
         .map(|id| {
             let mut uow = bus.unit_of_work();
             insert_record(&mut uow, id as i64);
             uow.emit(RecordPublished::new(id)).unwrap();
             if id % 3 == 0 {
-                uow.on_commit(|_| Err("every third".into()));
+                uow.on_commit(|_| Err("every third unit of work fails".into()));
             }
             tokio::spawn(uow.commit())
         })
         .collect();
     let mut committed = Vec::new();
-    for (id, commit) in committing.into_iter().enumerate() {
+    for (id, commit) in commits.into_iter().enumerate() {
         if commit.await.unwrap().is_ok() {
             committed.push(id as i64);
         }
@@ -186,9 +190,9 @@ async fn events_exist_if_and_only_if_the_commit_did() {
     assert_eq!(committed.len(), 40);
     bus.stop().await;
 
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     assert_eq!(read_record_ids(&bus).await, committed);
-    let mut journaled: Vec<_> = read_journal(&bus)
+    let mut journaled: Vec<_> = read_emitted_events(&bus)
         .await
         .iter()
         .map(|event| event.parse_value::<RecordPublished>().unwrap().id as i64)
@@ -201,7 +205,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
 #[tokio::test]
 async fn reserved_event_type_is_rejected() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     let refused = uow.emit(ReservedTypeEvent {}).unwrap_err().to_string();
     assert!(refused.contains("task is the name of a frame of the event stream"), "{refused}");
@@ -211,7 +215,7 @@ async fn reserved_event_type_is_rejected() {
 #[tokio::test]
 async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
     uow.emit(RecordPublished::new(1)).unwrap();
@@ -220,14 +224,14 @@ async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
         let Some(SqlValue::Integer(id)) = rows[0].get(0) else { return Err("no id".into()) };
         Ok(tx.emit(RecordIndexed { id: *id as u64 })?)
     });
-    let own = EmitOptions::new().context(RequestContext::new().request_id("r-2"));
-    uow.emit_with(RecordPublished::new(1), own).unwrap();
+    let own_context = EmitOptions::new().context(RequestContext::new().request_id("r-2"));
+    uow.emit_with(RecordPublished::new(1), own_context).unwrap();
     let emitted = uow.commit().await.unwrap().wait_until_journaled().await.unwrap();
 
-    let events = read_journal(&bus).await;
+    let events = read_emitted_events(&bus).await;
     let journaled: Vec<_> = events
         .iter()
-        .map(|event| (event.id, event.kind.as_str(), event.context["request_id"].as_str()))
+        .map(|event| (event.id, event.event_type.as_str(), event.context["request_id"].as_str()))
         .collect();
     assert_eq!(
         journaled,
@@ -253,7 +257,10 @@ async fn handlers_of_committed_events_run() {
     let mut uow = bus.unit_of_work();
     uow.emit(RecordPublished::new(1)).unwrap();
     let emitted = uow.commit().await.unwrap().wait_until_journaled().await.unwrap();
-    assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.lifecycle.state.status(), TaskStatus::Done);
+    assert_eq!(
+        wait_until_only_task_finished(&bus, &emitted[0]).await.lifecycle.state.status(),
+        TaskStatus::Done
+    );
     bus.stop().await;
 }
 
@@ -270,7 +277,7 @@ async fn operation_may_add_others_or_reject_itself() {
         }
     }
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.register(PublishOperation(0)).unwrap_err();
     uow.register(PublishOperation(3)).unwrap();
@@ -282,7 +289,7 @@ async fn operation_may_add_others_or_reject_itself() {
 #[tokio::test]
 async fn commit_completes_although_its_caller_is_dropped() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let (probe, mut received) = Probe::new();
     let (started, mut commit_started) = Probe::new();
     let (resume, resumed) = std::sync::mpsc::channel::<()>();
@@ -305,10 +312,10 @@ async fn commit_completes_although_its_caller_is_dropped() {
 #[tokio::test]
 async fn panic_in_a_post_commit_hook_does_not_stop_other_hooks() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
-    uow.on_post_commit(|| panic!("too late to matter"));
+    uow.on_post_commit(|| panic!("a panic after the commit"));
     uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
     uow.commit().await.unwrap();
     assert_eq!(hook_log.entries().last().unwrap(), "a committed");
@@ -318,7 +325,7 @@ async fn panic_in_a_post_commit_hook_does_not_stop_other_hooks() {
 #[tokio::test]
 async fn commit_fails_after_the_bus_has_stopped() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let hook_log = HookLog::default();
     let mut uow = bus.unit_of_work();
     uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
@@ -330,12 +337,12 @@ async fn commit_fails_after_the_bus_has_stopped() {
 #[tokio::test]
 async fn context_of_a_unit_of_work_is_checked_against_the_limits() {
     let folder = StoreFolder::new();
-    let bus = bus_with_records(&folder).await;
+    let bus = start_bus_with_record_table(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().with_entry("session", "x".repeat(10_000)));
     insert_record(&mut uow, 1);
     uow.emit(RecordPublished::new(1)).unwrap();
     assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))));
-    assert!(read_record_ids(&bus).await.is_empty() && read_journal(&bus).await.is_empty());
+    assert!(read_record_ids(&bus).await.is_empty() && read_emitted_events(&bus).await.is_empty());
     bus.stop().await;
 }

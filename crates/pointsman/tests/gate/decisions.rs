@@ -12,7 +12,7 @@ fn receive_and_handle(gate: &mut Gate<u64, InMemoryPositions>, event: NumberedEv
 
 #[test]
 fn events_without_a_key_are_always_ready() {
-    let mut gate = gate().start_after(id(100));
+    let mut gate = new_gate().start_after(id(100));
     let keyless = IncomingEvent { object: None, ..event("a", 1, 7) };
     for _ in 0..2 {
         assert_eq!(gate.receive(keyless.clone(), now()).unwrap(), GateDecision::Ready(keyless.clone()));
@@ -22,7 +22,7 @@ fn events_without_a_key_are_always_ready() {
 
 #[test]
 fn equal_keys_of_two_tenants_are_different_objects() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     assert_eq!(receive_and_handle(&mut gate, event("a", 1, None)), [1]);
     let other_tenant =
         IncomingEvent { object: Some(TenantObjectKey::new("shop", "a").unwrap()), ..event("a", 1, None) };
@@ -31,21 +31,25 @@ fn equal_keys_of_two_tenants_are_different_objects() {
 
 #[test]
 fn only_an_event_in_progress_can_be_marked_done() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let (first, second) = (event("a", 1, None), event("a", 2, 1));
     assert_eq!(gate.mark_done(&first), Err(GateError::NotInProgress { id: id(1) }));
     gate.receive(second.clone(), now()).unwrap();
-    assert_eq!(gate.mark_done(&second), Err(GateError::NotInProgress { id: id(2) }), "it only waits");
+    assert_eq!(gate.mark_done(&second), Err(GateError::NotInProgress { id: id(2) }), "the event only waits");
     gate.receive(first.clone(), now()).unwrap();
     assert_eq!(gate.mark_done(&first).unwrap(), [GateDecision::Ready(second.clone())]);
-    assert_eq!(gate.mark_done(&first), Err(GateError::NotInProgress { id: id(1) }), "it is done already");
+    assert_eq!(
+        gate.mark_done(&first),
+        Err(GateError::NotInProgress { id: id(1) }),
+        "the event is done already"
+    );
     assert_eq!(gate.release(&first), Err(GateError::NotInProgress { id: id(1) }));
     assert_eq!(gate.mark_done(&second).unwrap(), []);
 }
 
 #[test]
 fn released_event_is_ready_again_and_not_overtaken() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let first = event("a", 1, None);
     gate.receive(first.clone(), now()).unwrap();
     gate.receive(event("a", 2, 1), now()).unwrap();
@@ -62,25 +66,25 @@ fn released_event_is_ready_again_and_not_overtaken() {
 
 #[test]
 fn consumer_may_start_in_the_middle_of_the_journal() {
-    let mut gate = gate().start_after(id(100));
+    let mut gate = new_gate().start_after(id(100));
     assert_eq!(gate.receive(event("a", 100, 90), now()).unwrap(), GateDecision::Duplicate);
     assert_eq!(gate.receive(event("a", 103, 102), now()).unwrap(), GateDecision::Wait);
     assert_eq!(receive_and_handle(&mut gate, event("a", 102, 90)), [102, 103], "90 counts as handled");
     assert_eq!(receive_and_handle(&mut gate, event("b", 104, 100)), [104]);
     assert_eq!(receive_and_handle(&mut gate, event("c", 105, None)), [105]);
     let positions = gate.positions().clone();
-    let mut later = Gate::new(positions).with_limits(ample_limits()).start_after(id(200));
+    let mut restarted_gate = Gate::new(positions).with_limits(ample_limits()).start_after(id(200));
     assert_eq!(
-        receive_and_handle(&mut later, event("a", 110, 103)),
+        receive_and_handle(&mut restarted_gate, event("a", 110, 103)),
         [110],
         "a stored position takes precedence"
     );
-    assert_eq!(later.receive(event("d", 110, None), now()).unwrap(), GateDecision::Duplicate);
+    assert_eq!(restarted_gate.receive(event("d", 110, None), now()).unwrap(), GateDecision::Duplicate);
 }
 
 #[test]
 fn event_that_contradicts_the_position_is_a_fork() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     for (number, prev) in [(10, None), (20, Some(10))] {
         receive_and_handle(&mut gate, event("a", number, prev));
     }
@@ -92,15 +96,15 @@ fn event_that_contradicts_the_position_is_a_fork() {
         GateDecision::Duplicate,
         "older than the last"
     );
-    let taken = event("a", 30, 10);
-    assert_eq!(gate.skip_to(&object("a"), id(30)).unwrap(), [], "the consumer has it");
-    assert_eq!(receive_and_handle(&mut gate, taken), [30], "and lets it arrive again");
+    let returned_event = event("a", 30, 10);
+    assert_eq!(gate.skip_to(&object("a"), id(30)).unwrap(), [], "the consumer has the event");
+    assert_eq!(receive_and_handle(&mut gate, returned_event), [30], "and passes it again");
     assert_eq!(receive_and_handle(&mut gate, event("a", 40, 30)), [40]);
 }
 
 #[test]
 fn second_successor_of_the_same_event_is_a_fork() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let (one, other) = (event("a", 20, 10), event("a", 30, 10));
     receive_and_handle(&mut gate, event("a", 10, None));
     assert_eq!(gate.receive(one.clone(), now()).unwrap(), GateDecision::Ready(one));
@@ -109,11 +113,11 @@ fn second_successor_of_the_same_event_is_a_fork() {
 
 #[test]
 fn waiting_forks_are_returned_as_soon_as_they_are_detected() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let (first, early, next, fork) =
         (event("a", 10, None), event("a", 15, 12), event("a", 20, 10), event("a", 30, 10));
-    for waits in [&early, &fork, &next] {
-        assert_eq!(gate.receive(waits.clone(), now()).unwrap(), GateDecision::Wait);
+    for waiting_event in [&early, &fork, &next] {
+        assert_eq!(gate.receive(waiting_event.clone(), now()).unwrap(), GateDecision::Wait);
     }
     gate.receive(first.clone(), now()).unwrap();
     assert_eq!(gate.mark_done(&first).unwrap(), [GateDecision::Ready(next.clone())]);
@@ -125,36 +129,40 @@ fn waiting_forks_are_returned_as_soon_as_they_are_detected() {
 }
 
 #[test]
-fn full_gate_buffers_no_more_but_still_passes_the_next_event() {
+fn a_full_gate_buffers_no_more_events_but_still_makes_the_next_one_ready() {
     let mut gate =
-        gate().with_limits(GateLimits { max_waiting: 3, max_waiting_per_object: 2, ..ample_limits() });
-    for waits in [event("a", 2, 1), event("a", 3, 2)] {
-        assert_eq!(gate.receive(waits, now()).unwrap(), GateDecision::Wait);
+        new_gate().with_limits(GateLimits { max_waiting: 3, max_waiting_per_object: 2, ..ample_limits() });
+    for waiting_event in [event("a", 2, 1), event("a", 3, 2)] {
+        assert_eq!(gate.receive(waiting_event, now()).unwrap(), GateDecision::Wait);
     }
-    let over = event("a", 4, 3);
+    let event_over_the_limit = event("a", 4, 3);
     assert_eq!(
-        gate.receive(over.clone(), now()).unwrap(),
-        hole_decision(over.clone(), HoleReason::Full),
-        "of the object"
+        gate.receive(event_over_the_limit.clone(), now()).unwrap(),
+        hole_decision(event_over_the_limit.clone(), HoleReason::BufferFull),
+        "the buffer of the object is full"
     );
     assert_eq!(gate.receive(event("b", 6, 5), now()).unwrap(), GateDecision::Wait);
     let other = event("c", 8, 7);
     assert_eq!(
         gate.receive(other.clone(), now()).unwrap(),
-        hole_decision(other.clone(), HoleReason::Full),
-        "of the gate"
+        hole_decision(other.clone(), HoleReason::BufferFull),
+        "the buffer of the gate is full"
     );
-    assert_eq!(gate.receive(event("b", 6, 5), now()).unwrap(), GateDecision::Duplicate, "full or not");
+    assert_eq!(
+        gate.receive(event("b", 6, 5), now()).unwrap(),
+        GateDecision::Duplicate,
+        "a waiting event is a duplicate even if the gate is full"
+    );
     assert_eq!(gate.waiting_count(), 3);
     assert_eq!(receive_and_handle(&mut gate, event("a", 1, None)), [1, 2, 3]);
     assert_eq!(gate.waiting_count(), 1);
-    assert_eq!(receive_and_handle(&mut gate, over), [4]);
+    assert_eq!(receive_and_handle(&mut gate, event_over_the_limit), [4]);
     assert_eq!(gate.receive(other, now()).unwrap(), GateDecision::Wait, "there is room again");
 }
 
 #[test]
 fn event_missing_for_too_long_is_overdue() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let start = now();
     let after = |seconds| start + Duration::from_secs(seconds);
     for (arrival, seconds) in
@@ -166,7 +174,7 @@ fn event_missing_for_too_long_is_overdue() {
         object: object(key),
         missing_id: id(prev),
         waiting: waiting.iter().copied().map(id).collect(),
-        since: after(seconds),
+        waiting_since: after(seconds),
     };
     assert_eq!(gate.list_overdue(after(10)), [], "exactly at the limit");
     assert_eq!(
@@ -185,7 +193,7 @@ fn event_missing_for_too_long_is_overdue() {
 
 #[test]
 fn events_waiting_for_one_in_progress_are_not_overdue() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let start = now();
     for arrival in [event("a", 1, None), event("a", 2, 1), event("a", 3, 2)] {
         gate.receive(arrival, start).unwrap();
@@ -195,14 +203,14 @@ fn events_waiting_for_one_in_progress_are_not_overdue() {
 
 #[test]
 fn skip_continues_after_the_hole() {
-    let mut gate = gate();
+    let mut gate = new_gate();
     let (third, fourth, seventh) = (event("a", 3, 2), event("a", 4, 3), event("a", 7, 6));
     assert_eq!(receive_and_handle(&mut gate, event("a", 1, None)), [1]);
-    for waits in [&third, &fourth, &seventh] {
-        gate.receive(waits.clone(), now()).unwrap();
+    for waiting_event in [&third, &fourth, &seventh] {
+        gate.receive(waiting_event.clone(), now()).unwrap();
     }
     let refused = gate.skip_to(&object("a"), id(7));
-    assert_eq!(refused, Err(GateError::OlderEventWaits { id: id(7), first: id(3) }));
+    assert_eq!(refused, Err(GateError::OlderEventWaits { id: id(7), older_id: id(3) }));
     assert_eq!(gate.skip_to(&object("a"), id(3)).unwrap(), [GateDecision::Ready(third.clone())]);
     assert_eq!(
         gate.positions().read_position(&object("a")).unwrap(),
@@ -212,7 +220,7 @@ fn skip_continues_after_the_hole() {
     assert_eq!(gate.skip_to(&object("a"), id(7)), Err(GateError::InProgress { id: id(3) }));
     assert_eq!(gate.mark_done(&third).unwrap(), [GateDecision::Ready(fourth.clone())]);
     assert_eq!(gate.mark_done(&fourth).unwrap(), []);
-    assert_eq!(gate.skip_to(&object("a"), id(4)).unwrap(), [], "it is handled already");
+    assert_eq!(gate.skip_to(&object("a"), id(4)).unwrap(), [], "the event is handled already");
     assert_eq!(
         gate.positions().read_position(&object("a")).unwrap(),
         Some(ObjectPosition::LastHandled(id(4)))

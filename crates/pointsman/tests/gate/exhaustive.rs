@@ -9,7 +9,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CompletionTiming {
     Immediately,
-    /// The oldest one, after the next arrival.
+    /// The oldest event in progress is marked done after the next arrival.
     AfterNextArrival,
     AfterAllArrivals,
 }
@@ -38,7 +38,7 @@ impl GateModel {
         } else if self.waiting.len() >= limits.max_waiting
             || waiting_of_object >= limits.max_waiting_per_object
         {
-            hole_decision(event.clone(), HoleReason::Full)
+            hole_decision(event.clone(), HoleReason::BufferFull)
         } else {
             GateDecision::Wait
         }
@@ -82,10 +82,10 @@ impl ModelCheck {
     fn mark_oldest_done(&mut self) {
         let event = self.model.in_progress.remove(0);
         self.model.handled.push(event.clone());
-        let follows =
+        let waits_for_event =
             |waiting: &NumberedEvent| waiting.object == event.object && waiting.prev == Some(event.id);
         let expected: Vec<NumberedEvent> =
-            self.model.waiting.extract_if(.., |waiting| follows(waiting)).collect();
+            self.model.waiting.extract_if(.., |waiting| waits_for_event(waiting)).collect();
         let decisions = self.gate.mark_done(&event).unwrap();
         assert_eq!(decisions, expected.iter().cloned().map(GateDecision::Ready).collect::<Vec<_>>());
         self.model.in_progress.extend(expected);
@@ -105,8 +105,9 @@ impl ModelCheck {
                 self.receive(&event);
             }
             self.mark_all_done();
-            let stuck = self.model.waiting.iter().chain(&self.returned_events).min_by_key(|event| event.id);
-            let Some(first) = stuck.cloned() else { break };
+            let oldest_stuck =
+                self.model.waiting.iter().chain(&self.returned_events).min_by_key(|event| event.id);
+            let Some(first) = oldest_stuck.cloned() else { break };
             if let GateDecision::Ready(_) = self.model.expected_decision(&first, self.limits) {
                 continue;
             }
@@ -114,26 +115,26 @@ impl ModelCheck {
         }
     }
 
-    fn skip_to(&mut self, to: &NumberedEvent, history: &[NumberedEvent]) {
-        let object = to.object.as_ref().unwrap();
-        let waiting_count = self.model.waiting.extract_if(.., |event| event.id == to.id).count();
+    fn skip_to(&mut self, target: &NumberedEvent, history: &[NumberedEvent]) {
+        let object = target.object.as_ref().unwrap();
+        let waiting_count = self.model.waiting.extract_if(.., |event| event.id == target.id).count();
         let overdue = self.gate.list_overdue(now() + self.limits.overdue_after * 2);
         let reported = overdue
             .iter()
-            .filter(|missing| Some(missing.missing_id) == to.prev && missing.waiting[0] == to.id)
+            .filter(|missing| Some(missing.missing_id) == target.prev && missing.waiting[0] == target.id)
             .count();
-        assert_eq!(reported, waiting_count, "{to:?} in {overdue:?}");
-        let decisions = self.gate.skip_to(object, to.id).unwrap();
-        let older = history.iter().filter(|event| event.object == to.object && event.id < to.id);
+        assert_eq!(reported, waiting_count, "{target:?} in {overdue:?}");
+        let decisions = self.gate.skip_to(object, target.id).unwrap();
+        let older = history.iter().filter(|event| event.object == target.object && event.id < target.id);
         self.model.skipped.extend(older.map(|event| event.id));
         match waiting_count {
             0 => {
                 assert_eq!(decisions, []);
-                self.receive(to);
+                self.receive(target);
             }
             _ => {
-                assert_eq!(decisions, [GateDecision::Ready(to.clone())]);
-                self.model.in_progress.push(to.clone());
+                assert_eq!(decisions, [GateDecision::Ready(target.clone())]);
+                self.model.in_progress.push(target.clone());
             }
         }
         self.mark_all_done();
@@ -147,40 +148,41 @@ fn check_arrivals(
     timing: CompletionTiming,
     limits: GateLimits,
 ) {
-    let mut check = ModelCheck::new(limits);
+    let mut model_check = ModelCheck::new(limits);
     for event in arrivals {
-        check.receive(event);
+        model_check.receive(event);
         match timing {
-            CompletionTiming::Immediately => check.mark_all_done(),
-            CompletionTiming::AfterNextArrival if check.model.in_progress.len() > 1 => {
-                check.mark_oldest_done()
+            CompletionTiming::Immediately => model_check.mark_all_done(),
+            CompletionTiming::AfterNextArrival if model_check.model.in_progress.len() > 1 => {
+                model_check.mark_oldest_done()
             }
             CompletionTiming::AfterNextArrival | CompletionTiming::AfterAllArrivals => {}
         }
     }
-    check.mark_all_done();
+    model_check.mark_all_done();
     let arrived: BTreeSet<EventId> = arrivals.iter().map(|event| event.id).collect();
     if limits == ample_limits() {
         let reachable = history.iter().filter(|event| {
             let older = |other: &&NumberedEvent| other.object == event.object && other.id <= event.id;
             history.iter().filter(older).all(|other| arrived.contains(&other.id))
         });
-        assert_eq!(unique_ids(&check.model.handled), reachable.map(|event| event.id).collect());
+        assert_eq!(unique_ids(&model_check.model.handled), reachable.map(|event| event.id).collect());
     }
-    check.skip_all_holes(history);
-    assert_eq!(check.gate.waiting_count(), 0);
+    model_check.skip_all_holes(history);
+    assert_eq!(model_check.gate.waiting_count(), 0);
     for key in ["a", "b"] {
-        let of_key = |event: &&NumberedEvent| event.object.as_ref() == Some(&object(key));
-        let order: Vec<EventId> = check.model.handled.iter().filter(of_key).map(|event| event.id).collect();
+        let is_of_key = |event: &&NumberedEvent| event.object.as_ref() == Some(&object(key));
+        let order: Vec<EventId> =
+            model_check.model.handled.iter().filter(is_of_key).map(|event| event.id).collect();
         assert!(order.is_sorted_by(|a, b| a < b), "{order:?} from {arrivals:?}");
     }
     assert_eq!(
-        unique_ids(&check.model.handled),
+        unique_ids(&model_check.model.handled),
         arrived,
         "every arrived event is handled once: {arrivals:?}"
     );
     for event in history {
-        check.receive(event);
+        model_check.receive(event);
     }
 }
 
@@ -205,22 +207,22 @@ fn check_all_arrivals(count: usize, timing: CompletionTiming, limits: GateLimits
 }
 
 #[test]
-fn all_arrival_orders_of_five_events_done_immediately() {
+fn all_arrival_orders_of_five_events_match_the_model_when_done_immediately() {
     check_all_arrivals(5, CompletionTiming::Immediately, ample_limits());
 }
 
 #[test]
-fn all_arrival_orders_of_five_events_done_one_arrival_later() {
+fn all_arrival_orders_of_five_events_match_the_model_when_done_one_arrival_later() {
     check_all_arrivals(5, CompletionTiming::AfterNextArrival, ample_limits());
 }
 
 #[test]
-fn all_arrival_orders_of_five_events_done_after_all_arrivals() {
+fn all_arrival_orders_of_five_events_match_the_model_when_done_after_all_arrivals() {
     check_all_arrivals(5, CompletionTiming::AfterAllArrivals, ample_limits());
 }
 
 #[test]
-fn all_arrival_orders_under_tight_limits() {
+fn all_arrival_orders_match_the_model_under_tight_limits() {
     for (waiting, waiting_per_object) in [(0, 100), (1, 100), (2, 100), (100, 1), (2, 1)] {
         for timing in [
             CompletionTiming::Immediately,

@@ -71,12 +71,12 @@ fn with_one_duplicated(arrivals: &[NumberedEvent]) -> Vec<Vec<NumberedEvent>> {
 }
 
 /// Handles a ready event and those that become ready after it. Returns their payloads, in order.
-fn handle_ready<M: PositionStore>(gate: &mut Gate<u64, M>, decision: GateDecision<u64>) -> Vec<u64> {
-    let (mut handled, mut next) = (vec![], vec![decision]);
-    while let Some(decision) = next.pop() {
+fn handle_ready<P: PositionStore>(gate: &mut Gate<u64, P>, decision: GateDecision<u64>) -> Vec<u64> {
+    let (mut handled, mut decisions) = (vec![], vec![decision]);
+    while let Some(decision) = decisions.pop() {
         if let GateDecision::Ready(event) = decision {
             handled.push(event.payload);
-            next.extend(gate.mark_done(&event).unwrap());
+            decisions.extend(gate.mark_done(&event).unwrap());
         }
     }
     handled
@@ -90,7 +90,7 @@ fn ample_limits() -> GateLimits {
     GateLimits { max_waiting: 100, max_waiting_per_object: 100, overdue_after: Duration::from_secs(10) }
 }
 
-fn gate() -> Gate<u64, InMemoryPositions> {
+fn new_gate() -> Gate<u64, InMemoryPositions> {
     Gate::new(InMemoryPositions::default()).with_limits(ample_limits())
 }
 

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// A connection without disk syncs: the tests simulate crashes of the process, not of the machine.
-fn connect(path: &Path) -> Connection {
+fn open_connection_without_syncs(path: &Path) -> Connection {
     let conn = Connection::open(path).unwrap();
     conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;").unwrap();
     conn
@@ -27,7 +27,7 @@ struct Consumer {
     commits_position_with_row: bool,
 }
 
-/// The process crashed at the chosen step.
+/// The consumer crashed at the chosen step.
 #[derive(Debug)]
 struct SimulatedCrash;
 
@@ -41,8 +41,9 @@ impl Consumer {
 
     fn open(folder: &TempDir) -> (Gate<u64, SqlitePositions>, Connection) {
         let path = folder.path().join("consumer.db");
-        let positions = SqlitePositions::with_connection(connect(&path), "test").unwrap();
-        (Gate::new(positions).with_limits(ample_limits()), connect(&path))
+        let positions =
+            SqlitePositions::with_connection(open_connection_without_syncs(&path), "test").unwrap();
+        (Gate::new(positions).with_limits(ample_limits()), open_connection_without_syncs(&path))
     }
 
     fn count_step(&mut self) -> Result<(), SimulatedCrash> {
@@ -69,7 +70,7 @@ impl Consumer {
         if self.commits_position_with_row {
             self.gate.write_position_in(&tx, event).unwrap();
         }
-        // It may also crash here: before the commit.
+        // The consumer may also crash here, before the commit.
         self.step_count += 1;
         if self.step_count == self.crash_step {
             return Err(SimulatedCrash);
@@ -93,8 +94,8 @@ impl Consumer {
 }
 
 /// Runs every order of four events with a crash at every step, and returns how many events were handled twice.
-fn count_repeats_with_crash_at_every_step(commits_position_with_row: bool) -> usize {
-    let mut twice = 0;
+fn count_repeats_with_a_crash_at_every_step(commits_position_with_row: bool) -> usize {
+    let mut repeat_count = 0;
     for keys in [["a", "a", "a", "a"], ["a", "a", "b", "a"], ["a", "b", "b", "a"]] {
         let history = build_history(&keys);
         for arrivals in ordered_subsets(&history).into_iter().filter(|order| order.len() == 4) {
@@ -102,13 +103,13 @@ fn count_repeats_with_crash_at_every_step(commits_position_with_row: bool) -> us
                 let mut consumer = Consumer::new(crash_step, commits_position_with_row);
                 consumer.receive_all(&arrivals);
                 let handled = consumer.read_handled();
-                let mut once = handled.clone();
-                once.dedup();
-                twice += handled.len() - once.len();
+                let mut distinct = handled.clone();
+                distinct.dedup();
+                repeat_count += handled.len() - distinct.len();
                 assert!(handled.len() <= 5, "one crash causes at most one repeat: {handled:?}");
                 for key in ["a", "b"] {
-                    let of_key = history.iter().filter(|event| event.object == Some(object(key)));
-                    let expected: Vec<u64> = of_key.map(|event| event.payload).collect();
+                    let events_of_key = history.iter().filter(|event| event.object == Some(object(key)));
+                    let expected: Vec<u64> = events_of_key.map(|event| event.payload).collect();
                     let mut order = handled.clone();
                     order.retain(|number| expected.contains(number));
                     order.dedup();
@@ -120,17 +121,17 @@ fn count_repeats_with_crash_at_every_step(commits_position_with_row: bool) -> us
             }
         }
     }
-    twice
+    repeat_count
 }
 
 #[test]
 fn event_handled_but_not_marked_done_before_a_crash_is_ready_again() {
-    assert!(count_repeats_with_crash_at_every_step(false) > 0, "at least once");
+    assert!(count_repeats_with_a_crash_at_every_step(false) > 0, "at least once");
 }
 
 #[test]
 fn position_committed_with_the_rows_gives_exactly_once() {
-    assert_eq!(count_repeats_with_crash_at_every_step(true), 0);
+    assert_eq!(count_repeats_with_a_crash_at_every_step(true), 0);
 }
 
 #[test]
@@ -148,9 +149,9 @@ fn positions_in_a_file_survive_a_restart_per_consumer() {
     let mut gate = open("one");
     assert_eq!(gate.receive(event("a", 1, None), now()).unwrap(), GateDecision::Duplicate);
     assert_eq!(gate.receive(event("b", 4, None), now()).unwrap(), GateDecision::Duplicate, "skipped");
-    let (fork, behind) = (event("a", 2, None), event("b", 5, 4));
+    let (fork, after_skip) = (event("a", 2, None), event("b", 5, 4));
     assert_eq!(gate.receive(fork.clone(), now()).unwrap(), GateDecision::Ready(fork), "that was skipped to");
-    assert_eq!(gate.receive(behind.clone(), now()).unwrap(), GateDecision::Ready(behind));
+    assert_eq!(gate.receive(after_skip.clone(), now()).unwrap(), GateDecision::Ready(after_skip));
     let mut other = open("two");
     assert!(matches!(other.receive(event("a", 1, None), now()).unwrap(), GateDecision::Ready(_)));
 }

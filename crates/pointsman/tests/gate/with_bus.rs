@@ -20,8 +20,8 @@ struct UnroutedNote {
     id: u64,
 }
 
-async fn send_to_test(ctx: Ctx, State(sent): State<UnboundedSender<IncomingEvent<RawEvent>>>) {
-    let _ = sent.send(IncomingEvent::from_attempt(&ctx).unwrap());
+async fn send_to_test(ctx: Ctx, State(sent_events): State<UnboundedSender<IncomingEvent<RawEvent>>>) {
+    let _ = sent_events.send(IncomingEvent::from_attempt(&ctx).unwrap());
 }
 
 /// Repeats every arrival, in an order far from the original: backwards in steps of seven.
@@ -36,12 +36,12 @@ fn handle_through_gate(arrivals: Vec<IncomingEvent<RawEvent>>) -> Vec<(Option<Te
     let mut gate = Gate::new(InMemoryPositions::default()).with_limits(ample_limits());
     let mut handled = vec![];
     for event in arrivals {
-        let mut next = vec![gate.receive(event, now()).unwrap()];
-        while let Some(decision) = next.pop() {
+        let mut decisions = vec![gate.receive(event, now()).unwrap()];
+        while let Some(decision) = decisions.pop() {
             match decision {
                 GateDecision::Ready(event) => {
                     handled.push((event.object.clone(), event.id));
-                    next.extend(gate.mark_done(&event).unwrap());
+                    decisions.extend(gate.mark_done(&event).unwrap());
                 }
                 GateDecision::Wait | GateDecision::Duplicate => {}
                 GateDecision::Hole(hole) => panic!("{hole:?}"),
@@ -65,7 +65,7 @@ fn check_once_and_in_order(arrivals: &[IncomingEvent<RawEvent>]) {
 
 #[tokio::test]
 async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
-    let (sender, mut sent) = unbounded_channel::<IncomingEvent<RawEvent>>();
+    let (sender, mut sent_events) = unbounded_channel::<IncomingEvent<RawEvent>>();
     let bus = Bus::builder("sqlite::memory:")
         .state(sender)
         .handler("collect", send_to_test)
@@ -81,12 +81,12 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
             }
         }
     }
-    let mut to_handler: Vec<IncomingEvent<RawEvent>> = vec![];
+    let mut sent_to_handler: Vec<IncomingEvent<RawEvent>> = vec![];
     let mut journaled = vec![];
     let mut watch = bus.watch_after(EventId::ZERO, EventFilter::default());
     tokio::time::timeout(Duration::from_secs(60), async {
-        while to_handler.len() < 30 {
-            to_handler.push(sent.recv().await.unwrap());
+        while sent_to_handler.len() < 30 {
+            sent_to_handler.push(sent_events.recv().await.unwrap());
         }
         while journaled.len() < 45 {
             let event = watch.next().await.unwrap();
@@ -97,9 +97,9 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
     })
     .await
     .unwrap();
-    let differ = to_handler.iter().filter(|event| event.prev != event.payload.prev).count();
-    assert!(differ > 0, "`prev_sent` skips events that the handler was not sent");
-    check_once_and_in_order(&to_handler);
+    let differing_count = sent_to_handler.iter().filter(|event| event.prev != event.payload.prev).count();
+    assert!(differing_count > 0, "`prev_sent` skips events that the handler was not sent");
+    check_once_and_in_order(&sent_to_handler);
     check_once_and_in_order(&journaled);
     bus.stop().await;
 }

@@ -10,7 +10,7 @@ use crate::listen::Connection;
 use crate::problem::Problem;
 
 /// Defines an extractor for each role: a caller whose role includes it.
-macro_rules! caller_with_role {
+macro_rules! define_caller_extractors {
     ($($name:ident),+) => {$(
         pub(crate) struct $name(pub(crate) Caller);
 
@@ -22,7 +22,7 @@ macro_rules! caller_with_role {
         }
     )+};
 }
-caller_with_role!(Viewer, Producer, Worker, Operator, Admin);
+define_caller_extractors!(Viewer, Producer, Worker, Operator, Admin);
 
 /// Extracts an authenticated caller of any role.
 pub(crate) struct AnyCaller(pub(crate) Caller);
@@ -49,14 +49,14 @@ fn authenticate_caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
 }
 
 impl Caller {
-    /// Returns the caller if its role includes `needed`, else 403.
-    pub(crate) fn require_role(self, needed: Role) -> Result<Self, Problem> {
-        if self.role.includes(needed) {
+    /// Returns the caller if its role includes `required`, else 403.
+    pub(crate) fn require_role(self, required: Role) -> Result<Self, Problem> {
+        if self.role.includes(required) {
             return Ok(self);
         }
         let Self { name, role, .. } = self;
         Err(Problem::forbidden(format!(
-            "this needs the role {needed}; the token {name:?} has the role {role}"
+            "this needs the role {required}; the token {name:?} has the role {role}"
         )))
     }
 

@@ -1,11 +1,11 @@
 //! Authentication and authorization.
 //!
 //! ```text
-//!  role         the roles of tokens
-//!  tokens       the accepted tokens: their hashes, compared in constant time
-//!  first_token  the token that a server without configured tokens creates
-//!  identity     the sender of a request, identified by its token
-//!  extract      extractors that give request handlers a caller with the required role
+//!  role               the roles of tokens
+//!  tokens             the accepted tokens: their hashes, compared in constant time
+//!  first_token        the token that a server without configured tokens creates
+//!  identity           the sender of a request, identified by its token
+//!  caller_extractors  extractors that give request handlers a caller with the required role
 //! ```
 
 mod caller_extractors;

@@ -31,12 +31,12 @@ impl Role {
         }
     }
 
-    /// Whether this role permits everything that `needed` permits.
-    pub fn includes(self, needed: Self) -> bool {
+    /// Whether this role permits everything that `required` permits.
+    pub fn includes(self, required: Self) -> bool {
         match self {
             Self::Admin => true,
-            Self::Operator => matches!(needed, Self::Operator | Self::Viewer),
-            Self::Viewer | Self::Producer | Self::Worker => self == needed,
+            Self::Operator => matches!(required, Self::Operator | Self::Viewer),
+            Self::Viewer | Self::Producer | Self::Worker => self == required,
         }
     }
 }
@@ -47,6 +47,7 @@ impl fmt::Display for Role {
     }
 }
 
+/// A text is not the name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a role; there are viewer, producer, worker, operator and admin")]
 pub struct BadRole(String);
@@ -64,10 +65,10 @@ mod tests {
 
     #[test]
     fn admin_includes_all_and_operator_includes_viewer() {
-        for needed in Role::ALL {
-            assert!(Role::Admin.includes(needed));
+        for required in Role::ALL {
+            assert!(Role::Admin.includes(required));
             for role in [Role::Viewer, Role::Producer, Role::Worker] {
-                assert_eq!(role.includes(needed), role == needed, "{role} {needed}");
+                assert_eq!(role.includes(required), role == required, "{role} {required}");
             }
         }
         assert!(Role::Operator.includes(Role::Viewer));

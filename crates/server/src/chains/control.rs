@@ -128,7 +128,7 @@ fn require_step_node(chain: &ChainBody, node: &ChainNodeId) -> Result<(), Proble
             let hint = did_you_mean_suffix(node.as_str(), chain.nodes.iter().map(|node| node.id.as_str()));
             Err(Problem::not_found(format!("the chain {path} has no node {node}{hint}")))
         }
-        Some(found) if found.end => {
+        Some(found) if found.is_end => {
             let detail = format!("{node} is an end of {path}: orders finish there, and no step runs");
             Err(Problem::unprocessable(detail).with_pointer("/action"))
         }

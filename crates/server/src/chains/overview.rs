@@ -36,7 +36,7 @@ struct ChainOverview {
 }
 
 async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Problem> {
-    let (views, extent) = app.engine.list_chains().await?;
+    let (views, journal_range) = app.engine.list_chains().await?;
     let mut chains: BTreeMap<ChainPath, ChainBody> =
         views.iter().map(|view| (view.chain.path.clone(), chain_body(view, caller))).collect();
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.can_see_tenant(tenant));
@@ -49,31 +49,31 @@ async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Proble
                 .push(rule_body_for(caller, rule));
         }
     }
-    Ok(ChainOverview { newest_event_id: extent.head.get(), chains })
+    Ok(ChainOverview { newest_event_id: journal_range.head.get(), chains })
 }
 
 fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
     // The counts include orders of all tenants, so a caller bound to a tenant does not see them.
     let shows_counts = caller.tenant.is_none();
-    let at = |id: &str| {
+    let count_orders_at = |id: &str| {
         view.order_counts.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count)
     };
     let ChainView { chain, state, order_counts: orders } = view;
     let nodes = chain.nodes.iter().map(|node| {
-        let count = shows_counts.then(|| at(node.id.as_str()));
+        let count = shows_counts.then(|| count_orders_at(node.id.as_str()));
         ChainNodeBody::new(node, state.node_action(&node.id), count)
     });
-    let orphaned =
+    let stranded_orders =
         orders.iter().filter(|(node, count)| shows_counts && *count > 0 && chain.find_node(node).is_none());
     ChainBody {
         path: chain.path.to_string(),
         defined: !chain.nodes.is_empty(),
         state: state.as_str().into(),
         nodes: nodes.collect(),
-        stranded: orphaned
-            .map(|(node, count)| StrandedOrdersBody { node: node.to_string(), orders: *count })
+        stranded_orders: stranded_orders
+            .map(|(node, count)| StrandedOrdersBody { node: node.to_string(), order_count: *count })
             .collect(),
-        orders: shows_counts.then(|| orders.iter().map(|(_, count)| count).sum()),
+        order_count: shows_counts.then(|| orders.iter().map(|(_, count)| count).sum()),
         rules: vec![],
     }
 }
@@ -85,8 +85,8 @@ fn undefined_chain_body(path: &ChainPath) -> ChainBody {
         defined: false,
         state: ChainState::default().as_str().into(),
         nodes: vec![],
-        stranded: vec![],
-        orders: None,
+        stranded_orders: vec![],
+        order_count: None,
         rules: vec![],
     }
 }

@@ -62,7 +62,7 @@ fn merge_layers(
     snapshot: &ConfigFileSnapshot,
     findings: &mut Findings,
 ) -> Option<YamlNode> {
-    let mut tree = yaml::parse(defaults, findings)?;
+    let mut tree = yaml::parse_yaml(defaults, findings)?;
     let mut files: Option<YamlNode> = None;
     if let Some((folder, reason)) = &snapshot.folder_error {
         findings.add_fault(
@@ -74,8 +74,8 @@ fn merge_layers(
             reason,
         );
     }
-    for (rank, (path, content)) in snapshot.files.iter().enumerate() {
-        let Some(node) = parse_file(path, rank, content, findings) else { continue };
+    for (file_index, (path, content)) in snapshot.files.iter().enumerate() {
+        let Some(node) = parse_config_file(path, file_index, content, findings) else { continue };
         match &mut files {
             None => files = Some(node),
             Some(files) => merge::merge_files(files, node, findings),
@@ -90,9 +90,9 @@ fn merge_layers(
 }
 
 /// Parses one file into a tree.
-fn parse_file(
+fn parse_config_file(
     path: &Path,
-    rank: usize,
+    file_index: usize,
     content: &Result<Vec<u8>, String>,
     findings: &mut Findings,
 ) -> Option<YamlNode> {
@@ -101,7 +101,7 @@ fn parse_file(
         Ok(bytes) => bytes,
         Err(reason) => {
             findings.add_fault(
-                &SettingLocation::whole_text(&ConfigText::new(origin, rank, String::new())),
+                &SettingLocation::whole_text(&ConfigText::new(origin, file_index, String::new())),
                 reason,
             );
             return None;
@@ -111,23 +111,24 @@ fn parse_file(
         Ok(text) => (text, true),
         Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
     };
-    let config_text = ConfigText::new(origin, rank, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
+    let config_text =
+        ConfigText::new(origin, file_index, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
     // A file that was cut off for its size may end in the middle of a character; its size is the fault to report.
-    if !is_utf8 && bytes.len() <= yaml::MAX_BYTES {
+    if !is_utf8 && bytes.len() <= yaml::MAX_YAML_BYTES {
         let line = config_text.text.split('\n').count();
         let column = config_text.text.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         findings
             .add_fault(&SettingLocation { config_text, line, column }, "the text is not UTF-8 from here on");
         return None;
     }
-    if bytes.len() > yaml::MAX_BYTES {
+    if bytes.len() > yaml::MAX_YAML_BYTES {
         findings.add_fault(
             &SettingLocation::whole_text(&config_text),
-            format!("is larger than {} bytes", yaml::MAX_BYTES),
+            format!("is larger than {} bytes", yaml::MAX_YAML_BYTES),
         );
         return None;
     }
-    let root = yaml::parse(&config_text, findings)?;
+    let root = yaml::parse_yaml(&config_text, findings)?;
     redact::mark_hidden_lines(&config_text, &root);
     if matches!(root.kind, YamlKind::Map(_) | YamlKind::Null) {
         return Some(root);
@@ -148,8 +149,8 @@ struct ConfigDraft {
     history_retention: Retention,
     object_retention: Duration,
     tokens: Vec<TokenDef>,
-    network: NetworkAccess,
-    tenants: BTreeMap<Tenant, Weight>,
+    network_access: NetworkAccess,
+    tenant_weights: BTreeMap<Tenant, Weight>,
     work_sections: WorkSections,
     merged_tree: YamlNode,
 }
@@ -176,7 +177,8 @@ fn read_sections(
     let name = root
         .get_required("name", owner, findings)
         .and_then(|n| parse_scalar(n, findings, str::parse::<HandlerName>));
-    let server = root.get_required("server", owner, findings).and_then(|n| server::read_server(n, findings));
+    let server =
+        root.get_required("server", owner, findings).and_then(|n| server::read_server_settings(n, findings));
     let workers =
         root.get_required("workers", owner, findings).and_then(|n| read_integer(n, findings, 1..=10_000));
     let services =
@@ -202,7 +204,8 @@ fn read_sections(
         .and_then(|n| network::read_network(n, is_loopback, findings));
     let tenants = root.get_required("tenants", owner, findings).map(|n| tenants::read_tenants(n, findings));
     let permissive = NetworkAccess { allows_loopback: true, allowed_addresses: vec![] };
-    let work = read_work_sections(&root, network.as_ref().unwrap_or(&permissive), resolver, findings);
+    let work_sections =
+        read_work_sections(&root, network.as_ref().unwrap_or(&permissive), resolver, findings);
     let draft = ConfigDraft {
         store: store?,
         name: name?,
@@ -213,9 +216,9 @@ fn read_sections(
         history_retention: history?,
         object_retention: objects?,
         tokens: tokens?,
-        network: network?,
-        tenants: tenants?,
-        work_sections: work?,
+        network_access: network?,
+        tenant_weights: tenants?,
+        work_sections: work_sections?,
         merged_tree: tree,
     };
     lints::add_lint_warnings(&draft.merged_tree, &draft.work_sections, resolver.env, findings);
@@ -245,7 +248,7 @@ fn read_work_sections(
     let defined = DefinedNames { sources: &parse_names(&names) - &handler_names, handlers: handler_names };
     let chains_section =
         root.get_required("chains", owner, findings).map(|n| chains::read_chains(n, &defined, findings));
-    let chains::ChainsSection { chains, defined: defined_chains } = chains_section.unwrap_or_default();
+    let chains::ChainsSection { chains, defined_chains } = chains_section.unwrap_or_default();
     let routes = root
         .get_required("event_handlers", owner, findings)
         .map(|n| routes::read_routes(n, &defined, &defined_chains, findings));
@@ -263,13 +266,13 @@ fn read_work_sections(
 fn check_token_requirements(
     root: &CheckedMap,
     server: &server::ServerSettings,
-    http: bool,
+    serves_http: bool,
     tokens: &[TokenDef],
     findings: &mut Findings,
 ) {
     let listen = root.get("server").and_then(|server| server.get("listen"));
     if let Some(listen) =
-        listen.filter(|_| http && tokens.is_empty() && !server.listen_address.ip().is_loopback())
+        listen.filter(|_| serves_http && tokens.is_empty() && !server.listen_address.ip().is_loopback())
     {
         let message = format!(
             "the server listens beyond loopback on {}, but no token is configured; add one to `auth.tokens`",
@@ -277,9 +280,9 @@ fn check_token_requirements(
         );
         findings.add_fault(&listen.location, message);
     }
-    let admin = tokens.iter().any(|token| token.role == Role::Admin);
+    let has_admin = tokens.iter().any(|token| token.role == Role::Admin);
     let list = root.get("auth").and_then(|auth| auth.get("tokens"));
-    if let Some(list) = list.filter(|_| http && !tokens.is_empty() && !admin) {
+    if let Some(list) = list.filter(|_| serves_http && !tokens.is_empty() && !has_admin) {
         let message = "no admin among the tokens; the token of the first start is no longer accepted";
         findings.add_warning(&list.location, message);
     }
@@ -300,14 +303,14 @@ impl ConfigDraft {
             server_limits: self.server.limits,
             drain_timeout: self.server.drain_timeout,
             workers: self.workers,
-            services: self.services.engine,
+            services: self.services.engine_services,
             serves_http: self.services.serves_http,
             journal_retention: self.journal_retention,
             history_retention: self.history_retention,
             object_retention: self.object_retention,
             tokens: self.tokens,
-            network_access: self.network,
-            tenant_weights: self.tenants,
+            network_access: self.network_access,
+            tenant_weights: self.tenant_weights,
             handlers: self.work_sections.handlers,
             routes: self.work_sections.routes,
             sources: self.work_sections.sources,

@@ -14,7 +14,7 @@ use pointsman_core::HandlerName;
 use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
 use pointsman_core::names::MAX_NAME_BYTES;
 
-use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_boolean};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
 use super::handlers::{DefinedNames, check_handler_exists};
 use super::location::SettingLocation;
@@ -48,7 +48,7 @@ pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<ChainNodeId>>;
 #[derive(Debug, Default)]
 pub(super) struct ChainsSection {
     pub(super) chains: Vec<ChainConfig>,
-    pub(super) defined: DefinedChains,
+    pub(super) defined_chains: DefinedChains,
 }
 
 pub(super) fn read_chains(
@@ -57,14 +57,14 @@ pub(super) fn read_chains(
     findings: &mut Findings,
 ) -> ChainsSection {
     let mut section = ChainsSection::default();
-    for entry in expect_map(node, "`chains`", findings).unwrap_or_default() {
+    for entry in read_map_entries(node, "`chains`", findings).unwrap_or_default() {
         let path = ChainPath::new(&entry.key)
             .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
             .ok();
         let read = read_chain_nodes(entry, handlers, findings);
         let Some(path) = path else { continue };
         let (nodes, node_locations): (Vec<ChainNode>, Vec<SettingLocation>) = read.into_iter().unzip();
-        section.defined.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
+        section.defined_chains.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
         section.chains.push(ChainConfig { chain: Chain { path, nodes }, node_locations });
     }
     section
@@ -84,7 +84,7 @@ fn read_chain_nodes(
         );
         return vec![];
     };
-    let Some(list) = expect_list(list, "`nodes`", findings) else { return vec![] };
+    let Some(list) = read_list_items(list, "`nodes`", findings) else { return vec![] };
     if list.is_empty() {
         findings.add_fault(&entry.location, format!("the chain {:?} needs at least one node", entry.key));
         return vec![];
@@ -136,7 +136,7 @@ fn read_chain_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Find
             check_end_node_keys(item, findings);
             None
         }
-        false => read_step(&fields, handlers, findings),
+        false => read_chain_step(&fields, handlers, findings),
     };
     Some(ChainNode { id: id?, role: role.map_or(ChainNodeRole::End, ChainNodeRole::Step) })
 }
@@ -151,7 +151,11 @@ fn check_end_node_keys(item: &YamlNode, findings: &mut Findings) {
     }
 }
 
-fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainStep> {
+fn read_chain_step(
+    fields: &CheckedMap,
+    handlers: &DefinedNames,
+    findings: &mut Findings,
+) -> Option<ChainStep> {
     let handler = match fields.get("handler") {
         Some(node) => read_step_handler(node, handlers, findings),
         None => {
@@ -232,7 +236,13 @@ mod tests {
     fn read_all_chains(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Chain>> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
         let defined = DefinedNames { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
-        Some(read_chains(node, &defined, findings).chains.into_iter().map(|charted| charted.chain).collect())
+        Some(
+            read_chains(node, &defined, findings)
+                .chains
+                .into_iter()
+                .map(|chain_config| chain_config.chain)
+                .collect(),
+        )
     }
 
     #[test]

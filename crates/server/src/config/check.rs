@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pointsman_core::chain::{Chain, ChainNode, ChainNodeRole};
 use pointsman_core::fire::FireAction;
-use pointsman_core::{HandlingKey, Limits, SourceDef, Timestamp, Weight};
+use pointsman_core::{EventType, Limits, SourceDef, Timestamp, Weight};
 use pointsman_engine::ScheduleSpec;
 use serde::Serialize;
 
@@ -16,12 +16,12 @@ use super::decode::format_duration;
 use super::fault::{ConfigFaults, ConfigWarning};
 use super::handler_run::HandlerRunConfig;
 use super::handlers::HandlerConfig;
-use super::inputs::{ConfigInputs, describe_files};
+use super::inputs::{ConfigInputs, describe_config_files};
 use super::schedule_lints::lint_schedule_times;
 use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 
-/// The number of upcoming times in the summary of a schedule.
+/// The maximum number of upcoming times in the summary of a schedule.
 const MAX_UPCOMING_TIMES: usize = 3;
 
 /// The result of `config check`.
@@ -52,8 +52,9 @@ pub struct ConfigSummary {
 #[derive(Debug, Serialize)]
 pub struct HandlerSummary {
     pub name: String,
-    /// `http`, `command` or `pull`.
-    pub run: &'static str,
+    /// How the handler is run: `http`, `command` or `pull`.
+    #[serde(rename = "run")]
+    pub run_kind: &'static str,
     /// The URL without its query, or the program; empty for `pull`.
     pub target: String,
     /// The user and group that a command runs as, if it names any.
@@ -67,7 +68,8 @@ pub struct HandlerSummary {
 #[derive(Debug, Serialize)]
 pub struct SourceSummary {
     pub name: String,
-    pub run: &'static str,
+    #[serde(rename = "run")]
+    pub run_kind: &'static str,
     pub target: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
@@ -92,16 +94,22 @@ pub struct ScheduleSummary {
     /// When the schedule fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
-    pub next: Vec<Timestamp>,
+    /// The next times at which the schedule fires, at most [`MAX_UPCOMING_TIMES`].
+    #[serde(rename = "next")]
+    pub upcoming_times: Vec<Timestamp>,
 }
 
 /// The summary of a chain.
 #[derive(Debug, Serialize)]
 pub struct ChainSummary {
-    pub path: String,
+    #[serde(rename = "path")]
+    pub chain_path: String,
     /// The nodes that run a handler, in the order of the configuration.
-    pub steps: Vec<String>,
-    pub ends: Vec<String>,
+    #[serde(rename = "steps")]
+    pub step_nodes: Vec<String>,
+    /// The nodes at which orders end.
+    #[serde(rename = "ends")]
+    pub end_nodes: Vec<String>,
 }
 
 /// Reads a configuration and summarizes what it does at `now`. Nothing is started.
@@ -109,10 +117,10 @@ pub fn check_config(inputs: &ConfigInputs, now: Timestamp) -> CheckReport {
     let check = |config: Config| {
         config.build_setup()?;
         let mut summary = summarize_config(&config, now);
-        summary.warnings.extend(root_command_warning(&config, &inputs.env));
+        summary.warnings.extend(commands_as_root_warning(&config, &inputs.env));
         Ok(summary)
     };
-    CheckReport { outcome: inputs.load().and_then(check) }
+    CheckReport { outcome: inputs.load_config().and_then(check) }
 }
 
 impl CheckReport {
@@ -122,33 +130,30 @@ impl CheckReport {
 }
 
 fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
-    let route = |kind: &HandlingKey| {
-        let described = config.routes.resolve_handlers(kind).into_iter().map(|binding| match binding.sync {
-            true => format!("{} (sync)", binding.handler),
-            false => binding.handler.to_string(),
-        });
-        let chains = config.chain_routes.resolve_chains(kind).into_iter().map(|path| path.to_string());
-        (kind.to_string(), described.chain(chains).collect())
+    let summarize_route = |event_type: &EventType| {
+        let handlers =
+            config.routes.resolve_handlers(event_type).into_iter().map(|binding| match binding.sync {
+                true => format!("{} (sync)", binding.handler),
+                false => binding.handler.to_string(),
+            });
+        let chains = config.chain_routes.resolve_chains(event_type).into_iter().map(|path| path.to_string());
+        (event_type.to_string(), handlers.chain(chains).collect())
     };
-    let kinds: BTreeSet<&HandlingKey> = config.routes.iter().map(|(kind, _)| kind).collect();
-    let kinds = &kinds | &config.chain_routes.iter().map(|(kind, _)| kind).collect();
+    let event_types: BTreeSet<&EventType> = config.routes.iter().map(|(event_type, _)| event_type).collect();
+    let event_types = &event_types | &config.chain_routes.iter().map(|(event_type, _)| event_type).collect();
     let scheduled: HashSet<&str> =
-        config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
+        config.schedules.iter().map(|schedule_config| schedule_config.schedule.name.as_str()).collect();
     ConfigSummary {
         files: config.files.clone(),
         handlers: config.handlers.iter().map(summarize_handler).collect(),
-        routes: kinds.into_iter().map(route).collect(),
-        sources: config
-            .sources
-            .iter()
-            .filter_map(|described| summarize_source(described, &scheduled))
-            .collect(),
+        routes: event_types.into_iter().map(summarize_route).collect(),
+        sources: config.sources.iter().filter_map(|source| summarize_source(source, &scheduled)).collect(),
         schedules: config
             .schedules
             .iter()
-            .map(|planned| summarize_schedule(&planned.schedule, now))
+            .map(|schedule_config| summarize_schedule(&schedule_config.schedule, now))
             .collect(),
-        chains: config.chains.iter().map(|charted| summarize_chain(&charted.chain)).collect(),
+        chains: config.chains.iter().map(|chain_config| summarize_chain(&chain_config.chain)).collect(),
         tenants: config
             .tenant_weights
             .iter()
@@ -162,10 +167,10 @@ fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
 fn summarize_handler(handler: &HandlerConfig) -> HandlerSummary {
     HandlerSummary {
         name: handler.def.name.to_string(),
-        run: handler.run.kind(),
+        run_kind: handler.run.kind(),
         target: describe_run_target(&handler.run),
         run_as: describe_command_user(&handler.run),
-        limits: describe_limits(&handler.def.limits),
+        limits: describe_handler_limits(&handler.def.limits),
     }
 }
 
@@ -179,7 +184,7 @@ fn summarize_source(source: &HandlerConfig, scheduled: &HashSet<&str>) -> Option
     });
     Some(SourceSummary {
         name: name.to_string(),
-        run: source.run.kind(),
+        run_kind: source.run.kind(),
         target: describe_run_target(&source.run),
         run_as: describe_command_user(&source.run),
         tenant: tenant.to_string(),
@@ -193,8 +198,8 @@ fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummar
         "UTC" => String::new(),
         name => format!(" in {name}"),
     };
-    let makes = match &schedule.action {
-        FireAction::EmitEvent(event) => format!("emits {}", event.kind),
+    let effect = match &schedule.action {
+        FireAction::EmitEvent(event) => format!("emits {}", event.event_type),
         FireAction::RunCollection(run) => format!("synchronises {}", run.source_collection),
         FireAction::AddOrder(order) => match &order.id {
             Some(id) => format!("adds the order {},{id}", order.chain),
@@ -203,8 +208,8 @@ fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummar
     };
     ScheduleSummary {
         name: schedule.name.to_string(),
-        description: format!("{when}{zone}, {makes}"),
-        next: schedule.cron.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
+        description: format!("{when}{zone}, {effect}"),
+        upcoming_times: schedule.cron.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
     }
 }
 
@@ -212,18 +217,18 @@ fn summarize_chain(chain: &Chain) -> ChainSummary {
     let (ends, steps): (Vec<&ChainNode>, Vec<&ChainNode>) =
         chain.nodes.iter().partition(|node| node.role == ChainNodeRole::End);
     let ids = |nodes: Vec<&ChainNode>| nodes.into_iter().map(|node| node.id.to_string()).collect();
-    ChainSummary { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
+    ChainSummary { chain_path: chain.path.to_string(), step_nodes: ids(steps), end_nodes: ids(ends) }
 }
 
 impl Config {
     /// All warnings, including those about the times at which schedules fire after `now`. A warning that several
     /// collections inherit from their source is reported once.
     pub(crate) fn all_warnings(&self, now: Timestamp) -> Vec<ConfigWarning> {
-        let mut described = HashSet::new();
+        let mut reported = HashSet::new();
         let mut warnings = self.warnings.clone();
         for ScheduleConfig { schedule, location } in &self.schedules {
             for lint in lint_schedule_times(schedule, now) {
-                if described.insert((location.to_string(), lint.clone())) {
+                if reported.insert((location.to_string(), lint.clone())) {
                     warnings.push(ConfigWarning::new(
                         location,
                         format!("the schedule {:?}: {lint}", schedule.name),
@@ -235,7 +240,8 @@ impl Config {
     }
 }
 
-/// The URL or program of a run. Queries and arguments are left out, since they may contain secrets.
+/// The URL that a handler calls, or its program; empty for `pull`. Queries and arguments are left out, since they may
+/// contain secrets.
 fn describe_run_target(run: &HandlerRunConfig) -> String {
     match run {
         HandlerRunConfig::Http(http) => {
@@ -254,7 +260,7 @@ fn describe_command_user(run: &HandlerRunConfig) -> Option<String> {
 }
 
 /// Warns of commands without `user` if the process runs as root.
-fn root_command_warning(config: &Config, env: &Environment) -> Option<ConfigWarning> {
+fn commands_as_root_warning(config: &Config, env: &Environment) -> Option<ConfigWarning> {
     let handlers = config.handlers.iter().chain(&config.sources).filter(|_| env.is_root());
     let as_root: Vec<&HandlerConfig> = handlers
         .filter(|handler| match &handler.run {
@@ -274,17 +280,17 @@ fn root_command_warning(config: &Config, env: &Environment) -> Option<ConfigWarn
     as_root.first().map(|first| ConfigWarning::new(&first.location, message))
 }
 
-fn describe_limits(limits: &Limits) -> Vec<String> {
-    let Limits { concurrency, concurrency_per_key, rate, weight, ageing } = limits;
-    let described = [
-        concurrency.map(|most| format!("at most {most} at a time")),
-        concurrency_per_key.map(|most| format!("at most {most} of one object at a time")),
+fn describe_handler_limits(limits: &Limits) -> Vec<String> {
+    let Limits { concurrency, concurrency_per_key, rate, weight, ageing_interval: ageing } = limits;
+    let descriptions = [
+        concurrency.map(|limit| format!("at most {limit} at a time")),
+        concurrency_per_key.map(|limit| format!("at most {limit} of one object at a time")),
         rate.map(|rate| format!("at most {rate}")),
         (*weight != Weight::default()).then(|| format!("weight {}", weight.get())),
         ageing
             .map(|each| format!("one point of priority more for each {} of waiting", format_duration(each))),
     ];
-    described.into_iter().flatten().collect()
+    descriptions.into_iter().flatten().collect()
 }
 
 impl fmt::Display for CheckReport {
@@ -308,15 +314,15 @@ impl fmt::Display for ConfigSummary {
             format_count(self.chains.len(), "chain"),
             format_count(self.token_count, "token"),
         )?;
-        write!(f, "\n{}", describe_files(&self.files))?;
+        write!(f, "\n{}", describe_config_files(&self.files))?;
         for (name, weight) in &self.tenants {
             write!(f, "\ntenant {name}: weight {weight}")?;
         }
         for handler in &self.handlers {
             write!(f, "\n{handler}")?;
         }
-        for (kind, handlers) in &self.routes {
-            write!(f, "\nevent {kind}: {}", handlers.join(", "))?;
+        for (event_type, targets) in &self.routes {
+            write!(f, "\nevent {event_type}: {}", targets.join(", "))?;
         }
         for source in &self.sources {
             write!(f, "\n{source}")?;
@@ -340,7 +346,7 @@ impl fmt::Display for HandlerSummary {
             f,
             "handler {}: {}",
             self.name,
-            format_run_summary(self.run, &self.target, self.run_as.as_deref())
+            format_run_summary(self.run_kind, &self.target, self.run_as.as_deref())
         )?;
         self.limits.iter().try_for_each(|limit| write!(f, ", {limit}"))
     }
@@ -357,7 +363,7 @@ impl fmt::Display for SourceSummary {
             f,
             "source {}: {}; collections {}",
             self.name,
-            format_run_summary(self.run, &self.target, self.run_as.as_deref()),
+            format_run_summary(self.run_kind, &self.target, self.run_as.as_deref()),
             collections.join(", ")
         )
     }
@@ -365,7 +371,7 @@ impl fmt::Display for SourceSummary {
 
 impl fmt::Display for ScheduleSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let times: Vec<String> = self.next.iter().map(|time| format_timestamp(*time)).collect();
+        let times: Vec<String> = self.upcoming_times.iter().map(|time| format_timestamp(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
         write!(f, "schedule {}: {}; next {next}", self.name, self.description)
     }
@@ -373,12 +379,12 @@ impl fmt::Display for ScheduleSummary {
 
 impl fmt::Display for ChainSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, steps, ends } = self;
-        write!(f, "chain {path}: ")?;
-        if !steps.is_empty() {
-            write!(f, "steps {}; ", steps.join(", "))?;
+        let Self { chain_path, step_nodes, end_nodes } = self;
+        write!(f, "chain {chain_path}: ")?;
+        if !step_nodes.is_empty() {
+            write!(f, "steps {}; ", step_nodes.join(", "))?;
         }
-        write!(f, "ends {}", ends.join(", "))
+        write!(f, "ends {}", end_nodes.join(", "))
     }
 }
 

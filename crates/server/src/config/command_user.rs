@@ -37,7 +37,7 @@ impl fmt::Display for CommandUser {
 /// Reads `user` and `group`. `Some(None)` if neither is set, `None` if they cannot be used.
 pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) -> Option<Option<CommandUser>> {
     let (user_node, group_node) = (fields.get("user"), fields.get("group"));
-    let Some(first) = user_node.or(group_node) else { return Some(None) };
+    let Some(first_node) = user_node.or(group_node) else { return Some(None) };
     let mut read_name = |node: Option<&YamlNode>| match node {
         Some(node) => read_text(node, findings).map(|name| Some(name.to_owned())),
         None => Some(None),
@@ -59,7 +59,7 @@ pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) ->
             }
         }
     };
-    findings.add_fault(&wrong_node.unwrap_or(first).location, error.to_string());
+    findings.add_fault(&wrong_node.unwrap_or(first_node).location, error.to_string());
     // The group is looked up after the user, so that it has not been checked yet.
     if let (BadRunAsUser::UnknownUser(_), Some(node)) = (&error, group_node)
         && let Err(error @ BadRunAsUser::UnknownGroup(_)) = RunAsUser::find(None, group.as_deref())

@@ -26,9 +26,9 @@ const KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule
 impl AllowedKeys {
     /// `; did you mean …?` with the most similar name, or an empty text.
     fn suggest_key(&self, wrong: &str) -> String {
-        let synonym = KEY_SYNONYMS.iter().find(|(other, here)| *other == wrong && self.names.contains(here));
+        let synonym = KEY_SYNONYMS.iter().find(|(other, own)| *other == wrong && self.names.contains(own));
         match synonym {
-            Some((_, here)) => format!("; did you mean `{here}`?"),
+            Some((_, own)) => format!("; did you mean `{own}`?"),
             None => did_you_mean_suffix(wrong, self.names.iter().copied()),
         }
     }
@@ -47,7 +47,7 @@ impl<'n> CheckedMap<'n> {
         keys: &AllowedKeys,
         findings: &mut Findings,
     ) -> Option<Self> {
-        for entry in expect_map(node, keys.owner, findings)? {
+        for entry in read_map_entries(node, keys.owner, findings)? {
             let key = entry.key.as_str();
             if keys.names.contains(&key) {
                 continue;
@@ -93,8 +93,8 @@ impl<'n> CheckedMap<'n> {
     }
 }
 
-/// The entries of a map. A null counts as an empty map.
-pub(super) fn expect_map<'n>(
+/// Reads the entries of a map. A null counts as an empty map; anything else is a fault.
+pub(super) fn read_map_entries<'n>(
     node: &'n YamlNode,
     owner: &str,
     findings: &mut Findings,
@@ -110,8 +110,8 @@ pub(super) fn expect_map<'n>(
     }
 }
 
-/// The items of a list. A null counts as an empty list.
-pub(super) fn expect_list<'n>(
+/// Reads the items of a list. A null counts as an empty list; anything else is a fault.
+pub(super) fn read_list_items<'n>(
     node: &'n YamlNode,
     owner: &str,
     findings: &mut Findings,
@@ -127,7 +127,7 @@ pub(super) fn expect_list<'n>(
     }
 }
 
-/// The text of a scalar, quoted or not.
+/// Reads the text of a scalar, quoted or not.
 pub(super) fn read_text<'n>(node: &'n YamlNode, findings: &mut Findings) -> Option<&'n str> {
     match &node.kind {
         YamlKind::Scalar { text, .. } => Some(text),
@@ -156,7 +156,7 @@ pub(super) fn read_integer(
     findings: &mut Findings,
     bounds: std::ops::RangeInclusive<u64>,
 ) -> Option<u64> {
-    let (least, most) = (bounds.start(), bounds.end());
+    let (min, max) = (bounds.start(), bounds.end());
     parse_scalar(node, findings, |text| {
         let plain = text.replace('_', "");
         let digits = plain.strip_prefix('-').unwrap_or(&plain);
@@ -166,9 +166,9 @@ pub(super) fn read_integer(
         let is_negative = digits.len() < plain.len();
         match plain.parse::<u64>() {
             Ok(number) if bounds.contains(&number) => Ok(number),
-            Ok(number) if number < *least => Err(format!("{number} is too small; the least is {least}")),
-            Err(_) if is_negative => Err(format!("{plain} is too small; the least is {least}")),
-            Ok(_) | Err(_) => Err(format!("{plain} is too large; the most is {most}")),
+            Ok(number) if number < *min => Err(format!("{number} is too small; the least is {min}")),
+            Err(_) if is_negative => Err(format!("{plain} is too small; the least is {min}")),
+            Ok(_) | Err(_) => Err(format!("{plain} is too large; the most is {max}")),
         }
     })
 }
@@ -210,11 +210,11 @@ fn format_byte_size(bytes: u64) -> String {
     }
 }
 
-/// Reads a duration of at least `least`.
-pub(super) fn read_duration(node: &YamlNode, findings: &mut Findings, least: Duration) -> Option<Duration> {
+/// Reads a duration of at least `min`.
+pub(super) fn read_duration(node: &YamlNode, findings: &mut Findings, min: Duration) -> Option<Duration> {
     parse_scalar(node, findings, |text| match parse_config_duration(text) {
-        Ok(duration) if duration < least => {
-            Err(format!("{text} is too short; the least is {}", format_duration(least)))
+        Ok(duration) if duration < min => {
+            Err(format!("{text} is too short; the least is {}", format_duration(min)))
         }
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
@@ -236,7 +236,7 @@ pub(super) fn read_choice<T: Copy>(
     words: &[(&str, T)],
 ) -> Option<T> {
     parse_scalar(node, findings, |text| match words.iter().find(|(word, _)| *word == text) {
-        Some((_, meaning)) => Ok(*meaning),
+        Some((_, value)) => Ok(*value),
         None => {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             Err(format!("{text:?} is not one of {}", all.join(", ")))

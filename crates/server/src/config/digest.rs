@@ -24,8 +24,8 @@ impl Config {
     pub(super) fn compute_digests(&self) -> BTreeMap<String, String> {
         let mut source_schedules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         let mut digests = BTreeMap::new();
-        for planned in &self.schedules {
-            let schedule = &planned.schedule;
+        for schedule_config in &self.schedules {
+            let schedule = &schedule_config.schedule;
             match &schedule.action {
                 FireAction::RunCollection(run) => {
                     source_schedules
@@ -47,8 +47,8 @@ impl Config {
             schedules.sort_by_cached_key(to_canonical_json);
             digests.insert(format!("Job:/{name}"), digest_json(&handler_to_json(handler, schedules)));
         }
-        for charted in &self.chains {
-            let chain = &charted.chain;
+        for chain_config in &self.chains {
+            let chain = &chain_config.chain;
             digests.insert(format!("JobChain:{}", chain.path), digest_json(&json!({ "nodes": chain.nodes })));
         }
         digests
@@ -56,20 +56,20 @@ impl Config {
 }
 
 fn handler_to_json(handler: &HandlerConfig, schedules: Vec<Value>) -> Value {
-    json!({"def": handler.def, "run": run_to_json(&handler.run), "schedules": schedules})
+    json!({"def": handler.def, "run": handler_run_to_json(&handler.run), "schedules": schedules})
 }
 
-fn run_to_json(run: &HandlerRunConfig) -> Value {
+fn handler_run_to_json(run: &HandlerRunConfig) -> Value {
     match run {
         HandlerRunConfig::Http(HttpRunConfig { url, timeout, secrets: _, secret_hashes, headers }) => {
             let headers: Vec<(&str, &[u8])> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-            json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": sorted(headers)})
+            json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": into_sorted(headers)})
         }
         HandlerRunConfig::Command(CommandRunConfig { spec, timeout, user: _ }) => {
             let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
             if let Some(run_as) = &spec.run_as {
-                run["run_as"] = json!(run_as.ids());
+                run["run_as"] = json!(run_as.uid_and_gid());
             }
             run
         }
@@ -77,7 +77,7 @@ fn run_to_json(run: &HandlerRunConfig) -> Value {
     }
 }
 
-fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+fn into_sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list.sort();
     list
 }
@@ -100,9 +100,10 @@ fn schedule_to_json(schedule: &ScheduleSpec) -> Value {
 fn fire_action_to_json(action: &FireAction) -> Value {
     match action {
         FireAction::EmitEvent(event) => {
-            let NewEvent { kind, key, sub_object: sub, value, context, tenant, priority, .. } = &**event;
+            let NewEvent { event_type, key, sub_object: sub, value, context, tenant, priority, .. } =
+                &**event;
             let value = parse_json_or_text(value);
-            json!({"emit": kind, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
+            json!({"emit": event_type, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
                 "priority": priority.get()})
         }
         FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority }) => {

@@ -32,8 +32,12 @@ impl Config {
             handlers,
             routes: self.routes.clone(),
             tenant_weights: self.tenant_weights.clone(),
-            schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
-            chains: self.chains.iter().map(|charted| charted.chain.clone()).collect(),
+            schedules: self
+                .schedules
+                .iter()
+                .map(|schedule_config| schedule_config.schedule.clone())
+                .collect(),
+            chains: self.chains.iter().map(|chain_config| chain_config.chain.clone()).collect(),
             chain_routes: self.chain_routes.clone(),
             file_digests: self.compute_digests(),
         };

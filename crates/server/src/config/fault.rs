@@ -46,7 +46,7 @@ impl ConfigFault {
 
     /// Formats a line with its number and a caret below the column of the fault.
     fn format_excerpt(&self, text: &str) -> String {
-        let (excerpt, before) = cut_line_around(text, self.location.column);
+        let (excerpt, before) = excerpt_around_column(text, self.location.column);
         format!("{:>5} | {excerpt}\n      | {before}^", self.location.line)
     }
 }
@@ -59,7 +59,7 @@ impl fmt::Display for ConfigFault {
 }
 
 /// The part of a line around a column, and the blanks before the caret below it.
-fn cut_line_around(line: &str, column: usize) -> (String, String) {
+fn excerpt_around_column(line: &str, column: usize) -> (String, String) {
     let at = column.saturating_sub(1);
     let skip = if at >= MAX_EXCERPT_WIDTH { at - MAX_EXCERPT_WIDTH / 2 } else { 0 };
     // Control characters in a configuration must not reach the terminal that shows its faults.
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn excerpts_of_long_lines_are_cut_and_control_characters_replaced() {
         let line = "x".repeat(300) + "\u{1b}[31m";
-        let (excerpt, before) = cut_line_around(&line, 301);
+        let (excerpt, before) = excerpt_around_column(&line, 301);
         assert_eq!(before.chars().count(), MAX_EXCERPT_WIDTH / 2);
         assert_eq!(excerpt.chars().nth(MAX_EXCERPT_WIDTH / 2), Some('\u{fffd}'));
     }

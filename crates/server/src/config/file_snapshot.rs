@@ -1,13 +1,13 @@
 //! The contents of the configuration files at one moment.
 //!
-//! The contents that are compared to detect a change are those that were read, so that no change is missed in between.
+//! Changes are detected by comparing the contents that were read, so that a change during reading is not missed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::inputs::ConfigInputs;
-use super::yaml::MAX_BYTES;
+use super::yaml::MAX_YAML_BYTES;
 
 /// The configuration files with their contents, or why a file could not be read.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct ConfigFileSnapshot {
 
 impl ConfigFileSnapshot {
     pub(super) fn take(inputs: &ConfigInputs) -> Self {
-        let (paths, folder_error) = inputs.find_files();
+        let (paths, folder_error) = inputs.find_config_files();
         let read = |path: PathBuf| {
             let content = read_file_content(&path);
             (path, content)
@@ -44,7 +44,7 @@ fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(read_error)?;
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(read_error)?;
+    file.take(MAX_YAML_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(read_error)?;
     Ok(bytes)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn read_handler_limits(
         concurrency_per_key: per_key,
         rate: fields.get("rate").and_then(|n| parse_scalar(n, findings, str::parse::<Rate>)),
         weight: read_weight(fields, findings),
-        ageing: fields.get("ageing").and_then(|n| read_duration(n, findings, MIN_AGEING_INTERVAL)),
+        ageing_interval: fields.get("ageing").and_then(|n| read_duration(n, findings, MIN_AGEING_INTERVAL)),
     }
 }
 
@@ -60,19 +60,19 @@ mod tests {
         not_yet_supported: &[],
     };
 
-    fn read_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
+    fn read_limits_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
         CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, LaneOrdering::Key, findings))
     }
 
-    fn read_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
+    fn read_limits_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
         CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, LaneOrdering::None, findings))
     }
 
     #[test]
     fn a_handler_without_limit_settings_has_no_limits() {
-        assert_eq!(read_value_from("{}", read_with_lane_order), Ok(Limits::default()));
+        assert_eq!(read_value_from("{}", read_limits_with_lane_order), Ok(Limits::default()));
     }
 
     #[test]
@@ -83,9 +83,9 @@ mod tests {
             concurrency_per_key: Some(2),
             rate: Some(Rate { count: 100, period: Duration::from_secs(60) }),
             weight: Weight::new(3).unwrap(),
-            ageing: Some(Duration::from_secs(60)),
+            ageing_interval: Some(Duration::from_secs(60)),
         };
-        assert_eq!(read_value_from(text, read_without_lane_order), Ok(want));
+        assert_eq!(read_value_from(text, read_limits_without_lane_order), Ok(want));
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(
             fault_messages(
                 "{concurrency: 0, concurrency_per_key: x, rate: 100/w, weight: 1001, ageing: 10ms}",
-                read_with_lane_order
+                read_limits_with_lane_order
             ),
             [
                 "0 is too small; the least is 1",
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn concurrency_per_key_above_one_requires_order_none() {
-        assert!(read_value_from("{concurrency_per_key: 1}", read_with_lane_order).is_ok());
-        assert!(read_value_from("{concurrency_per_key: 2}", read_without_lane_order).is_ok());
+        assert!(read_value_from("{concurrency_per_key: 1}", read_limits_with_lane_order).is_ok());
+        assert!(read_value_from("{concurrency_per_key: 2}", read_limits_without_lane_order).is_ok());
         assert_eq!(
-            fault_messages("{concurrency_per_key: 2}", read_with_lane_order),
+            fault_messages("{concurrency_per_key: 2}", read_limits_with_lane_order),
             [
                 "tasks of one object run one at a time to keep their order; set `order: none` to let more of them run"
             ]

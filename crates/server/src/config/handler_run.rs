@@ -12,7 +12,7 @@ use url::Url;
 
 use super::command_user::{CommandUser, read_command_user};
 use super::decode::{
-    AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_duration, read_text,
+    AllowedKeys, CheckedMap, parse_scalar, read_duration, read_list_items, read_map_entries, read_text,
 };
 use super::digest;
 use super::fault::Findings;
@@ -29,15 +29,16 @@ pub(super) const COMMAND_RUN_KEYS: AllowedKeys = AllowedKeys {
     names: &["command", "timeout", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
-/// The keys of both kinds, for a `run` whose kind is not known yet.
+/// The keys of both kinds, for a `run` with neither or both of `http` and `command`.
 pub(super) const ANY_RUN_KEYS: AllowedKeys = AllowedKeys {
     owner: "`run`",
     names: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
 
-/// The timeouts of an attempt if none is configured.
+/// The timeout of an attempt of an HTTP handler if none is configured.
 const DEFAULT_HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeout of an attempt of a command if none is configured.
 const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Headers that carry credentials: their values are given by reference only.
@@ -145,14 +146,14 @@ pub(super) fn read_handler_run(
                 None => "`run` needs `http` or `command`, or is the word `pull`",
             };
             findings.add_fault(&node.location, message);
-            check_run_settings(&fields, network, resolver, findings);
+            check_run_of_unclear_kind(&fields, network, resolver, findings);
             None
         }
     }
 }
 
-/// Reports the faults of all settings of a `run` that is neither an HTTP endpoint nor a command.
-fn check_run_settings(
+/// Reports the faults of all settings of a `run` with neither or both of `http` and `command`.
+fn check_run_of_unclear_kind(
     fields: &CheckedMap,
     network: &NetworkAccess,
     resolver: &mut SecretResolver,
@@ -222,16 +223,16 @@ fn read_signing_secrets(
             return None;
         }
         (Some(node), None) => std::slice::from_ref(node),
-        (None, Some(node)) => expect_list(node, "`secrets`", findings)?,
+        (None, Some(node)) => read_list_items(node, "`secrets`", findings)?,
         (None, None) => &[],
     };
-    let mut one = |node: &YamlNode| {
+    let mut read_secret = |node: &YamlNode| {
         let text = resolver.resolve_secret(node, findings)?;
         let secret = text.parse::<WebhookSecret>();
         let secret = secret.map_err(|error| findings.add_fault(&node.location, error.to_string())).ok()?;
         Some((secret, digest::sha256_hex(text.as_bytes())))
     };
-    let read: Vec<(WebhookSecret, String)> = nodes.iter().filter_map(&mut one).collect();
+    let read: Vec<(WebhookSecret, String)> = nodes.iter().filter_map(&mut read_secret).collect();
     (read.len() == nodes.len()).then_some(read)
 }
 
@@ -243,7 +244,7 @@ fn read_headers(
     findings: &mut Findings,
 ) -> Option<HeaderList> {
     let mut headers = HeaderList::new();
-    for entry in expect_map(node, "`headers`", findings)? {
+    for entry in read_map_entries(node, "`headers`", findings)? {
         let Ok(name) = HeaderName::from_bytes(entry.key.as_bytes()) else {
             findings.add_fault(&entry.location, format!("{:?} cannot be the name of a header", entry.key));
             continue;
@@ -296,7 +297,7 @@ fn read_command_run(
 /// Reads a program and its arguments. A path of a program is relative to the folder of the configuration file; a name
 /// without a slash is searched in `PATH`.
 fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
-    let parts = expect_list(node, "a command", findings)?;
+    let parts = read_list_items(node, "a command", findings)?;
     let mut argv: Vec<String> =
         parts.iter().filter_map(|part| read_text(part, findings).map(str::to_owned)).collect();
     if let Some(at) = argv.iter().position(|part| part.contains('\0')) {
@@ -335,7 +336,7 @@ fn read_environment(
         }
         return Some(env);
     }
-    for entry in expect_map(node, "`env`", findings)? {
+    for entry in read_map_entries(node, "`env`", findings)? {
         if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
             findings.add_fault(&entry.location, format!("{:?} cannot be the name of a variable", entry.key));
         } else if entry.key.starts_with("POINTSMAN_") {
@@ -367,7 +368,7 @@ mod tests {
         read_handler_run(node, &NetworkAccess::default(), &mut SecretResolver::new(&env), findings)
     }
 
-    fn parse_command(text: &str) -> CommandRunConfig {
+    fn read_command_run_from(text: &str) -> CommandRunConfig {
         match read_value_from(text, read_any_run) {
             Ok(HandlerRunConfig::Command(command)) => command,
             other => panic!("{other:?}"),
@@ -376,16 +377,16 @@ mod tests {
 
     #[test]
     fn program_paths_are_relative_to_the_config_file_and_bare_names_use_path() {
-        let here = std::env::current_dir().unwrap();
-        let command = parse_command("{command: [./a.sh, ./b], timeout: 5s}");
-        assert_eq!(command.spec.argv, [here.join("a.sh").to_str().unwrap(), "./b"]);
-        assert_eq!((command.spec.dir, command.timeout), (Some(here), Duration::from_secs(5)));
-        assert_eq!(parse_command("{command: [sh]}").spec.argv, ["sh"]);
+        let working_dir = std::env::current_dir().unwrap();
+        let command = read_command_run_from("{command: [./a.sh, ./b], timeout: 5s}");
+        assert_eq!(command.spec.argv, [working_dir.join("a.sh").to_str().unwrap(), "./b"]);
+        assert_eq!((command.spec.dir, command.timeout), (Some(working_dir), Duration::from_secs(5)));
+        assert_eq!(read_command_run_from("{command: [sh]}").spec.argv, ["sh"]);
     }
 
     #[test]
     fn env_of_a_command_is_a_list_of_variables_or_a_map_with_references() {
-        let env = |text| parse_command(text).spec.env.into_iter().collect::<Vec<_>>();
+        let env = |text| read_command_run_from(text).spec.env.into_iter().collect::<Vec<_>>();
         assert_eq!(env("{command: [sh], env: [KEY]}"), [("KEY".to_owned(), "value".to_owned())]);
         assert_eq!(env("{command: [sh], env: {A: 1, B: env:KEY}}")[1], ("B".to_owned(), "value".to_owned()));
     }
@@ -408,7 +409,7 @@ mod tests {
         );
         let both = "{command: [sh], user: 65534, group: 65533}";
         match RunAsUser::find(Some("65534"), Some("65533")) {
-            Ok(run_as) => assert_eq!(parse_command(both).spec.run_as, Some(run_as)),
+            Ok(run_as) => assert_eq!(read_command_run_from(both).spec.run_as, Some(run_as)),
             Err(error) => assert_eq!(fault_messages(both, read_any_run), [error.to_string()]),
         }
         assert_eq!(
@@ -490,8 +491,8 @@ mod tests {
         let locate = |text: &str| {
             let mut findings = Findings::default();
             let config_text = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
-            let run =
-                yaml::parse(&config_text, &mut findings).and_then(|node| read_any_run(&node, &mut findings));
+            let run = yaml::parse_yaml(&config_text, &mut findings)
+                .and_then(|node| read_any_run(&node, &mut findings));
             let faults = findings.into_result(run, &SettingLocation::whole_text(&config_text)).unwrap_err();
             faults.iter().map(|fault| fault.location()).collect::<Vec<_>>()
         };

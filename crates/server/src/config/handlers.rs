@@ -7,7 +7,7 @@ use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering};
 use pointsman_engine::handlers::http::NetworkAccess;
 
-use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_integer};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_choice, read_integer, read_map_entries};
 use super::fault::Findings;
 use super::handler_run::{self, HandlerRunConfig};
 use super::location::SettingLocation;
@@ -73,7 +73,7 @@ pub(super) fn read_handlers(
     findings: &mut Findings,
 ) -> Vec<HandlerConfig> {
     let mut handlers = Vec::new();
-    for entry in expect_map(node, "`handlers`", findings).unwrap_or_default() {
+    for entry in read_map_entries(node, "`handlers`", findings).unwrap_or_default() {
         let name = claim_unique_name(entry, names, findings);
         let handler = read_handler(entry, name, network, resolver, findings);
         handlers.extend(handler);
@@ -117,11 +117,19 @@ fn read_handler(
     }
     let limits = handler_limits::read_handler_limits(&fields, order, findings);
     let observe = fields.read_or_default("observe", ObservePolicy::default(), findings, read_observe_policy);
-    let (run, plain) = (run?, HandlerDef::new(name?));
-    let crashes = crashes.unwrap_or(plain.max_crashes);
+    let (run, defaults) = (run?, HandlerDef::new(name?));
+    let crashes = crashes.unwrap_or(defaults.max_crashes);
     let pull = matches!(run, HandlerRunConfig::Pull);
-    let def =
-        HandlerDef { ordering: order, on_error, retry, max_crashes: crashes, observe, limits, pull, ..plain };
+    let def = HandlerDef {
+        ordering: order,
+        on_error,
+        retry,
+        max_crashes: crashes,
+        observe,
+        limits,
+        pull,
+        ..defaults
+    };
     Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 

@@ -39,12 +39,12 @@ pub struct ConfigFlag {
 
 impl ConfigInputs {
     /// Reads all inputs. Returns a configuration or all its faults.
-    pub fn load(&self) -> Result<Config, ConfigFaults> {
+    pub fn load_config(&self) -> Result<Config, ConfigFaults> {
         build::build_config(self, &ConfigFileSnapshot::take(self)).config
     }
 
-    /// Like [`load`](Self::load), for commands that only display a configuration: a secret whose variable is not set is
-    /// a warning and gets a placeholder. The result must not be run.
+    /// Like [`load_config`](Self::load_config), for commands that only display a configuration: a secret whose variable
+    /// is not set is a warning and gets a placeholder. The result must not be run.
     pub fn load_with_placeholder_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
         let snapshot = ConfigFileSnapshot::take(self);
         let BuildResult { config: result, mut unset_variables, .. } = build::build_config(self, &snapshot);
@@ -62,7 +62,7 @@ impl ConfigInputs {
     }
 
     /// The files to read, and the folder that could not be listed with the reason.
-    pub(super) fn find_files(&self) -> (Vec<PathBuf>, Option<(PathBuf, String)>) {
+    pub(super) fn find_config_files(&self) -> (Vec<PathBuf>, Option<(PathBuf, String)>) {
         let mut paths: Vec<PathBuf> = Vec::new();
         let mut add = |path: PathBuf| {
             if !paths.contains(&path) {
@@ -70,11 +70,13 @@ impl ConfigInputs {
             }
         };
         self.files.iter().cloned().for_each(&mut add);
-        let mut problem = None;
+        let mut folder_error = None;
         match &self.dir {
             Some(dir) => match list_yaml_files(dir) {
                 Ok(found) => found.into_iter().for_each(add),
-                Err(error) => problem = Some((dir.clone(), format!("this folder cannot be read: {error}"))),
+                Err(error) => {
+                    folder_error = Some((dir.clone(), format!("this folder cannot be read: {error}")))
+                }
             },
             None if self.files.is_empty() => {
                 let default_file = self.working_dir.join(DEFAULT_FILE_NAME);
@@ -84,17 +86,17 @@ impl ConfigInputs {
             }
             None => {}
         }
-        (paths, problem)
+        (paths, folder_error)
     }
 }
 
-/// A phrase with the files that were read.
-pub(super) fn describe_files(files: &[PathBuf]) -> String {
+/// A sentence without a full stop that names the files that were read.
+pub(super) fn describe_config_files(files: &[PathBuf]) -> String {
     if files.is_empty() {
-        return "no configuration file; only defaults, variables and flags".into();
+        return "the configuration has no file; only defaults, environment variables and flags apply".into();
     }
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    format!("read {}", names.join(", "))
+    format!("the configuration was read from {}", names.join(", "))
 }
 
 /// The YAML files of a folder, sorted by name. Hidden files are left out: editors and container platforms use them for

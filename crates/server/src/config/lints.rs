@@ -27,7 +27,7 @@ pub(super) fn add_lint_warnings(
     env: &Environment,
     findings: &mut Findings,
 ) {
-    let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
+    let nodes = work.chains.iter().flat_map(|chain_config| &chain_config.chain.nodes);
     let steps = nodes.filter_map(|node| match &node.role {
         ChainNodeRole::Step(step) => Some(&step.handler),
         ChainNodeRole::End => None,
@@ -42,7 +42,7 @@ pub(super) fn add_lint_warnings(
     }
     for handler in work.handlers.iter().chain(&work.sources) {
         if let HandlerRunConfig::Command(command) = &handler.run {
-            warn_of_missing_program(
+            warn_of_unrunnable_command(
                 &command.spec.argv[0],
                 command.spec.dir.as_deref(),
                 handler,
@@ -61,15 +61,15 @@ pub(super) fn add_lint_warnings(
             findings.add_warning(location, format!("the schedule {:?}: {lint}", schedule.name));
         }
     }
-    for charted in &work.chains {
-        warn_of_unreachable_chain_nodes(charted, work, findings);
+    for chain_config in &work.chains {
+        warn_of_unreachable_chain_nodes(chain_config, work, findings);
     }
 }
 
 /// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
-fn warn_of_unreachable_chain_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
-    let ChainConfig { chain, node_locations } = charted;
-    let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.action {
+fn warn_of_unreachable_chain_nodes(chain_config: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
+    let ChainConfig { chain, node_locations } = chain_config;
+    let starts = work.schedules.iter().filter_map(|schedule_config| match &schedule_config.schedule.action {
         FireAction::AddOrder(order) if order.chain == chain.path => order.node.as_ref(),
         FireAction::AddOrder(_) | FireAction::EmitEvent(_) | FireAction::RunCollection(_) => None,
     });
@@ -96,8 +96,9 @@ fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, finding
     let pulled: BTreeSet<&HandlerName> =
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
     let lists: BTreeMap<&str, &[HandlerBinding]> =
-        work.routes.iter().map(|(kind, list)| (kind.as_str(), list)).collect();
-    let to_chains: BTreeSet<&str> = work.chain_routes.iter().map(|(kind, _)| kind.as_str()).collect();
+        work.routes.iter().map(|(event_type, list)| (event_type.as_str(), list)).collect();
+    let to_chains: BTreeSet<&str> =
+        work.chain_routes.iter().map(|(event_type, _)| event_type.as_str()).collect();
     for entry in entries {
         let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
         if list.is_empty() && !to_chains.contains(entry.key.as_str()) {
@@ -116,7 +117,7 @@ fn warn_of_suspicious_routes(entries: &[YamlEntry], work: &WorkSections, finding
     }
 }
 
-fn warn_of_missing_program(
+fn warn_of_unrunnable_command(
     program: &str,
     dir: Option<&Path>,
     handler: &HandlerConfig,

@@ -21,7 +21,7 @@ pub(super) enum SettingOrigin {
 pub(super) struct ConfigText {
     pub(super) origin: SettingOrigin,
     /// The index of the text among those of the same kind of origin.
-    pub(super) rank: usize,
+    pub(super) index: usize,
     pub(super) text: String,
     /// The lines that contain a secret and must not be shown. Set once the text has been parsed.
     secret_lines: OnceLock<BTreeSet<usize>>,
@@ -32,10 +32,10 @@ pub(super) struct ConfigText {
 }
 
 impl ConfigText {
-    pub(super) fn new(origin: SettingOrigin, rank: usize, text: String) -> Arc<Self> {
+    pub(super) fn new(origin: SettingOrigin, index: usize, text: String) -> Arc<Self> {
         Arc::new(Self {
             origin,
-            rank,
+            index,
             text,
             secret_lines: OnceLock::new(),
             lines_hidden_from_api: OnceLock::new(),
@@ -102,9 +102,9 @@ impl SettingLocation {
         Self { config_text: config_text.clone(), line: 0, column: 0 }
     }
 
-    /// The location of a character, counted from 1, of a scalar that begins here. None if the scalar is not written out
-    /// on one line of a file.
-    pub(super) fn at_character(&self, scalar: &str, number: usize) -> Option<Self> {
+    /// The location of the character with this number, counted from 1, in a scalar that begins here. None if the scalar
+    /// is not written out on one line of a file.
+    pub(super) fn locate_character(&self, scalar: &str, number: usize) -> Option<Self> {
         match self.config_text.origin {
             SettingOrigin::Default | SettingOrigin::File(_) => {}
             SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
@@ -126,22 +126,23 @@ impl SettingLocation {
     }
 
     fn sort_key(&self) -> (&SettingOrigin, usize, usize, usize) {
-        (&self.config_text.origin, self.config_text.rank, self.line, self.column)
+        (&self.config_text.origin, self.config_text.index, self.line, self.column)
     }
 
     /// Compares in reading order: file by file, from top to bottom.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let ((a, ra, la, ca), (b, rb, lb, cb)) = (self.sort_key(), other.sort_key());
-        origin_rank(a)
-            .cmp(&origin_rank(b))
+        origin_precedence(a)
+            .cmp(&origin_precedence(b))
             .then(ra.cmp(&rb))
             .then_with(|| a.cmp(b))
             .then((la, ca).cmp(&(lb, cb)))
     }
 }
 
-/// The rank of a kind of origin. Files are then compared by their index, not by their names.
-fn origin_rank(origin: &SettingOrigin) -> u8 {
+/// The precedence of a kind of origin; a larger number overrides a smaller one. Files have the same precedence and are
+/// compared by their index, not by their names.
+fn origin_precedence(origin: &SettingOrigin) -> u8 {
     match origin {
         SettingOrigin::Default => 0,
         SettingOrigin::File(_) => 1,

@@ -111,9 +111,9 @@ mod tests {
     use super::super::yaml;
     use super::*;
 
-    fn parse_tree(name: &str, rank: usize, text: &str) -> YamlNode {
-        let config_text = ConfigText::new(SettingOrigin::File(name.into()), rank, text.into());
-        yaml::parse(&config_text, &mut Findings::default()).unwrap()
+    fn parse_tree(name: &str, text_index: usize, text: &str) -> YamlNode {
+        let config_text = ConfigText::new(SettingOrigin::File(name.into()), text_index, text.into());
+        yaml::parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     fn merge_two_files(a: &str, b: &str) -> Result<YamlNode, Vec<String>> {
@@ -122,21 +122,21 @@ mod tests {
         merge_files(&mut into, parse_tree("b.yml", 1, b), &mut findings);
         let location = into.location.clone();
         match findings.into_result(Some(into), &location) {
-            Ok((joined, _)) => Ok(joined),
+            Ok((merged, _)) => Ok(merged),
             Err(faults) => Err(faults.iter().map(|f| format!("{}: {}", f.location(), f.message())).collect()),
         }
     }
 
     #[test]
     fn files_are_merged_by_section_and_token_lists_are_appended() {
-        let both_scalars = merge_two_files(
+        let merged = merge_two_files(
             "handlers: {a: {}}\nauth: {tokens: [1]}\nserver:\n",
             "handlers: {b: {}}\nauth: {tokens: [2]}\nserver: {drain: 1s}\n",
         )
         .unwrap();
-        assert_eq!(both_scalars.get("handlers").unwrap().entries().len(), 2);
-        assert!(both_scalars.get("server").unwrap().get("drain").is_some());
-        let tokens = both_scalars.get("auth").unwrap().get("tokens").unwrap();
+        assert_eq!(merged.get("handlers").unwrap().entries().len(), 2);
+        assert!(merged.get("server").unwrap().get("drain").is_some());
+        let tokens = merged.get("auth").unwrap().get("tokens").unwrap();
         assert!(matches!(&tokens.kind, YamlKind::List(items) if items.len() == 2));
     }
 

@@ -100,7 +100,7 @@ pub struct Config {
     pub server_limits: ServerLimits,
     /// How long running attempts and requests may continue when the process stops.
     pub drain_timeout: Duration,
-    /// The number of tasks that run at a time.
+    /// The number of tasks that this process runs at a time.
     pub workers: usize,
     pub services: EnabledServices,
     /// Whether this process serves HTTP, the service that is not part of the engine.
@@ -134,9 +134,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// A phrase with the files that were read.
-    pub fn describe_files(&self) -> String {
-        inputs::describe_files(&self.files)
+    /// A sentence without a full stop that names the files that were read.
+    pub fn describe_config_files(&self) -> String {
+        inputs::describe_config_files(&self.files)
     }
 
     /// The settings that differ from `running` and cannot change while the process runs.

@@ -2,20 +2,25 @@
 
 use pointsman_engine::handlers::http::{AllowedAddress, NetworkAccess};
 
-use super::decode::{AllowedKeys, CheckedMap, expect_list, parse_scalar, read_boolean};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_boolean, read_list_items};
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
 pub(super) const NETWORK_KEYS: AllowedKeys =
     AllowedKeys { owner: "the network", names: &["allow", "allow_loopback"], not_yet_supported: &[] };
 
-/// Reads the section. If the server listens on loopback only (`local`), handlers may call loopback addresses unless
-/// `allow_loopback` is false.
-pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings) -> Option<NetworkAccess> {
+/// Reads the section. If the server listens on loopback only (`listens_on_loopback`), handlers may call loopback
+/// addresses unless `allow_loopback` is false.
+pub(super) fn read_network(
+    node: &YamlNode,
+    listens_on_loopback: bool,
+    findings: &mut Findings,
+) -> Option<NetworkAccess> {
     let fields = CheckedMap::check_keys(node, &NETWORK_KEYS, findings)?;
-    let allow_loopback = fields.read_or_default("allow_loopback", local, findings, read_boolean);
+    let allow_loopback =
+        fields.read_or_default("allow_loopback", listens_on_loopback, findings, read_boolean);
     let allow = match fields.get("allow") {
-        Some(list) => expect_list(list, "`allow`", findings)?,
+        Some(list) => read_list_items(list, "`allow`", findings)?,
         None => &[],
     };
     let allow =
@@ -30,11 +35,11 @@ mod tests {
 
     #[test]
     fn allow_loopback_defaults_to_whether_the_server_listens_on_loopback() {
-        for (text, local, open) in
+        for (text, listens_on_loopback, allows_loopback) in
             [("{}", true, true), ("{}", false, false), ("allow_loopback: false", true, false)]
         {
-            let access = read_value_from(text, |n, f| read_network(n, local, f)).unwrap();
-            assert_eq!(access.allows_loopback, open, "{text} {local}");
+            let access = read_value_from(text, |n, f| read_network(n, listens_on_loopback, f)).unwrap();
+            assert_eq!(access.allows_loopback, allows_loopback, "{text} {listens_on_loopback}");
         }
     }
 

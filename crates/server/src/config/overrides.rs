@@ -16,7 +16,7 @@ use super::inputs::ConfigFlag;
 use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::merge::override_layer;
 use super::schema::{ROOT_KEYS, SettingShape, setting_shape_at};
-use super::secrets::{Environment, read_small_file};
+use super::secrets::{Environment, read_value_file};
 use super::suggestion::suggest_name;
 use super::yaml::{self, YamlEntry, YamlKind, YamlNode};
 
@@ -49,9 +49,9 @@ const NON_SETTING_VARIABLES: &[&str] = &[
 
 /// Overrides the tree with the variables that are settings.
 pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut Findings) {
-    for (rank, (variable, value)) in env.iter().enumerate() {
+    for (text_index, (variable, value)) in env.iter().enumerate() {
         let Some(name) = variable.strip_prefix(VARIABLE_PREFIX) else { continue };
-        // Service links of a container platform: the address of a service named `pointsman`, not settings.
+        // These are service links of a container platform: the address of a service named `pointsman`, not settings.
         let is_service_link = name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_");
         if NON_SETTING_VARIABLES.contains(&name) || is_service_link {
             continue;
@@ -59,7 +59,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
         let location = |text: &str| {
             SettingLocation::whole_text(&ConfigText::new(
                 SettingOrigin::Env(variable.into()),
-                rank,
+                text_index,
                 text.into(),
             ))
         };
@@ -82,7 +82,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
             findings.add_fault(&location(""), format!("{direct} is set as well"));
             continue;
         }
-        let text = if from_file { read_small_file(Path::new(value)) } else { Ok(value.to_owned()) };
+        let text = if from_file { read_value_file(Path::new(value)) } else { Ok(value.to_owned()) };
         match text {
             Ok(text) => set_setting_at_path(tree, &path, location(&text).config_text, findings),
             Err(reason) => findings.add_fault(&location(""), format!("the file {value} {reason}")),
@@ -92,8 +92,9 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
 
 /// Overrides the tree with the flags.
 pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &mut Findings) {
-    for (rank, flag) in flags.iter().enumerate() {
-        let config_text = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
+    for (text_index, flag) in flags.iter().enumerate() {
+        let config_text =
+            ConfigText::new(SettingOrigin::Flag(flag.name.clone()), text_index, flag.value.clone());
         let path: Vec<String> = flag.setting.split('.').map(str::to_owned).collect();
         set_setting_at_path(tree, &path, config_text, findings);
     }
@@ -108,7 +109,7 @@ fn set_setting_at_path(
 ) {
     let location = SettingLocation::whole_text(&config_text);
     let mut node = match config_text.text.trim_start().chars().next() {
-        Some('[' | '{') => match yaml::parse(&config_text, findings) {
+        Some('[' | '{') => match yaml::parse_yaml(&config_text, findings) {
             Some(node) => node,
             None => return,
         },
@@ -140,7 +141,7 @@ fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<
             let suggestion = suggest_name(part, forms.iter().map(String::as_str));
             return Err(suggestion
                 .map(|suggestion| join_variable_parts(&matched_prefix, suggestion))
-                .or_else(|| suggest_nested_setting(name)));
+                .or_else(|| suggest_double_underscore_name(name)));
         };
         matched_prefix = join_variable_parts(&matched_prefix, part);
         current_node = current_node.and_then(|node| node.get(key));
@@ -154,7 +155,7 @@ fn join_variable_parts(matched_prefix: &str, part: &str) -> String {
 }
 
 /// Suggests the setting for a name with single underscores (`SERVER_LISTEN`).
-fn suggest_nested_setting(name: &str) -> Option<String> {
+fn suggest_double_underscore_name(name: &str) -> Option<String> {
     let mut all = Vec::new();
     for section in ROOT_KEYS.names {
         if let SettingShape::FixedKeys(keys) = setting_shape_at(&[section]) {
@@ -178,7 +179,7 @@ mod tests {
 
     fn parse_tree(text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
-        yaml::parse(&config_text, &mut Findings::default()).unwrap()
+        yaml::parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     fn apply_variables(

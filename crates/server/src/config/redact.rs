@@ -18,7 +18,7 @@ use pointsman_engine::handlers::command::summarize_command;
 use super::StoreUrl;
 use super::location::ConfigText;
 use super::schema::{SettingShape, setting_shape_at};
-use super::secrets::{MASK, key_may_hold_secret, key_names_secret, must_hide_value};
+use super::secrets::{MASK, is_secret_name, key_may_hold_secret, must_hide_value};
 use super::suggestion::suggest_name;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
@@ -47,7 +47,7 @@ pub(super) fn mark_hidden_lines(config_text: &ConfigText, root: &YamlNode) {
 #[derive(Clone, Debug, Default)]
 struct TreePosition<'a> {
     path: Vec<&'a str>,
-    /// A key of the path is the name of a secret, so that everything below it is secret.
+    /// Whether a key of the path is the name of a secret, so that everything below it is secret.
     is_below_secret_key: bool,
 }
 
@@ -66,7 +66,7 @@ impl<'a> TreePosition<'a> {
         let secret = match self.key_kind() {
             KeyKind::SettingNames => key_may_hold_secret(key),
             KeyKind::AuthorChosenNames => false,
-            KeyKind::ValueMembers => key_names_secret(key),
+            KeyKind::ValueMembers => is_secret_name(key),
         };
         let path = self.path.iter().copied().chain([key]).collect();
         Self { path, is_below_secret_key: self.is_below_secret_key || secret }

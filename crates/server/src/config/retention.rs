@@ -19,10 +19,10 @@ pub(super) const OBJECTS_KEYS: AllowedKeys =
 /// Larger counts are taken for typing errors.
 const MAX_RETAINED_COUNT: u64 = 1_000_000_000_000;
 
-/// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little are not
-/// torn.
+/// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little do
+/// not get `Torn`.
 pub(super) fn read_journal_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
-    read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::MIN_EVENTS, findings)
+    read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::MIN_JOURNAL_EVENTS, findings)
 }
 
 pub(super) fn read_history_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
@@ -41,14 +41,14 @@ fn read_retain_for(fields: &CheckedMap<'_>, keys: &AllowedKeys, findings: &mut F
 fn read_retention(
     node: &YamlNode,
     keys: &AllowedKeys,
-    count: &str,
-    least: u64,
+    count_key: &str,
+    min_count: u64,
     findings: &mut Findings,
 ) -> Option<Retention> {
     let fields = CheckedMap::check_keys(node, keys, findings)?;
     let count = fields
-        .get_required(count, keys.owner, findings)
-        .and_then(|n| read_integer(n, findings, least..=MAX_RETAINED_COUNT));
+        .get_required(count_key, keys.owner, findings)
+        .and_then(|n| read_integer(n, findings, min_count..=MAX_RETAINED_COUNT));
     let age = read_retain_for(&fields, keys, findings);
     Some(Retention { max_count: count?, max_age: age? })
 }
@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn retain_events_is_at_least_ten_thousand() {
-        let kept =
+        let retention =
             read_value_from("{retain_events: 10_000, retain_for: 1d}", read_journal_retention).unwrap();
-        assert_eq!((kept.max_count, kept.max_age), (10_000, Duration::from_secs(86_400)));
+        assert_eq!((retention.max_count, retention.max_age), (10_000, Duration::from_secs(86_400)));
         assert_eq!(
             fault_messages("{retain_events: 9999, retain_for: 1d}", read_journal_retention),
             ["9999 is too small; the least is 10000"]

@@ -2,10 +2,10 @@
 
 use pointsman_core::chain::ChainPath;
 use pointsman_core::route::{ChainRoutes, HandlerBinding};
-use pointsman_core::{HandlingKey, Routes};
+use pointsman_core::{EventType, Routes};
 
 use super::chains::{self, DefinedChains};
-use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, read_boolean};
+use super::decode::{AllowedKeys, CheckedMap, read_boolean, read_list_items, read_map_entries};
 use super::fault::Findings;
 use super::handlers::{DefinedNames, read_handler_reference};
 use super::yaml::{YamlKind, YamlNode};
@@ -43,12 +43,14 @@ pub(super) fn read_routes(
     findings: &mut Findings,
 ) -> RoutesSection {
     let mut section = RoutesSection::default();
-    for entry in expect_map(node, "`event_handlers`", findings).unwrap_or_default() {
-        let key = HandlingKey::new(&entry.key)
+    for entry in read_map_entries(node, "`event_handlers`", findings).unwrap_or_default() {
+        let key = EventType::new(&entry.key)
             .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
             .ok();
         let mut named: Vec<String> = Vec::new();
-        for item in expect_list(&entry.value, "the targets of an event type", findings).unwrap_or_default() {
+        for item in
+            read_list_items(&entry.value, "the targets of an event type", findings).unwrap_or_default()
+        {
             let Some(target) = read_route_target(item, defined, chains, findings) else { continue };
             if named.iter().any(|name| name == target.name()) {
                 findings.add_fault(&item.location, format!("{:?} is listed twice", target.name()));

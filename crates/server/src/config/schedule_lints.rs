@@ -22,10 +22,10 @@ pub(crate) fn lint_fire_action(
 ) -> Option<String> {
     match &schedule.action {
         FireAction::EmitEvent(event) => {
-            let kind = &event.kind;
-            let is_unrouted =
-                routes.resolve_handlers(kind).is_empty() && chains.resolve_chains(kind).is_empty();
-            is_unrouted.then(|| format!("emits {kind}, which is routed to no handler"))
+            let event_type = &event.event_type;
+            let is_unrouted = routes.resolve_handlers(event_type).is_empty()
+                && chains.resolve_chains(event_type).is_empty();
+            is_unrouted.then(|| format!("emits {event_type}, which is routed to no handler"))
         }
         FireAction::AddOrder(_) => (schedule.overlap != OverlapPolicy::default()).then(|| {
             "`overlap` applies to tasks of events; an order with an `id` is not added while it runs".into()

@@ -32,7 +32,7 @@ pub(super) fn read_cron_expression(
         Ok(expression) => return Some(expression),
         Err(error) => error,
     };
-    let (location, message) = match (node.location.at_character(text, column), field) {
+    let (location, message) = match (node.location.locate_character(text, column), field) {
         (Some(location), Some(field)) => (location, format!("{field} field: {problem}")),
         (Some(location), None) => (location, problem),
         (None, Some(field)) => (node.location.clone(), format!("character {column} ({field}): {problem}")),

@@ -4,13 +4,13 @@ use pointsman_core::chain::{ChainNodeId, ChainPath, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_ENTRIES, MAX_CONTEXT_STRING_BYTES};
 use pointsman_core::fire::{FireAction, OverlapPolicy};
-use pointsman_core::names::check_emittable;
+use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::NewOrder;
-use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
+use pointsman_core::{Context, EventType, HandlerName, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::ScheduleSpec;
 
 use super::chains::{self, DefinedChains, invalid_id_message, read_chain_node_id};
-use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_text};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_choice, read_map_entries, read_text};
 use super::fault::Findings;
 use super::handlers::{NameLocations, claim_unique_name};
 use super::json_value;
@@ -61,7 +61,7 @@ pub(super) fn read_schedules(
     findings: &mut Findings,
 ) -> Vec<ScheduleConfig> {
     let mut schedules = Vec::new();
-    for entry in expect_map(node, "`schedules`", findings).unwrap_or_default() {
+    for entry in read_map_entries(node, "`schedules`", findings).unwrap_or_default() {
         let name = claim_unique_name(entry, names, findings);
         let schedule = read_schedule(&entry.value, name, chains, findings);
         schedules
@@ -79,14 +79,14 @@ fn read_schedule(
 ) -> Option<ScheduleSpec> {
     let fields = CheckedMap::check_keys(node, &SCHEDULE_KEYS, findings)?;
     let when = read_cron_schedule(&fields, findings);
-    let makes = read_fire_action(&fields, chains, findings);
+    let action = read_fire_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
     let choices =
         [("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue), ("cancel", OverlapPolicy::Cancel)];
     let overlap = fields
         .read_or_default("overlap", OverlapPolicy::default(), findings, |n, f| read_choice(n, f, &choices));
     let name = ScheduleName::new(name?.as_str()).ok()?;
-    let schedule = ScheduleSpec::new(name, when?, makes?);
+    let schedule = ScheduleSpec::new(name, when?, action?);
     Some(policy.apply_to(ScheduleSpec { overlap, ..schedule }))
 }
 
@@ -175,8 +175,8 @@ fn read_order_id(node: &YamlNode, findings: &mut Findings) -> Option<OrderId> {
 fn read_scheduled_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
     let fields = CheckedMap::check_keys(node, &EMIT_KEYS, findings)?;
     let kind = fields.get_required("type", "an event to emit", findings).and_then(|n| {
-        let kind = parse_scalar(n, findings, str::parse::<HandlingKey>)?;
-        if let Err(reserved) = check_emittable(&kind) {
+        let kind = parse_scalar(n, findings, str::parse::<EventType>)?;
+        if let Err(reserved) = check_emittable_type(&kind) {
             findings.add_fault(&n.location, reserved.to_string());
         }
         Some(kind)
@@ -189,13 +189,13 @@ fn read_scheduled_event(node: &YamlNode, findings: &mut Findings) -> Option<NewE
         parse_scalar(n, f, str::parse::<Tenant>)
     });
     let priority = schedule_timing::read_priority(&fields, findings);
-    let plain = NewEvent::new(kind?);
-    let value = value.unwrap_or(plain.value.clone());
-    Some(NewEvent { key, sub_object: sub, value, context, tenant, priority, ..plain })
+    let defaults = NewEvent::new(kind?);
+    let value = value.unwrap_or(defaults.value.clone());
+    Some(NewEvent { key, sub_object: sub, value, context, tenant, priority, ..defaults })
 }
 
 fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
-    let entries = expect_map(node, "a context", findings)?;
+    let entries = read_map_entries(node, "a context", findings)?;
     if entries.len() > MAX_CONTEXT_ENTRIES {
         findings.add_fault(&node.location, format!("a context has at most {MAX_CONTEXT_ENTRIES} entries"));
     }
@@ -227,8 +227,8 @@ mod tests {
     fn read_all_schedules(node: &YamlNode, findings: &mut Findings) -> Option<Vec<ScheduleSpec>> {
         let nodes = ["render", "done"].map(|id| ChainNodeId::new(id).unwrap()).to_vec();
         let chains = [(ChainPath::new("/publish/article").unwrap(), nodes)].into();
-        let planned = read_schedules(node, &mut NameLocations::new(), &chains, findings);
-        Some(planned.into_iter().map(|planned| planned.schedule).collect())
+        let schedule_config = read_schedules(node, &mut NameLocations::new(), &chains, findings);
+        Some(schedule_config.into_iter().map(|schedule_config| schedule_config.schedule).collect())
     }
 
     #[test]

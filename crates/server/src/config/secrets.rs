@@ -146,7 +146,7 @@ impl<'e> SecretResolver<'e> {
         reference.strip_prefix("file:").map(|path| self.read_secret_file(path, node, findings))
     }
 
-    /// The value of an environment variable.
+    /// Reads an environment variable that a setting refers to. A variable that is not set or empty is a fault.
     pub(super) fn read_variable(
         &mut self,
         name: &str,
@@ -172,7 +172,7 @@ impl<'e> SecretResolver<'e> {
         }
     }
 
-    /// The content of a file, without the newline at its end.
+    /// Reads the content of a secret file, without the newline at its end, and records its path.
     pub(super) fn read_secret_file(
         &mut self,
         path: &str,
@@ -180,7 +180,7 @@ impl<'e> SecretResolver<'e> {
         findings: &mut Findings,
     ) -> Option<String> {
         let path = node.location.config_text.base_folder().join(path);
-        let read = read_small_file(&path);
+        let read = read_value_file(&path);
         self.secret_files.push(path.clone());
         match read {
             Ok(text) => Some(text),
@@ -196,8 +196,9 @@ pub(super) fn variable_not_set_message(name: &str) -> String {
     format!("the environment variable {name:?} is not set")
 }
 
-/// Reads a small file that must not be empty.
-pub(super) fn read_small_file(path: &Path) -> Result<String, String> {
+/// Reads a file that contains one value: not empty, and at most [`MAX_SECRET_FILE_BYTES`]. Removes the line break at its
+/// end.
+pub(super) fn read_value_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
     if !size.is_file() || size.len() > MAX_SECRET_FILE_BYTES {
         return Err(format!("is not a file of at most {MAX_SECRET_FILE_BYTES} bytes"));
@@ -221,11 +222,11 @@ pub(super) fn key_may_hold_secret(key: &str) -> bool {
     if matches!(key, "auth" | "tokens") {
         return false;
     }
-    key_names_secret(key) || suggest_name(key, SECRET_KEYS.iter().copied()).is_some()
+    is_secret_name(key) || suggest_name(key, SECRET_KEYS.iter().copied()).is_some()
 }
 
 /// Whether a key, as it is written, is the name of a secret.
-pub(super) fn key_names_secret(key: &str) -> bool {
+pub(super) fn is_secret_name(key: &str) -> bool {
     let lower = key.to_lowercase();
     let mentions_secret = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
     mentions_secret || SECRET_KEYS.contains(&key)

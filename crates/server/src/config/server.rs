@@ -22,7 +22,7 @@ pub(super) struct ServerSettings {
     pub(super) drain_timeout: Duration,
 }
 
-pub(super) fn read_server(node: &YamlNode, findings: &mut Findings) -> Option<ServerSettings> {
+pub(super) fn read_server_settings(node: &YamlNode, findings: &mut Findings) -> Option<ServerSettings> {
     let fields = CheckedMap::check_keys(node, &SERVER_KEYS, findings)?;
     let listen =
         fields.get_required("listen", "the server", findings).and_then(|n| read_listen_address(n, findings));
@@ -62,14 +62,14 @@ mod tests {
     fn listen_requires_an_address_with_a_port() {
         let server = read_value_from(
             &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS_YAML}}}"),
-            read_server,
+            read_server_settings,
         )
         .unwrap();
         assert_eq!(server.listen_address, "[::1]:0".parse().unwrap());
         assert_eq!(
             fault_messages(
                 &format!("{{listen: localhost, max_connections: 0, limits: {LIMITS_YAML}, drain: soon}}"),
-                read_server
+                read_server_settings
             ),
             [
                 "\"localhost\" is not an address with a port; write one like 127.0.0.1:7646",

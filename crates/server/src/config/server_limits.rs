@@ -19,7 +19,7 @@ pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
 };
 
 /// Larger counts are taken for typing errors.
-const MAX_LIMIT_COUNT: u64 = 1_000_000;
+const MAX_LIMIT_VALUE: u64 = 1_000_000;
 
 /// A single response can be this large, so that a smaller budget would refuse it even on an idle server.
 const MIN_RESPONSE_MEMORY: u64 = 16 << 20;
@@ -50,12 +50,12 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
     let connections_per_client = match fields.get("connections_per_client") {
         None => Some(None),
         Some(node) => {
-            read_integer(node, findings, 1..=MAX_LIMIT_COUNT).map(|count| usize::try_from(count).ok())
+            read_integer(node, findings, 1..=MAX_LIMIT_VALUE).map(|count| usize::try_from(count).ok())
         }
     };
     let mut count = |key: &str, least: u64| {
         let node = fields.get_required(key, SERVER_LIMIT_KEYS.owner, findings)?;
-        let count = read_integer(node, findings, least..=MAX_LIMIT_COUNT)?;
+        let count = read_integer(node, findings, least..=MAX_LIMIT_VALUE)?;
         usize::try_from(count).ok()
     };
     let anonymous = count("anonymous", 1);
@@ -66,7 +66,7 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
         let node = fields.get_required(key, SERVER_LIMIT_KEYS.owner, findings)?;
         read_byte_size(node, findings, MIN_RESPONSE_MEMORY..=MAX_RESPONSE_MEMORY)
     };
-    let (response_memory, per_token) = (memory("response_memory"), memory("response_memory_per_client"));
+    let (response_memory, per_client) = (memory("response_memory"), memory("response_memory_per_client"));
     Some(ServerLimits {
         anonymous_connections: anonymous?,
         connections_per_address: per_address?,
@@ -74,7 +74,7 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
         reserved_connections: reserve?,
         streams_per_client: streams_per_client?,
         response_memory: response_memory?,
-        response_memory_per_client: per_token?,
+        response_memory_per_client: per_client?,
     })
 }
 

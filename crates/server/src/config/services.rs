@@ -2,7 +2,7 @@
 
 use pointsman_engine::EnabledServices;
 
-use super::decode::{expect_list, read_text};
+use super::decode::{read_list_items, read_text};
 use super::fault::Findings;
 use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlKind, YamlNode};
@@ -15,14 +15,14 @@ pub(super) const SERVICE_NAMES: &[&str] =
 /// The services of the engine, and whether HTTP is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SelectedServices {
-    pub(super) engine: EnabledServices,
+    pub(super) engine_services: EnabledServices,
     pub(super) serves_http: bool,
 }
 
 /// Reads a list, or names separated by commas as in a flag or variable.
 pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<SelectedServices> {
     let mut selected = SelectedServices {
-        engine: EnabledServices {
+        engine_services: EnabledServices {
             scheduler: false,
             worker: false,
             clock: false,
@@ -34,11 +34,11 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
     let mut enable = |name: &str, at: &YamlNode, findings: &mut Findings| match name {
         "http" => selected.serves_http = true,
         "sequencer" => {}
-        "scheduler" => selected.engine.scheduler = true,
-        "worker" => selected.engine.worker = true,
-        "clock" => selected.engine.clock = true,
-        "rescuer" => selected.engine.rescuer = true,
-        "pruner" => selected.engine.pruner = true,
+        "scheduler" => selected.engine_services.scheduler = true,
+        "worker" => selected.engine_services.worker = true,
+        "clock" => selected.engine_services.clock = true,
+        "rescuer" => selected.engine_services.rescuer = true,
+        "pruner" => selected.engine_services.pruner = true,
         other => {
             let suggestion = did_you_mean_suffix(other, SERVICE_NAMES.iter().copied());
             findings.add_fault(&at.location, format!("there is no service {other:?}{suggestion}"));
@@ -51,7 +51,7 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
             has_services = true;
         }
     } else {
-        for item in expect_list(node, "`rooms`", findings)? {
+        for item in read_list_items(node, "`rooms`", findings)? {
             if let Some(name) = read_text(item, findings) {
                 enable(name, item, findings);
             }
@@ -74,10 +74,10 @@ mod tests {
         let all = format!("[{}]", SERVICE_NAMES.join(", "));
         assert_eq!(
             read_value_from(&all, read_services),
-            Ok(SelectedServices { engine: EnabledServices::default(), serves_http: true })
+            Ok(SelectedServices { engine_services: EnabledServices::default(), serves_http: true })
         );
         let some = read_value_from("http, worker", read_services).unwrap();
-        assert!(some.serves_http && some.engine.worker && !some.engine.clock);
+        assert!(some.serves_http && some.engine_services.worker && !some.engine_services.clock);
         assert_eq!(read_value_from("[http, worker]", read_services), Ok(some));
     }
 

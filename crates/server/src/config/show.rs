@@ -23,38 +23,38 @@ impl Config {
 
     fn format_yaml_for(&self, audience: Audience) -> String {
         let mut out = String::new();
-        write_map(redact_tree(&self.merged_tree, audience).entries(), 0, &mut out);
+        write_yaml_map(redact_tree(&self.merged_tree, audience).entries(), 0, &mut out);
         out
     }
 
     /// The effective configuration as JSON, for programs on the machine: `settings`, and `from`, which maps the JSON
     /// pointer of each value to its location.
     pub fn to_json(&self) -> Value {
-        let mut from = Map::new();
+        let mut origins = Map::new();
         let settings =
-            map_to_json(redact_tree(&self.merged_tree, Audience::LocalUser).entries(), "", &mut from);
-        json!({ "settings": settings, "from": from })
+            map_to_json(redact_tree(&self.merged_tree, Audience::LocalUser).entries(), "", &mut origins);
+        json!({ "settings": settings, "from": origins })
     }
 }
 
-fn map_to_json(entries: &[YamlEntry], at: &str, from: &mut Map<String, Value>) -> Value {
+fn map_to_json(entries: &[YamlEntry], pointer: &str, origins: &mut Map<String, Value>) -> Value {
     let member = |entry: &YamlEntry| {
-        let at = format!("{at}/{}", entry.key.replace('~', "~0").replace('/', "~1"));
-        (entry.key.clone(), node_to_json(&entry.value, &at, from))
+        let pointer = format!("{pointer}/{}", entry.key.replace('~', "~0").replace('/', "~1"));
+        (entry.key.clone(), node_to_json(&entry.value, &pointer, origins))
     };
     Value::Object(entries.iter().map(member).collect())
 }
 
-fn node_to_json(node: &YamlNode, at: &str, from: &mut Map<String, Value>) -> Value {
+fn node_to_json(node: &YamlNode, pointer: &str, origins: &mut Map<String, Value>) -> Value {
     let items = match &node.kind {
-        YamlKind::Map(entries) if !entries.is_empty() => return map_to_json(entries, at, from),
+        YamlKind::Map(entries) if !entries.is_empty() => return map_to_json(entries, pointer, origins),
         YamlKind::List(items) if !items.is_empty() => items,
         YamlKind::Null | YamlKind::Scalar { .. } | YamlKind::Map(_) | YamlKind::List(_) => {
-            from.insert(at.into(), node.location.format_without_column().into());
+            origins.insert(pointer.into(), node.location.format_without_column().into());
             return scalar_to_json(node);
         }
     };
-    let item = |(index, item): (usize, &YamlNode)| node_to_json(item, &format!("{at}/{index}"), from);
+    let item = |(index, item): (usize, &YamlNode)| node_to_json(item, &format!("{pointer}/{index}"), origins);
     items.iter().enumerate().map(item).collect()
 }
 
@@ -69,70 +69,70 @@ fn scalar_to_json(node: &YamlNode) -> Value {
     }
 }
 
-fn write_map(entries: &[YamlEntry], indent: usize, out: &mut String) {
+fn write_yaml_map(entries: &[YamlEntry], indent: usize, out: &mut String) {
     for entry in entries {
-        let _ = write!(out, "{:indent$}{}:", "", format_scalar(&entry.key, true));
-        write_value(&entry.value, indent, out);
+        let _ = write!(out, "{:indent$}{}:", "", format_yaml_scalar(&entry.key, true));
+        write_yaml_value(&entry.value, indent, out);
     }
 }
 
 /// Writes a value after its key or dash, up to the end of its last line.
-fn write_value(node: &YamlNode, indent: usize, out: &mut String) {
+fn write_yaml_value(node: &YamlNode, indent: usize, out: &mut String) {
     match &node.kind {
         YamlKind::Map(entries) if !entries.is_empty() => {
             out.push('\n');
-            write_map(entries, indent + 2, out);
+            write_yaml_map(entries, indent + 2, out);
         }
-        YamlKind::List(items) if items.iter().any(|item| format_inline(item).is_none()) => {
+        YamlKind::List(items) if items.iter().any(|item| format_inline_yaml(item).is_none()) => {
             out.push('\n');
             for item in items {
-                write_list_item(item, indent + 2, out);
+                write_yaml_list_item(item, indent + 2, out);
             }
         }
         _ => {
-            let formatted = format_inline(node).unwrap_or_default();
+            let formatted = format_inline_yaml(node).unwrap_or_default();
             let _ = writeln!(out, " {formatted}  # {}", node.location.format_without_column());
         }
     }
 }
 
 /// Writes a list item on its own lines. The first key of a map is on the line of the dash.
-fn write_list_item(item: &YamlNode, indent: usize, out: &mut String) {
+fn write_yaml_list_item(item: &YamlNode, indent: usize, out: &mut String) {
     let mut inner = String::new();
     match &item.kind {
         YamlKind::Map(entries) if !entries.is_empty() => {
-            write_map(entries, indent + 2, &mut inner);
+            write_yaml_map(entries, indent + 2, &mut inner);
             let _ = write!(out, "{:indent$}- {}", "", inner.trim_start());
         }
         _ => {
-            write_value(item, indent, &mut inner);
+            write_yaml_value(item, indent, &mut inner);
             let _ = write!(out, "{:indent$}-{inner}", "");
         }
     }
 }
 
 /// Formats a value that fits on the line of its key: a scalar, or a list of scalars.
-fn format_inline(node: &YamlNode) -> Option<String> {
+fn format_inline_yaml(node: &YamlNode) -> Option<String> {
     match &node.kind {
         YamlKind::Null => Some("null".into()),
-        YamlKind::Scalar { text, is_plain: plain } => Some(format_scalar(text, *plain)),
+        YamlKind::Scalar { text, is_plain: plain } => Some(format_yaml_scalar(text, *plain)),
         YamlKind::Map(entries) => entries.is_empty().then(|| "{}".into()),
         YamlKind::List(items) => {
             let plain = |item: &YamlNode| matches!(item.kind, YamlKind::Null | YamlKind::Scalar { .. });
             let formatted: Option<Vec<String>> =
-                items.iter().map(|item| plain(item).then(|| format_inline(item)).flatten()).collect();
+                items.iter().map(|item| plain(item).then(|| format_inline_yaml(item)).flatten()).collect();
             formatted.map(|items| format!("[{}]", items.join(", ")))
         }
     }
 }
 
 /// Formats a scalar so that YAML parses it to the same text: unquoted if that is safe, else quoted.
-fn format_scalar(text: &str, plain: bool) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | ' ' | '+');
-    let bare = plain
+fn format_yaml_scalar(text: &str, plain: bool) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | ' ' | '+');
+    let can_be_unquoted = plain
         && text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))
-        && text.chars().all(safe)
+        && text.chars().all(is_safe)
         && !text.contains(": ")
         && !text.ends_with([':', ' ']);
-    if bare { text.to_owned() } else { quote_json(text) }
+    if can_be_unquoted { text.to_owned() } else { quote_json(text) }
 }

@@ -21,7 +21,7 @@ use pointsman_core::{
 use pointsman_engine::ScheduleSpec;
 use pointsman_engine::handlers::http::NetworkAccess;
 
-use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_list_items, read_map_entries};
 use super::fault::Findings;
 use super::handler_run::{self, HandlerRunConfig};
 use super::handlers::{
@@ -77,7 +77,7 @@ pub(super) fn read_sources(
     findings: &mut Findings,
 ) -> SourcesSection {
     let mut section = SourcesSection::default();
-    for entry in expect_map(node, "`sources`", findings).unwrap_or_default() {
+    for entry in read_map_entries(node, "`sources`", findings).unwrap_or_default() {
         let name = claim_unique_name(entry, names, findings);
         if let Some((source, schedules)) = read_source(entry, name, network, resolver, findings) {
             section.sources.push(source);
@@ -112,15 +112,16 @@ fn read_source(
     let (name, run) = (name?, run?);
     let schedules =
         collections.iter().filter_map(|collection| collection.schedule_config(&name, policy)).collect();
-    let collections = collections.into_iter().map(|one| (one.name, one.priority)).collect();
-    let plain = HandlerDef::new(name);
+    let collections =
+        collections.into_iter().map(|collection| (collection.name, collection.priority)).collect();
+    let defaults = HandlerDef::new(name);
     let def = HandlerDef {
         retry,
-        max_crashes: crashes.unwrap_or(plain.max_crashes),
+        max_crashes: crashes.unwrap_or(defaults.max_crashes),
         observe,
         pull: matches!(run, HandlerRunConfig::Pull),
         source: Some(SourceDef { tenant, collections }),
-        ..plain
+        ..defaults
     };
     Some((HandlerConfig { def, run, location: entry.location.clone() }, schedules))
 }
@@ -128,13 +129,13 @@ fn read_source(
 /// When a collection is synchronised.
 #[derive(Clone, Debug)]
 struct SyncTiming {
-    plan: SyncPlan,
+    trigger: SyncTrigger,
     zone: Zone,
     dialect: Dialect,
 }
 
 #[derive(Clone, Debug)]
-enum SyncPlan {
+enum SyncTrigger {
     OnRequest,
     /// The cron expression and its location.
     OnSchedule(Expression, SettingLocation),
@@ -142,7 +143,7 @@ enum SyncPlan {
 
 impl SyncTiming {
     fn read_for_source(fields: &CheckedMap, findings: &mut Findings) -> Self {
-        let inherited = Self { plan: SyncPlan::OnRequest, zone: Zone::utc(), dialect: Dialect::Auto };
+        let inherited = Self { trigger: SyncTrigger::OnRequest, zone: Zone::utc(), dialect: Dialect::Auto };
         Self::read(fields, &inherited, findings)
     }
 
@@ -158,15 +159,15 @@ impl SyncTiming {
     fn read(fields: &CheckedMap, inherited: &Self, findings: &mut Findings) -> Self {
         let zone = schedule_timing::read_time_zone(fields, inherited.zone.clone(), findings);
         let dialect = schedule_timing::read_dialect(fields, inherited.dialect, findings);
-        let plan = match fields.get("schedule") {
-            Some(node) => SyncPlan::read(node, dialect, findings),
-            None => inherited.plan.clone(),
+        let trigger = match fields.get("schedule") {
+            Some(node) => SyncTrigger::read(node, dialect, findings),
+            None => inherited.trigger.clone(),
         };
-        Self { plan, zone, dialect }
+        Self { trigger, zone, dialect }
     }
 }
 
-impl SyncPlan {
+impl SyncTrigger {
     fn read(node: &YamlNode, dialect: Dialect, findings: &mut Findings) -> Self {
         if matches!(&node.kind, YamlKind::Scalar { text, .. } if text == NEVER_SCHEDULED) {
             return Self::OnRequest;
@@ -189,7 +190,7 @@ impl CollectionConfig {
     /// The schedule of the collection; none if it is synchronised on request only. There is at most one task of a
     /// collection at a time, so that overlapping firings are skipped.
     fn schedule_config(&self, source: &HandlerName, policy: SchedulePolicy) -> Option<ScheduleConfig> {
-        let SyncPlan::OnSchedule(expression, location) = &self.timing.plan else { return None };
+        let SyncTrigger::OnSchedule(expression, location) = &self.timing.trigger else { return None };
         let pair = SourceCollection { source: source.clone(), collection: self.name.clone() };
         let when = cron::Schedule::new(expression.clone(), self.timing.zone.clone());
         let name = pair.schedule_name();
@@ -214,7 +215,7 @@ fn read_collections(
         findings.add_fault(&entry.location, message);
         return vec![];
     };
-    let Some(items) = expect_list(node, "`collections`", findings) else { return vec![] };
+    let Some(items) = read_list_items(node, "`collections`", findings) else { return vec![] };
     if items.is_empty() {
         findings.add_fault(&node.location, "a source needs at least one collection");
     }
@@ -275,8 +276,8 @@ mod tests {
 
     /// The name, expression and time zone of each schedule.
     fn schedule_triples(section: &SourcesSection) -> Vec<(&str, &str, &str)> {
-        fn schedule_triple(planned: &ScheduleConfig) -> (&str, &str, &str) {
-            let ScheduleSpec { name, cron: when, .. } = &planned.schedule;
+        fn schedule_triple(schedule_config: &ScheduleConfig) -> (&str, &str, &str) {
+            let ScheduleSpec { name, cron: when, .. } = &schedule_config.schedule;
             (name.as_str(), when.expression().as_str(), when.zone().name())
         }
         section.schedules.iter().map(schedule_triple).collect()
@@ -307,8 +308,8 @@ mod tests {
         assert_eq!(collection_priorities, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
         assert_eq!(def.observe, ObservePolicy::All);
-        let quiet = read_value_from("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
-        assert_eq!(quiet.sources[0].def.observe, ObservePolicy::None);
+        let unobserved = read_value_from("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
+        assert_eq!(unobserved.sources[0].def.observe, ObservePolicy::None);
     }
 
     #[test]
@@ -332,8 +333,11 @@ mod tests {
         let text = "a: {dialect: quartz, collections: [{name: x, schedule: '0 3 * * 1'}, \
                     {name: y, schedule: '0 3 * * 1', dialect: vixie}]}";
         let section = read_value_from(text, read_all_sources).unwrap();
-        let descriptions: Vec<String> =
-            section.schedules.iter().map(|planned| planned.schedule.cron.expression().describe()).collect();
+        let descriptions: Vec<String> = section
+            .schedules
+            .iter()
+            .map(|schedule_config| schedule_config.schedule.cron.expression().describe())
+            .collect();
         assert!(descriptions[0].contains("Sunday") && descriptions[1].contains("Monday"), "{descriptions:?}");
     }
 

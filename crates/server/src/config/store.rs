@@ -132,7 +132,7 @@ impl std::str::FromStr for StoreUrl {
             }
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
             "postgres" | "postgresql" => DatabaseUrl::parse_postgres(text).map(Self::Postgres),
-            redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::parse_redis(text).map(Self::Redis),
+            redis if RedisEndpoint::is_redis_scheme(redis) => DatabaseUrl::parse_redis(text).map(Self::Redis),
             other => match suggest_name(other, STORE_SCHEMES) {
                 Some(suggestion) => {
                     Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::{Tenant, Weight};
 
-use super::decode::{AllowedKeys, CheckedMap, expect_map};
+use super::decode::{AllowedKeys, CheckedMap, read_map_entries};
 use super::fault::Findings;
 use super::handler_limits;
 use super::yaml::YamlNode;
@@ -14,7 +14,7 @@ pub(super) const TENANT_KEYS: AllowedKeys =
 
 pub(super) fn read_tenants(node: &YamlNode, findings: &mut Findings) -> BTreeMap<Tenant, Weight> {
     let mut tenants = BTreeMap::new();
-    for entry in expect_map(node, "`tenants`", findings).unwrap_or_default() {
+    for entry in read_map_entries(node, "`tenants`", findings).unwrap_or_default() {
         let name = Tenant::new(&entry.key)
             .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
             .ok();

@@ -11,7 +11,7 @@ pub(super) fn read_value_from<T>(
 ) -> Result<T, Vec<String>> {
     let mut findings = Findings::default();
     let config_text = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
-    let value = yaml::parse(&config_text, &mut findings).and_then(|node| read(&node, &mut findings));
+    let value = yaml::parse_yaml(&config_text, &mut findings).and_then(|node| read(&node, &mut findings));
     match findings.into_result(value, &SettingLocation::whole_text(&config_text)) {
         Ok((value, _)) => Ok(value),
         Err(faults) => Err(faults.iter().map(|fault| fault.message().to_owned()).collect()),

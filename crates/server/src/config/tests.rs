@@ -48,7 +48,7 @@ impl ConfigFolder {
 fn load_yaml(text: &str) -> Result<Config, (ConfigFolder, ConfigFaults)> {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", text);
-    config_folder.inputs().load().map_err(|faults| (config_folder, faults))
+    config_folder.inputs().load_config().map_err(|faults| (config_folder, faults))
 }
 
 fn format_faults_of(text: &str) -> String {
@@ -58,7 +58,7 @@ fn format_faults_of(text: &str) -> String {
 
 #[test]
 fn without_any_configuration_the_defaults_apply() {
-    let config = ConfigFolder::new().inputs().load().unwrap();
+    let config = ConfigFolder::new().inputs().load_config().unwrap();
     assert_eq!(config.store, StoreUrl::Sqlite { path: "pointsman.db".into() });
     assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
     assert_eq!(config.workers, 16);
@@ -91,8 +91,9 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     config_folder.write_file("pointsman.yml", documented_examples());
     let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let env = [("INDEX_SECRET", signing), ("KEY", "x")].into_iter().collect();
-    let config =
-        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config = ConfigInputs { env, ..config_folder.inputs() }
+        .load_config()
+        .unwrap_or_else(|faults| panic!("{faults}"));
     let index = &config.handlers[0];
     assert_eq!(
         index.def,
@@ -105,29 +106,30 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
          sources: {shop: {run: {command: [python3]}, schedule: '@hourly', collections: [orders]}}\n\
          schedules: {beat: {cron: every 90s, emit: {type: x}}}\n",
     );
-    let defaults = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    let defaults = config_folder.inputs().load_config().unwrap_or_else(|faults| panic!("{faults}"));
     let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
     assert_eq!(timeouts(&config), timeouts(&defaults), "the timeouts are the defaults");
     let policies = |config: &Config| {
-        let policies = |planned: &ScheduleConfig| {
+        let policies = |schedule_config: &ScheduleConfig| {
             let ScheduleSpec { catch_up, catch_up_window: catch_up_within, overlap, jitter, .. } =
-                planned.schedule;
+                schedule_config.schedule;
             (catch_up, catch_up_within, overlap, jitter)
         };
         config
             .schedules
             .iter()
-            .filter(|planned| planned.schedule.name.as_str() != "nightly")
+            .filter(|schedule_config| schedule_config.schedule.name.as_str() != "nightly")
             .map(policies)
             .take(2)
             .collect::<Vec<_>>()
     };
     assert_eq!(policies(&config), policies(&defaults), "the schedule policies are the defaults");
-    let treatment =
+    let retry_settings =
         |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.max_crashes);
-    assert_eq!(treatment(&config), treatment(&defaults));
+    assert_eq!(retry_settings(&config), retry_settings(&defaults));
     assert_eq!((config.routes.iter().count(), config.tenant_weights.len()), (1, 1));
-    let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
+    let names: Vec<&str> =
+        config.schedules.iter().map(|schedule_config| schedule_config.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
     let ChainNodeRole::Step(step) = &config.chains[0].chain.nodes[0].role else {
         panic!("{:?}", config.chains)
@@ -160,7 +162,7 @@ fn load_full_config() -> (ConfigFolder, Config) {
     config_folder.write_file("pointsman.yml", FULL_CONFIG);
     std::fs::create_dir(config_folder.dir.path().join("sub")).unwrap();
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
-    let config = ConfigInputs { env, ..config_folder.inputs() }.load().unwrap();
+    let config = ConfigInputs { env, ..config_folder.inputs() }.load_config().unwrap();
     (config_folder, config)
 }
 
@@ -297,7 +299,7 @@ fn reading_the_largest_allowed_texts_terminates() {
 fn invalid_utf8_is_reported_with_its_location() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", b"workers: 1\nstore: \xff\n");
-    let faults = config_folder.strip_folder_path(config_folder.inputs().load().unwrap_err());
+    let faults = config_folder.strip_folder_path(config_folder.inputs().load_config().unwrap_err());
     assert!(faults.starts_with("pointsman.yml:2:8: the text is not UTF-8 from here on\n"), "{faults}");
 }
 
@@ -344,9 +346,9 @@ fn a_database_is_shown_without_its_password() {
 fn assert_password_hidden(url: &str, shown: &str) {
     let by_file = load_yaml(&format!("store: '{url}'")).map_err(|(_, f)| f).unwrap();
     let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: url.into() };
-    let by_flag = ConfigInputs { flags: vec![flag], ..ConfigFolder::new().inputs() }.load().unwrap();
+    let by_flag = ConfigInputs { flags: vec![flag], ..ConfigFolder::new().inputs() }.load_config().unwrap();
     let env: Environment = [("POINTSMAN_STORE", url)].into_iter().collect();
-    let by_env = ConfigInputs { env, ..ConfigFolder::new().inputs() }.load().unwrap();
+    let by_env = ConfigInputs { env, ..ConfigFolder::new().inputs() }.load_config().unwrap();
     for config in [&by_file, &by_flag, &by_env] {
         assert!(config.to_yaml().contains(shown), "{}", config.to_yaml());
         assert!(config.to_json()["settings"]["store"].as_str().unwrap().starts_with(shown));
@@ -369,10 +371,10 @@ fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
     config_folder.write_file("conf.d/.hidden.yml", "nonsense");
     config_folder.write_file("conf.d/notes.txt", "nonsense");
     let dir = Some(config_folder.dir.path().join("conf.d"));
-    let sources = ConfigInputs { files: vec![first], dir, ..ConfigInputs::default() };
-    assert_eq!(sources.load().unwrap().handlers.len(), 2);
+    let inputs = ConfigInputs { files: vec![first], dir, ..ConfigInputs::default() };
+    assert_eq!(inputs.load_config().unwrap().handlers.len(), 2);
     config_folder.write_file("conf.d/1.yml", "handlers: {a: {run: {command: [sh]}}}\n");
-    let faults = config_folder.strip_folder_path(sources.load().unwrap_err());
+    let faults = config_folder.strip_folder_path(inputs.load_config().unwrap_err());
     assert!(
         faults.starts_with("conf.d/1.yml:1:12: `handlers.a` is already set at first.yml:1:12\n"),
         "{faults}"
@@ -381,12 +383,12 @@ fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
 
 #[test]
 fn a_missing_file_or_folder_is_a_fault() {
-    let sources = ConfigInputs {
+    let inputs = ConfigInputs {
         files: vec!["no/such.yml".into()],
         dir: Some("no/folder".into()),
         ..ConfigInputs::default()
     };
-    let faults = sources.load().unwrap_err().to_string();
+    let faults = inputs.load_config().unwrap_err().to_string();
     assert!(faults.contains("no/such.yml: cannot be read: "), "{faults}");
     assert!(faults.contains("no/folder: this folder cannot be read: "), "{faults}");
 }
@@ -400,7 +402,7 @@ fn variables_override_files_and_flags_override_variables() {
         [("POINTSMAN_WORKERS", "2"), ("POINTSMAN_SERVER__LISTEN", "127.0.0.1:2")].into_iter().collect();
     let flag =
         ConfigFlag { name: "--listen".into(), setting: "server.listen".into(), value: "127.0.0.1:3".into() };
-    let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load().unwrap();
+    let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load_config().unwrap();
     assert_eq!((config.workers, config.listen_address.port()), (2, 3));
     assert_eq!(config.store.to_string(), "sqlite:a.db");
     let yaml = config_folder.strip_folder_path(config.to_yaml());
@@ -416,7 +418,7 @@ fn faults_in_variables_and_flags_name_the_variable_or_flag() {
         [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
     let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: "x".into() };
     let faults = ConfigInputs { env, flags: vec![flag], ..ConfigFolder::new().inputs() }
-        .load()
+        .load_config()
         .unwrap_err()
         .to_string();
     assert!(faults.contains("POINTSMAN_WORKERS: \"none\" is not a whole number\n"), "{faults}");
@@ -451,7 +453,11 @@ fn loading_with_placeholder_secrets_reports_unset_variables_as_warnings() {
                 event_handlers: {x: [a]}\n\
                 auth:\n  tokens:\n  - {name: b, role: admin, env: ONE}\n  - {name: c, role: admin, env: TWO}\n";
     config_folder.write_file("pointsman.yml", text);
-    assert_eq!(config_folder.inputs().load().map(drop).unwrap_err().len(), 3, "unset secrets are faults");
+    assert_eq!(
+        config_folder.inputs().load_config().map(drop).unwrap_err().len(),
+        3,
+        "unset secrets are faults"
+    );
     let (config, unset) =
         config_folder.inputs().load_with_placeholder_secrets().unwrap_or_else(|faults| panic!("{faults}"));
     let unset: Vec<String> = unset.iter().map(|warning| config_folder.strip_folder_path(warning)).collect();
@@ -474,7 +480,7 @@ fn quick_start_configuration_at_the_repository_root_is_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let env: Environment = std::env::var("PATH").map(|path| ("PATH", path)).into_iter().collect();
     let config = ConfigInputs { working_dir: root, env, ..ConfigInputs::default() }
-        .load()
+        .load_config()
         .unwrap_or_else(|f| panic!("{f}"));
     assert!(config.handlers.len() >= 2 && !config.schedules.is_empty());
     let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
@@ -549,14 +555,14 @@ proptest! {
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let config_folder = ConfigFolder::new();
         config_folder.write_file("pointsman.yml", bytes);
-        let _ = config_folder.inputs().load().map_err(|faults| faults.to_string());
+        let _ = config_folder.inputs().load_config().map_err(|faults| faults.to_string());
     }
 
     #[test]
     fn arbitrary_yaml_scraps_do_not_panic(text in random_yaml_scraps()) {
         let config_folder = ConfigFolder::new();
         config_folder.write_file("pointsman.yml", &text);
-        match config_folder.inputs().load() {
+        match config_folder.inputs().load_config() {
             Ok(config) => drop(config.to_yaml()),
             Err(faults) => prop_assert!(!faults.to_string().is_empty()),
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use pointsman_core::{HandlerName, Tenant};
 use sha2::{Digest, Sha256};
 
-use super::decode::{AllowedKeys, CheckedMap, expect_list, parse_scalar, read_text};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_list_items, read_text};
 use super::fault::Findings;
 use super::location::SettingLocation;
 use super::secrets::SecretResolver;
@@ -29,7 +29,7 @@ const MIN_TOKEN_LENGTH: usize = 16;
 pub struct TokenDef {
     pub name: String,
     pub role: Role,
-    /// The only tenant it may act for; none: all tenants.
+    /// The only tenant that the token may act for; none: all tenants.
     pub tenant: Option<Tenant>,
     pub sha256: [u8; 32],
 }
@@ -51,7 +51,7 @@ pub(super) fn read_tokens(
     let mut tokens = Vec::new();
     let mut names: HashMap<String, SettingLocation> = HashMap::new();
     let mut hashes: HashMap<[u8; 32], String> = HashMap::new();
-    for item in expect_list(list, "`tokens`", findings)? {
+    for item in read_list_items(list, "`tokens`", findings)? {
         let Some(token) = read_token(item, resolver, findings) else { continue };
         if let Some(first) = names.insert(token.name.clone(), item.location.clone()) {
             findings

@@ -19,7 +19,7 @@ use super::{Config, yaml::YamlNode};
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which changed files must stay the same before they are read.
 const STABLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Files that keep changing are read after this many comparisons.
+/// Files that keep changing are nevertheless read after this many comparisons.
 const MAX_STABILITY_CHECKS: usize = 20;
 
 /// Watches the files of a configuration until the watcher is dropped.
@@ -82,7 +82,7 @@ impl WatchLoop {
             let Some(snapshot) = self.wait_until_stable(snapshot) else { return };
             let built = build::build_config(&self.inputs, &snapshot);
             self.fingerprint = built.fingerprint;
-            on_change(built.config.map(|config| self.add_fixed_setting_warnings(config)));
+            on_change(built.config.map(|config| self.add_needs_restart_warnings(config)));
         }
     }
 
@@ -109,7 +109,7 @@ impl WatchLoop {
     }
 
     /// Adds a warning for each changed setting that needs a restart.
-    fn add_fixed_setting_warnings(&self, mut config: Config) -> Config {
+    fn add_needs_restart_warnings(&self, mut config: Config) -> Config {
         for setting in config.changed_fixed_settings(&self.initial_config) {
             let location = setting
                 .split('.')
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than a change takes to be detected, even on a busy machine.
+    /// A time far longer than the detection of a change takes, even on a busy machine.
     const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
     struct WatchedFolder {
@@ -143,9 +143,9 @@ mod tests {
         std::fs::write(folder.path().join("pointsman.yml"), text).unwrap();
         let inputs = ConfigInputs { working_dir: folder.path().to_owned(), ..ConfigInputs::default() };
         let (reload_sender, reloads) = mpsc::channel();
-        let running = inputs.load().unwrap();
-        let watch = watch_config(inputs, &running, move |result| drop(reload_sender.send(result))).unwrap();
-        WatchedFolder { folder, reloads, watcher: watch }
+        let running = inputs.load_config().unwrap();
+        let watcher = watch_config(inputs, &running, move |result| drop(reload_sender.send(result))).unwrap();
+        WatchedFolder { folder, reloads, watcher: watcher }
     }
 
     impl WatchedFolder {

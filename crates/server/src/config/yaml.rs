@@ -13,13 +13,13 @@ use super::fault::Findings;
 use super::location::{ConfigText, SettingLocation};
 
 /// The largest file that is read, in bytes.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_YAML_BYTES: usize = 1 << 20;
 /// The deepest nesting that is allowed.
-pub(super) const MAX_DEPTH: usize = 64;
+pub(super) const MAX_YAML_DEPTH: usize = 64;
 
 /// The most keys and values of a text: far more than any configuration has, and few enough to process each several
 /// times.
-pub(super) const MAX_NODES: usize = 100_000;
+pub(super) const MAX_YAML_NODES: usize = 100_000;
 
 /// A value with its location.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub(super) struct YamlNode {
 #[derive(Clone)]
 pub(super) enum YamlKind {
     Null,
-    /// `plain`: written without quotes, so that `12` and `true` can be a number and a boolean.
+    /// `is_plain`: written without quotes, so that `12` and `true` can be a number and a boolean.
     Scalar {
         text: String,
         is_plain: bool,
@@ -94,18 +94,18 @@ impl YamlNode {
 
 /// Parses a text. An empty text is an empty map. A refused feature that can be skipped (an anchor, a duplicate key) is
 /// reported and parsing continues; a syntax error ends it.
-pub(super) fn parse(config_text: &Arc<ConfigText>, findings: &mut Findings) -> Option<YamlNode> {
-    if config_text.text.len() > MAX_BYTES {
+pub(super) fn parse_yaml(config_text: &Arc<ConfigText>, findings: &mut Findings) -> Option<YamlNode> {
+    if config_text.text.len() > MAX_YAML_BYTES {
         findings.add_fault(
             &SettingLocation::whole_text(config_text),
-            format!("is larger than {MAX_BYTES} bytes"),
+            format!("is larger than {MAX_YAML_BYTES} bytes"),
         );
         return None;
     }
     let text = config_text.text.as_str();
     let mut builder =
         TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), node_count: 0 };
-    builder.read_document()
+    builder.parse_document()
 }
 
 struct TreeBuilder<'a, 'f> {
@@ -117,7 +117,7 @@ struct TreeBuilder<'a, 'f> {
 
 impl<'a> TreeBuilder<'a, '_> {
     /// Reads the only document of a text.
-    fn read_document(&mut self) -> Option<YamlNode> {
+    fn parse_document(&mut self) -> Option<YamlNode> {
         let mut root = None;
         loop {
             let (event, span) = self.next_event()?;
@@ -130,7 +130,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 }
                 Event::DocumentStart(_) => {
                     let (event, span) = self.next_event()?;
-                    root = Some(self.read_node(event, span, 0)?);
+                    root = Some(self.parse_node(event, span, 0)?);
                 }
                 Event::Alias(..)
                 | Event::Scalar(..)
@@ -146,17 +146,17 @@ impl<'a> TreeBuilder<'a, '_> {
         Some(root.unwrap_or_else(|| YamlNode::empty_map(SettingLocation::whole_text(self.config_text))))
     }
 
-    fn read_node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<YamlNode> {
-        if depth > MAX_DEPTH {
-            self.add_fault(&span, format!("nested deeper than {MAX_DEPTH}"));
+    fn parse_node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<YamlNode> {
+        if depth > MAX_YAML_DEPTH {
+            self.add_fault(&span, format!("nested deeper than {MAX_YAML_DEPTH}"));
             return None;
         }
         self.node_count += 1;
-        if self.node_count > MAX_NODES {
-            self.add_fault(&span, format!("there are more than {MAX_NODES} keys and values"));
+        if self.node_count > MAX_YAML_NODES {
+            self.add_fault(&span, format!("there are more than {MAX_YAML_NODES} keys and values"));
             return None;
         }
-        let location = self.location_of(&span);
+        let location = self.start_location(&span);
         let (anchor, tagged) = match &event {
             Event::Scalar(_, _, anchor, tag) => (*anchor, tag.is_some()),
             Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => (*anchor, tag.is_some()),
@@ -180,8 +180,8 @@ impl<'a> TreeBuilder<'a, '_> {
                 };
                 (kind, span.end.line())
             }
-            Event::SequenceStart(..) => self.read_list(depth)?,
-            Event::MappingStart(..) => self.read_map(depth)?,
+            Event::SequenceStart(..) => self.parse_list(depth)?,
+            Event::MappingStart(..) => self.parse_map(depth)?,
             Event::Alias(_) => {
                 self.add_fault(&span, "aliases (`*name`) are not supported; write the value out");
                 (YamlKind::Null, span.end.line())
@@ -194,18 +194,18 @@ impl<'a> TreeBuilder<'a, '_> {
         Some(YamlNode { kind, location, end_line: end })
     }
 
-    fn read_list(&mut self, depth: usize) -> Option<(YamlKind, usize)> {
+    fn parse_list(&mut self, depth: usize) -> Option<(YamlKind, usize)> {
         let mut items = Vec::new();
         loop {
             let (event, span) = self.next_event()?;
             if event == Event::SequenceEnd {
                 return Some((YamlKind::List(items), span.end.line()));
             }
-            items.push(self.read_node(event, span, depth + 1)?);
+            items.push(self.parse_node(event, span, depth + 1)?);
         }
     }
 
-    fn read_map(&mut self, depth: usize) -> Option<(YamlKind, usize)> {
+    fn parse_map(&mut self, depth: usize) -> Option<(YamlKind, usize)> {
         let mut entries: Vec<YamlEntry> = Vec::new();
         let mut key_lines = std::collections::HashMap::new();
         loop {
@@ -213,9 +213,9 @@ impl<'a> TreeBuilder<'a, '_> {
             if event == Event::MappingEnd {
                 return Some((YamlKind::Map(entries), span.end.line()));
             }
-            let key = self.read_node(event, span, depth + 1)?;
+            let key = self.parse_node(event, span, depth + 1)?;
             let (event, span) = self.next_event()?;
-            let value = self.read_node(event, span, depth + 1)?;
+            let value = self.parse_node(event, span, depth + 1)?;
             let at = key.location;
             let YamlKind::Scalar { text: key, .. } = key.kind else {
                 self.findings.add_fault(&at, "a key must be text");
@@ -248,7 +248,7 @@ impl<'a> TreeBuilder<'a, '_> {
             line: marker.line().max(1),
             column: marker.col() + 1,
         };
-        // The most frequent mistake, whose message alone does not help.
+        // This is the most frequent mistake, and the library's message alone does not help.
         let hint = match error.info().contains("mapping values are not allowed") {
             true => "; a value that ends in a colon, or has a space after one, needs quotes",
             false => "",
@@ -257,11 +257,11 @@ impl<'a> TreeBuilder<'a, '_> {
     }
 
     fn add_fault(&mut self, span: &Span, message: impl Into<String>) {
-        let location = self.location_of(span);
+        let location = self.start_location(span);
         self.findings.add_fault(&location, message);
     }
 
-    fn location_of(&self, span: &Span) -> SettingLocation {
+    fn start_location(&self, span: &Span) -> SettingLocation {
         let start = span.start;
         SettingLocation {
             config_text: self.config_text.clone(),
@@ -278,7 +278,7 @@ mod tests {
 
     fn parse_tree(text: &str) -> YamlNode {
         let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
-        parse(&config_text, &mut Findings::default()).unwrap()
+        parse_yaml(&config_text, &mut Findings::default()).unwrap()
     }
 
     #[test]

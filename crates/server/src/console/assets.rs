@@ -84,10 +84,11 @@ pub(super) fn index_page() -> Asset {
         let file = ConsoleFiles::get("index.html")?;
         let text = String::from_utf8_lossy(&file.data);
         let link = |name| format!("  <link rel=\"modulepreload\" href=\"/console/{{version}}/{name}\">\n");
-        let needed: String =
+        let preload_links: String =
             module_imports::collect_imports("main.js", read_source_text).into_iter().map(link).collect();
-        let text =
-            text.replace("</head>", &format!("{needed}</head>")).replace("{version}", console_version());
+        let text = text
+            .replace("</head>", &format!("{preload_links}</head>"))
+            .replace("{version}", console_version());
         Some(Asset::new("index.html", text.into()))
     })
     .unwrap_or_else(|| Asset::new("index.html", Bytes::new()))
@@ -119,17 +120,17 @@ fn read_source_text(name: &str) -> Option<String> {
 }
 
 /// Builds each asset once and caches it. Only existing files are cached, so that the cache is bounded.
-fn get_or_build_asset(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
+fn get_or_build_asset(name: &str, build: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
     static ASSET_CACHE: Mutex<Option<HashMap<String, Asset>>> = Mutex::new(None);
     if READS_FROM_DISK {
-        return make();
+        return build();
     }
     let mut cached = ASSET_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let cached = cached.get_or_insert_default();
     if let Some(asset) = cached.get(name) {
         return Some(asset.clone());
     }
-    let asset = make()?;
+    let asset = build()?;
     cached.insert(name.into(), asset.clone());
     Some(asset)
 }

@@ -28,8 +28,8 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The page must be revalidated, since it names the version of the other files; those never change.
-const CACHE_REVALIDATE: &str = "no-cache";
-const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
+const REVALIDATE_CACHE_CONTROL: &str = "no-cache";
+const IMMUTABLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 /// The response of `/` to programs that do not accept HTML.
 const PLAIN_TEXT_INFO: &str = concat!(
@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn serve_root(headers: HeaderMap) -> Response {
     let mut response = match prefers_html(&headers) {
-        true => asset_response(&assets::index_page(), &headers, CACHE_REVALIDATE),
+        true => asset_response(&assets::index_page(), &headers, REVALIDATE_CACHE_CONTROL),
         false => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_INFO).into_response(),
     };
     let head = response.headers_mut();
@@ -64,7 +64,7 @@ async fn serve_file(
     Ok(asset_response(
         &asset,
         &headers,
-        if assets::READS_FROM_DISK { CACHE_REVALIDATE } else { CACHE_FOREVER },
+        if assets::READS_FROM_DISK { REVALIDATE_CACHE_CONTROL } else { IMMUTABLE_CACHE_CONTROL },
     ))
 }
 

@@ -14,11 +14,11 @@ use crate::app::App;
 use crate::auth::Caller;
 
 /// Maximum depth of a tree. JSON parsers limit the depth, and deeper events can be read by their own id.
-const MAX_DEPTH: usize = 32;
+const MAX_TREE_DEPTH: usize = 32;
 
 pub(super) struct CausalTree {
     pub(super) caused_events: Vec<CausedEventBody>,
-    /// The tree may have more events.
+    /// Whether the tree may have more events than it contains here.
     pub(super) is_truncated: bool,
 }
 
@@ -54,7 +54,7 @@ struct CausalTreeBuilder<'a> {
 impl CausalTreeBuilder<'_> {
     fn build_subtree(&mut self, id: EventId, level: usize) -> Vec<CausedEventBody> {
         let mut children = self.children_by_cause.remove(&id).unwrap_or_default();
-        if level > MAX_DEPTH {
+        if level > MAX_TREE_DEPTH {
             self.is_truncated |= !children.is_empty();
             return vec![];
         }
@@ -62,7 +62,7 @@ impl CausalTreeBuilder<'_> {
         let to_body = |event: &Event| CausedEventBody {
             event: EventSnapshot::from(event),
             task: event.cause.and_then(|cause| self.task_ids.get(&cause.task).cloned()),
-            caused: self.build_subtree(event.id, level + 1),
+            caused_events: self.build_subtree(event.id, level + 1),
         };
         children.into_iter().map(to_body).collect()
     }

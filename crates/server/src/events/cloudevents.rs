@@ -32,7 +32,7 @@ struct CloudEventAttributes {
 }
 
 impl CloudEventAttributes {
-    fn add(&mut self, name: &str, text: String) -> Result<(), JsonError> {
+    fn add_attribute(&mut self, name: &str, text: String) -> Result<(), JsonError> {
         let at = to_pointer_segment(name);
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
             let detail = format!(
@@ -62,7 +62,7 @@ impl CloudEventAttributes {
             time.parse::<Timestamp>().map_err(|e| JsonError::new("/time", e))?;
         }
         let priority = match self.values.remove("priority") {
-            // Headers have no numbers.
+            // Attributes are kept as text, numbers too.
             Some(text) => Some(
                 text.parse::<i64>()
                     .map_err(|_| JsonError::new("/priority", "`priority` is a whole number"))?,
@@ -71,7 +71,7 @@ impl CloudEventAttributes {
         };
         let mut text = |name: &str| self.values.remove(name).map(|text| to_raw_json(&text)).transpose();
         Ok(EventBody {
-            kind: text("type")?,
+            event_type: text("type")?,
             key: text("subject")?,
             tenant: text("tenant")?,
             delay: text("delay")?,
@@ -89,7 +89,7 @@ fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, JsonError
 }
 
 /// Parses a CloudEvent in structured mode: one JSON object with its data.
-pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, JsonError> {
+pub(super) fn parse_structured_event(raw: &RawValue) -> Result<EventBody, JsonError> {
     let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| JsonError::new("", e))?;
     let mut attributes = CloudEventAttributes::default();
     let mut base64 = None;
@@ -104,7 +104,7 @@ pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, JsonError> {
             }
             "data_base64" => base64 = Some(parse_string("/data_base64", &raw)?),
             _ if raw.get() == "null" => {}
-            _ => attributes.add(&name, parse_attribute(&name, &raw)?)?,
+            _ => attributes.add_attribute(&name, parse_attribute(&name, &raw)?)?,
         }
     }
     if let Some(text) = base64 {
@@ -138,7 +138,11 @@ pub(super) fn is_binary_mode(headers: &HeaderMap) -> bool {
 }
 
 /// Parses a CloudEvent in binary mode; its body is the data.
-pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
+pub(super) fn parse_binary_event(
+    headers: &HeaderMap,
+    essence: &str,
+    body: &[u8],
+) -> Result<EventBody, Problem> {
     let header_problem = |fault: JsonError| {
         let header = header_for_pointer(&fault.pointer).unwrap_or_default();
         Problem::malformed(fault.detail).with_parameter(header)
@@ -153,7 +157,7 @@ pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> R
             .ok_or_else(|| {
                 Problem::malformed("the header is not percent-encoded UTF-8").with_parameter(name.as_str())
             })?;
-        attributes.add(attribute, text).map_err(header_problem)?;
+        attributes.add_attribute(attribute, text).map_err(header_problem)?;
     }
     if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
         attributes.values.entry("datacontenttype".into()).or_insert_with(|| value.into());

@@ -5,9 +5,9 @@ use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{EmitResponse, EmittedEventBody};
 use pointsman_core::event_json::{EventBody, JsonError, MAX_VALUE_BYTES, parse_string};
-use pointsman_core::names::check_emittable;
+use pointsman_core::names::check_emittable_type;
 use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyKey};
-use pointsman_core::{HandlingKey, NewEvent, Tenant, Timestamp};
+use pointsman_core::{EventType, NewEvent, Tenant, Timestamp};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -63,7 +63,7 @@ pub(crate) async fn emit_events(
     // Idempotency keys belong to a tenant: that of the first event, which a repeat names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
     let digest = || compute_request_digest(&headers, &body.bytes);
-    let idempotency = idempotency::read_key_header(&headers)?.map(|key| IdempotencyKey {
+    let idempotency = idempotency::read_idempotency_key_header(&headers)?.map(|key| IdempotencyKey {
         tenant,
         key,
         request_digest: digest(),
@@ -93,22 +93,26 @@ fn parse_events(
     let media_type = media_type::read_media_type(headers)?;
     match media_type.as_str() {
         "application/cloudevents+json" => {
-            let event = cloudevents::parse_structured(parse_raw_json(media_type::decode_utf8(bytes)?)?)?;
+            let event =
+                cloudevents::parse_structured_event(parse_raw_json(media_type::decode_utf8(bytes)?)?)?;
             Ok(vec![
                 build_event(event, tenant, now)
                     .map_err(|problem| problem.into_body_problem("", cloudevents::POINTER_TRANSLATIONS))?,
             ])
         }
-        "application/cloudevents-batch+json" => parse_array(media_type::decode_utf8(bytes)?, |raw, at| {
-            let event = cloudevents::parse_structured(raw).map_err(|fault| fault.with_prefix(at))?;
-            build_event(event, tenant, now)
-                .map_err(|refusal| refusal.into_body_problem(at, cloudevents::POINTER_TRANSLATIONS))
-        }),
+        "application/cloudevents-batch+json" => {
+            parse_array(media_type::decode_utf8(bytes)?, |raw, pointer| {
+                let event =
+                    cloudevents::parse_structured_event(raw).map_err(|fault| fault.with_prefix(pointer))?;
+                build_event(event, tenant, now)
+                    .map_err(|refusal| refusal.into_body_problem(pointer, cloudevents::POINTER_TRANSLATIONS))
+            })
+        }
         other if other.starts_with("application/cloudevents") => {
             Err(media_type::unsupported_media_type_problem(other))
         }
         _ if cloudevents::is_binary_mode(headers) => {
-            let event = cloudevents::parse_binary(headers, &media_type, bytes)?;
+            let event = cloudevents::parse_binary_event(headers, &media_type, bytes)?;
             Ok(vec![build_event(event, tenant, now).map_err(EventRefusal::into_header_problem)?])
         }
         "" | "application/json" => parse_native_events(media_type::decode_utf8(bytes)?, tenant, now),
@@ -118,29 +122,29 @@ fn parse_events(
 
 /// Parses one event or an array of them in Pointsman's own JSON.
 fn parse_native_events(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
-    let read = |raw: &RawValue, at: &str| parse_event_at(raw, at, tenant, now);
+    let parse_event = |raw: &RawValue, pointer: &str| parse_event_at(raw, pointer, tenant, now);
     if text.trim_start().starts_with('[') {
-        parse_array(text, read)
+        parse_array(text, parse_event)
     } else {
-        Ok(vec![read(parse_raw_json(text)?, "")?])
+        Ok(vec![parse_event(parse_raw_json(text)?, "")?])
     }
 }
 
 /// Parses the event at a JSON pointer of a body, in Pointsman's own JSON.
 pub(crate) fn parse_event_at(
     raw: &RawValue,
-    at: &str,
+    pointer: &str,
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewEvent, Problem> {
-    let body = EventBody::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
-    build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(at, &[]))
+    let body = EventBody::parse(raw.get()).map_err(|fault| fault.with_prefix(pointer))?;
+    build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(pointer, &[]))
 }
 
-/// Parses an array; `read` gets each element with its JSON pointer.
+/// Parses an array; `parse_element` gets each element with its JSON pointer.
 fn parse_array(
     text: &str,
-    read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
+    parse_element: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
 ) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media_type::malformed_json_problem)?;
     if list.is_empty() || list.len() > MAX_EVENTS_PER_REQUEST {
@@ -148,7 +152,7 @@ fn parse_array(
             format!("an array has 1 to {MAX_EVENTS_PER_REQUEST} events, this one has {}", list.len());
         return Err(Problem::malformed(detail).with_pointer(""));
     }
-    list.into_iter().enumerate().map(|(index, raw)| read(raw, &format!("/{index}"))).collect()
+    list.into_iter().enumerate().map(|(index, raw)| parse_element(raw, &format!("/{index}"))).collect()
 }
 
 fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
@@ -162,10 +166,10 @@ struct EventRefusal {
 }
 
 impl EventRefusal {
-    /// Converts to a problem in a body that has the event at `prefix`, with pointers translated by `names`.
-    fn into_body_problem(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
+    /// Converts to a problem in a body that has the event at `prefix`, with its pointer translated.
+    fn into_body_problem(self, prefix: &str, translations: &[(&str, &str)]) -> Problem {
         let JsonError { pointer, detail } = self.fault;
-        let pointer = names
+        let pointer = translations
             .iter()
             .find_map(|(ours, theirs)| {
                 let rest = pointer.strip_prefix(ours)?;
@@ -192,9 +196,9 @@ fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEv
         let fault = JsonError::new("/value", format!("a value has at most {MAX_VALUE_BYTES} bytes"));
         return Err(EventRefusal { fault, problem_constructor: Problem::too_large });
     }
-    let kind = body.kind.as_deref().and_then(|raw| parse_string("/type", raw).ok());
-    let kind = kind.and_then(|kind| HandlingKey::new(kind).ok());
-    if let Some(Err(reserved)) = kind.as_ref().map(check_emittable) {
+    let event_type = body.event_type.as_deref().and_then(|raw| parse_string("/type", raw).ok());
+    let event_type = event_type.and_then(|text| EventType::new(text).ok());
+    if let Some(Err(reserved)) = event_type.as_ref().map(check_emittable_type) {
         return Err(EventRefusal {
             fault: JsonError::new("/type", reserved),
             problem_constructor: Problem::unprocessable,
@@ -212,16 +216,16 @@ fn check_event_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Probl
 }
 
 fn compute_request_digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
-    let relevant = |name: &str| name == "content-type" || name.starts_with("ce-");
+    let is_digested = |name: &str| name == "content-type" || name.starts_with("ce-");
     let mut lines: Vec<(&str, &[u8])> = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
-        .filter(|(name, _)| relevant(name))
+        .filter(|(name, _)| is_digested(name))
         .collect();
     lines.sort_unstable();
     let mut digest = Sha256::new();
     for (name, value) in lines {
-        // Lengths first, so that two different requests never give the same bytes.
+        // A length precedes each part, so that two different requests never give the same bytes.
         digest.update((name.len() as u64).to_be_bytes());
         digest.update(name);
         digest.update((value.len() as u64).to_be_bytes());

@@ -43,7 +43,7 @@ pub(crate) async fn show_event(
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
-        caused: tree.caused_events,
+        caused_events: tree.caused_events,
         is_caused_truncated: tree.is_truncated,
     }))
 }

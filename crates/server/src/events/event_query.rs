@@ -2,7 +2,7 @@
 
 use http::Uri;
 use pointsman_core::journal::EventFilter;
-use pointsman_core::{EventId, HandlingKey};
+use pointsman_core::{EventId, EventType};
 
 use crate::auth::Caller;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ use crate::query::Query;
 pub(crate) struct EventQuery {
     pub(crate) filter: EventFilter,
     pub(crate) after: Option<EventId>,
-    /// The query names types, and the root type `Event` is not among them.
+    /// Whether the query names types, without the root type `Event`.
     pub(crate) has_type_filter: bool,
 }
 
@@ -23,27 +23,27 @@ impl EventQuery {
 
     /// Parses the filter and cursor, restricted to what the caller may see.
     pub(crate) fn from_query(query: &Query, caller: &Caller) -> Result<Self, Problem> {
-        let types = query.parse_parameter_with("return", parse_types)?.unwrap_or_default();
+        let event_types = query.parse_parameter_with("return", parse_event_types)?.unwrap_or_default();
         let filter = EventFilter {
             path: query.parse_parameter("path")?.unwrap_or_default(),
             key: query.parse_parameter("key")?,
             tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
-            kinds: types,
+            event_types,
             engine_only: false,
         };
-        let names_types = !filter.kinds.is_empty();
+        let names_types = !filter.event_types.is_empty();
         Ok(Self { filter, after: query.parse_parameter("after")?, has_type_filter: names_types })
     }
 
-    /// Parses the query of a request that takes these parameters and `more`.
-    pub(crate) fn query_from_uri(uri: &Uri, more: &[&'static str]) -> Result<Query, Problem> {
-        Query::from_uri(uri, &[&Self::PARAMETERS, more].concat())
+    /// Parses the query of a request that takes these parameters and `extra_parameters`.
+    pub(crate) fn query_from_uri(uri: &Uri, extra_parameters: &[&'static str]) -> Result<Query, Problem> {
+        Query::from_uri(uri, &[&Self::PARAMETERS, extra_parameters].concat())
     }
 }
 
 /// Parses types separated by commas. The root type `Event` selects all, as no type does.
-fn parse_types(text: &str) -> Result<Vec<HandlingKey>, pointsman_core::names::BadName> {
-    let types: Vec<HandlingKey> = text.split(',').map(HandlingKey::new).collect::<Result<_, _>>()?;
-    let everything = types.iter().any(|kind| kind.as_str() == "Event");
-    Ok(if everything { vec![] } else { types })
+fn parse_event_types(text: &str) -> Result<Vec<EventType>, pointsman_core::names::BadName> {
+    let types: Vec<EventType> = text.split(',').map(EventType::new).collect::<Result<_, _>>()?;
+    let has_root_type = types.iter().any(|event_type| event_type.as_str() == "Event");
+    Ok(if has_root_type { vec![] } else { types })
 }

@@ -75,13 +75,13 @@ impl PollOptions {
     pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
 
     pub(crate) fn from_query(query: &Query) -> Result<Self, Problem> {
-        let limit = query.parse_parameter_with("limit", parse_limit)?.unwrap_or(EventLimit::Unlimited);
-        Ok(Self { timeout: parse_timeout(query)?, limit })
+        let limit = query.parse_parameter_with("limit", parse_event_limit)?.unwrap_or(EventLimit::Unlimited);
+        Ok(Self { timeout: parse_poll_timeout(query)?, limit })
     }
 }
 
 /// Parses the parameter `timeout`; zero if it is not given.
-pub(crate) fn parse_timeout(query: &Query) -> Result<Duration, Problem> {
+pub(crate) fn parse_poll_timeout(query: &Query) -> Result<Duration, Problem> {
     Ok(query.parse_parameter_with("timeout", parse_http_duration)?.unwrap_or_default())
 }
 
@@ -104,11 +104,11 @@ pub(crate) async fn respond_with_event_seq(
     // A deadline that the clock cannot represent never passes.
     let deadline = Instant::now().checked_add(options.timeout);
     let poll_permit =
-        (!options.timeout.is_zero()).then(|| app.stream_limiter.open_stream(caller)).transpose()?;
+        (!options.timeout.is_zero()).then(|| app.stream_limiter.acquire_permit(caller)).transpose()?;
     let found = find_first_match(app, caller, reader, max_events, deadline).await?;
     drop(poll_permit);
     Ok(match found {
-        SearchOutcome::Events { events, reader } => {
+        SearchOutcome::Found { events, reader } => {
             let page = page_memory_bytes(&events);
             // Later pages have about the target size.
             let bytes = if reader.has_ended() { page } else { page.max(TARGET_PAGE_BYTES) };
@@ -123,8 +123,8 @@ pub(crate) async fn respond_with_event_seq(
             let text = stream::unfold(Some(seq), EventSeqStream::next_chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
-        SearchOutcome::Empty { head, last } => empty_response(head, last),
-        SearchOutcome::Torn { head } => torn_response(head),
+        SearchOutcome::Empty { head, cursor } => empty_seq_response(head, cursor),
+        SearchOutcome::Torn { head } => torn_seq_response(head),
     })
 }
 
@@ -135,11 +135,11 @@ pub(crate) fn require_after(after: Option<EventId>) -> Result<EventId, Problem> 
     })
 }
 
-pub(crate) fn empty_response(head: EventId, last: EventId) -> Response {
-    axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: last.get() }).into_response()
+pub(crate) fn empty_seq_response(head: EventId, cursor: EventId) -> Response {
+    axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: cursor.get() }).into_response()
 }
 
-pub(crate) fn torn_response(head: EventId) -> Response {
+pub(crate) fn torn_seq_response(head: EventId) -> Response {
     axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
 }
 
@@ -161,7 +161,7 @@ impl EventLimit {
 }
 
 /// Parses a whole number other than zero. A number too large for `usize` counts as its maximum.
-fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
+fn parse_event_limit(text: &str) -> Result<EventLimit, &'static str> {
     let (digits, backwards) = match text.strip_prefix('-') {
         Some(digits) => (digits, true),
         None => (text, false),
@@ -177,9 +177,18 @@ fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
 
 /// The result of the search for the first match.
 pub(crate) enum SearchOutcome {
-    Events { events: Vec<Arc<Event>>, reader: JournalReader },
-    Empty { head: EventId, last: EventId },
-    Torn { head: EventId },
+    Found {
+        events: Vec<Arc<Event>>,
+        reader: JournalReader,
+    },
+    /// The client continues at the cursor.
+    Empty {
+        head: EventId,
+        cursor: EventId,
+    },
+    Torn {
+        head: EventId,
+    },
 }
 
 /// Finds the first match, waiting for it until the deadline. If the store does not respond in time, the result is empty
@@ -199,13 +208,13 @@ pub(crate) async fn find_first_match(
     // A busy store must not delay a response whose deadline has passed.
     while let Some(current) = step {
         match current {
-            PageReadOutcome::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
+            PageReadOutcome::Events(events) => return Ok(SearchOutcome::Found { events, reader }),
             PageReadOutcome::Torn { head } => return Ok(SearchOutcome::Torn { head }),
             PageReadOutcome::NoMatch => {}
             PageReadOutcome::End if is_draining => break,
             PageReadOutcome::End => match wait_for_events(app, caller, &mut reader, deadline).await {
                 WaitOutcome::NewEvents => {
-                    wait_for_batch(app, cursor, deadline).await;
+                    wait_to_batch_events(app, cursor, deadline).await;
                     reader.start_next_read();
                 }
                 // Events up to the announcement of the stop are still sent, including the announcement.
@@ -222,7 +231,7 @@ pub(crate) async fn find_first_match(
             false => run_until_deadline(give_up, reader.read_page(max_events)).await.transpose()?,
         };
     }
-    Ok(SearchOutcome::Empty { head: reader.head(), last: reader.resume_cursor() })
+    Ok(SearchOutcome::Empty { head: reader.head(), cursor: reader.resume_cursor() })
 }
 
 /// The deadline of the first read for a response that is due at `deadline`.
@@ -262,14 +271,14 @@ async fn wait_for_events(
     tokio::select! {
         biased;
         () = app.stop_signal.cancelled() => WaitOutcome::Stopping,
-        () = app.wait_until_revoked(caller) => WaitOutcome::TimedOutOrRevoked,
+        () = app.wait_until_token_revoked(caller) => WaitOutcome::TimedOutOrRevoked,
         () = reader.wait_for_match() => WaitOutcome::NewEvents,
         () = deadline_passed => WaitOutcome::TimedOutOrRevoked,
     }
 }
 
 /// Waits for more events to send together, if the client's cursor is only a few milliseconds old.
-async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
+async fn wait_to_batch_events(app: &App, cursor: EventId, deadline: Option<Instant>) {
     let passed = app.now().duration_since(cursor.timestamp());
     let pause = Instant::now() + BATCH_DELAY.saturating_sub(passed);
     tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
@@ -286,11 +295,11 @@ struct EventSeqStream {
     page_memory: PageMemory,
 }
 
-type Chunk = Result<Bytes, io::Error>;
+type ChunkResult = Result<Bytes, io::Error>;
 
 impl EventSeqStream {
     /// Produces the next chunk of the JSON; the state after the last chunk is `None`.
-    async fn next_chunk(seq: Option<Self>) -> Option<(Chunk, Option<Self>)> {
+    async fn next_chunk(seq: Option<Self>) -> Option<(ChunkResult, Option<Self>)> {
         let mut seq = seq?;
         while seq.unsent_events.is_empty() {
             match seq.reader.read_page(seq.remaining_events).await {
@@ -341,11 +350,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_any_whole_number_but_zero() {
-        assert_eq!(parse_limit("3"), Ok(EventLimit::Forwards(3)));
-        assert_eq!(parse_limit("-3"), Ok(EventLimit::Backwards(3)));
-        assert_eq!(parse_limit("99999999999999999999999"), Ok(EventLimit::Forwards(usize::MAX)));
+        assert_eq!(parse_event_limit("3"), Ok(EventLimit::Forwards(3)));
+        assert_eq!(parse_event_limit("-3"), Ok(EventLimit::Backwards(3)));
+        assert_eq!(parse_event_limit("99999999999999999999999"), Ok(EventLimit::Forwards(usize::MAX)));
         for bad in ["", "-", "0", "-0", "+1", "1.5", "1e3", " 1", "x", "--1"] {
-            assert!(parse_limit(bad).is_err(), "{bad:?}");
+            assert!(parse_event_limit(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -16,14 +16,14 @@ use pointsman_core::{Event, ObjectKey};
 
 use crate::app::App;
 use crate::auth::Viewer;
-use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
+use crate::limits::{MAX_UNCOUNTED_RESPONSE_BYTES, keep_permit_until_stream_end};
 use crate::paging::{encode_chunk, page_memory_bytes};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// Maximum number of events of an object in a response.
-const MAX_EVENTS: usize = 1000;
+const MAX_OBJECT_EVENTS: usize = 1000;
 
 /// The events of an object, newest first, and the state of its lanes.
 #[utoipa::path(
@@ -46,7 +46,7 @@ pub(crate) async fn show_object(
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["tenant", "limit"])?;
     let tenant = caller.resolve_tenant(query.parse_parameter("tenant")?)?.unwrap_or_default();
-    let limit = query.parse_limit(MAX_EVENTS, MAX_EVENTS)?;
+    let limit = query.parse_limit(MAX_OBJECT_EVENTS, MAX_OBJECT_EVENTS)?;
     let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
         Problem::not_found(format!("there is no object {:?} of the tenant {tenant}", key.as_str()))
@@ -55,24 +55,26 @@ pub(crate) async fn show_object(
         newest_event_id: object.journal_range.head.get(),
         key: key.to_string(),
         tenant: tenant.to_string(),
-        last: object.last_event.get(),
+        last_event_id: object.last_event.get(),
         events: vec![],
         lanes: object.lanes.iter().map(ObjectLaneBody::from).collect(),
-        more_lanes: object.has_more_lanes,
+        has_more_lanes: object.has_more_lanes,
     };
     let bytes = page_memory_bytes(&object.events);
-    let memory =
-        (bytes > SMALL_RESPONSE_BYTES).then(|| app.response_budget.reserve(&caller, bytes)).transpose()?;
+    let memory = (bytes > MAX_UNCOUNTED_RESPONSE_BYTES)
+        .then(|| app.response_budget.reserve(&caller, bytes))
+        .transpose()?;
     let chunks = ObjectChunks::new(&skeleton, object.events).map(Ok::<_, Infallible>);
-    let body = Body::from_stream(hold_permit_for_stream(stream::iter(chunks), memory));
+    let body = Body::from_stream(keep_permit_until_stream_end(stream::iter(chunks), memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// The chunks of an object's JSON, encoded while they are sent.
 struct ObjectChunks {
     events: VecDeque<Arc<Event>>,
-    /// JSON before the next event, and after the last one.
+    /// The JSON before the next event.
     prefix: String,
+    /// The JSON after the last event, until it is sent.
     suffix: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Adopting the tasks that were parked while a handler was not defined, and replaying history to a new handler.
+//! Adopting the `missing` tasks, which wait because their handler was not defined, and replaying past events to a new
+//! handler.
 
 use std::time::Duration;
 
@@ -25,7 +26,9 @@ const MAX_REPLAY_TIME: Duration = Duration::from_secs(10);
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(crate) struct AdoptRequest {
-    from: Option<Box<RawValue>>,
+    /// The first of the past events that are replayed.
+    #[serde(rename = "from")]
+    replay_from: Option<Box<RawValue>>,
 }
 
 /// Adopts the `missing` tasks of a handler that is defined again; with `from`, also replays past events to it.
@@ -55,8 +58,10 @@ pub(crate) async fn adopt_tasks(
 ) -> Result<Json<AdoptResponse>, Problem> {
     caller.require_access_to_all_tenants("adopting reaches every tenant")?;
     let (members, idempotency) = request.into_members_and_key(&caller, &["adopt", name.as_str()])?;
-    let from: Option<EventId> =
-        members.from.map(|raw| parse_member("/from", &raw, "an EventId, as a whole number")).transpose()?;
+    let from: Option<EventId> = members
+        .replay_from
+        .map(|raw| parse_member("/from", &raw, "an EventId, as a whole number"))
+        .transpose()?;
     // A repeat gets its response also when the handler is gone.
     if let Some(done) = idempotency::read_recorded_response(&app, idempotency.as_ref()).await? {
         return Ok(Json(done));
@@ -75,7 +80,7 @@ pub(crate) async fn adopt_tasks(
         let mut done = AdoptResponse {
             adopted: inner.engine.adopt_missing_tasks(&name).await?,
             replayed: 0,
-            more: false,
+            has_more: false,
         };
         let replayed = match from {
             Some(from) => replay_past_events(&inner, &name, from, &mut done).await,
@@ -101,9 +106,9 @@ async fn replay_past_events(
     loop {
         let batch = app.store().replay_events(name, from, app.now()).await?;
         done.replayed += batch.created_tasks;
-        done.more = batch.has_more;
+        done.has_more = batch.has_more;
         app.engine.wake_services();
-        if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stop_signal.is_cancelled() {
+        if !done.has_more || started_at.elapsed() > MAX_REPLAY_TIME || app.stop_signal.is_cancelled() {
             return Ok(());
         }
     }

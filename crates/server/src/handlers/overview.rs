@@ -16,8 +16,9 @@ use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::rules::rule_body_for;
 
-/// Maximum number of queues per handler in a list, and for a single handler.
+/// Maximum number of queues of each handler in the response that lists handlers.
 const MAX_QUEUES_IN_LIST: usize = 100;
+/// Maximum number of queues in the response with a single handler.
 const MAX_QUEUES_IN_DETAIL: usize = 1000;
 
 /// Lists all handlers, each with its busiest queues.
@@ -72,9 +73,9 @@ pub(super) async fn find_handler(
 pub(super) async fn find_rule_target(
     app: &App,
     caller: &Caller,
-    place: &RuleScope,
+    scope: &RuleScope,
 ) -> Result<HandlerDetail, Problem> {
-    match place {
+    match scope {
         RuleScope::Handler(name) => find_handler(app, caller, name).await,
         RuleScope::Collection(pair) => {
             let found = find_handler(app, caller, &pair.source).await?;
@@ -115,7 +116,7 @@ async fn read_handlers(
     // The event id is read first, so that the response may include later changes but never misses earlier ones.
     let event_id = store.read_journal_range().await?.head.get();
     let registration = store.read_merged_registration().await?;
-    let mut handlers = registered_handlers(app, &registration);
+    let mut handlers = registered_handler_bodies(app, &registration);
     let now = app.now();
     for queue in
         store.list_queues(queues_of).await?.iter().filter(|queue| caller.can_see_tenant(&queue.tenant))
@@ -140,30 +141,30 @@ async fn read_handlers(
     Ok(HandlerOverview { newest_event_id: event_id, handlers })
 }
 
-fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<HandlerName, HandlerBody> {
+fn registered_handler_bodies(app: &App, registration: &Registration) -> BTreeMap<HandlerName, HandlerBody> {
     let mut handlers = BTreeMap::new();
     for def in &registration.handlers {
         let body = get_or_insert_handler(&mut handlers, &def.name);
         body.defined = true;
         // A collection has one task at a time, so a source has no lane ordering.
         let is_source = def.source.is_some();
-        body.order = (!is_source).then_some(def.ordering);
+        body.ordering = (!is_source).then_some(def.ordering);
         body.on_error = (!is_source).then_some(def.on_error);
         body.retry_max = Some(def.retry.max_retries);
         body.limits = Some(LimitsBody::from(&def.limits));
         body.source = def.source.as_ref().map(SourceBody::from);
-        body.run = def.pull.then(|| "pull".into());
+        body.run_kind = def.pull.then(|| "pull".into());
     }
-    for (kind, list) in registration.routes.iter() {
+    for (event_type, list) in registration.routes.iter() {
         for binding in list {
-            let route = RouteBody { kind: kind.to_string(), sync: binding.sync };
+            let route = RouteBody { event_type: event_type.to_string(), sync: binding.sync };
             get_or_insert_handler(&mut handlers, &binding.handler).routes.push(route);
         }
     }
     for spec in &app.engine.setup().handlers {
         if let Some(runner) = &spec.runner {
             let body = get_or_insert_handler(&mut handlers, &spec.def.name);
-            body.run = Some(runner.kind().into());
+            body.run_kind = Some(runner.kind().into());
             body.target = runner.target_label();
             body.timeout_seconds = Some(spec.timeout.as_secs_f64());
         }
@@ -206,10 +207,10 @@ fn get_or_insert_handler<'a>(
     handlers.entry(name.clone()).or_insert_with(|| HandlerBody {
         name: name.to_string(),
         defined: false,
-        run: None,
+        run_kind: None,
         target: None,
         timeout_seconds: None,
-        order: None,
+        ordering: None,
         on_error: None,
         retry_max: None,
         limits: None,

@@ -29,10 +29,10 @@ use crate::rules;
 pub(crate) async fn pause_handler(
     Operator(caller): Operator,
     State(app): State<App>,
-    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    PathSegment(HandlerRuleTarget(scope)): PathSegment<HandlerRuleTarget>,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Pause, scope, request).await
 }
 
 /// Lifts a pause.
@@ -48,10 +48,10 @@ pub(crate) async fn pause_handler(
 pub(crate) async fn unpause_handler(
     Operator(caller): Operator,
     State(app): State<App>,
-    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    PathSegment(HandlerRuleTarget(scope)): PathSegment<HandlerRuleTarget>,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Pause, scope, request).await
 }
 
 /// Blocks a handler: like a pause, but only an admin can lift it.
@@ -67,10 +67,10 @@ pub(crate) async fn unpause_handler(
 pub(crate) async fn block_handler(
     Admin(caller): Admin,
     State(app): State<App>,
-    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    PathSegment(HandlerRuleTarget(scope)): PathSegment<HandlerRuleTarget>,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set_handler_rule(&app, &caller, RuleKind::Block, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Block, scope, request).await
 }
 
 /// Lifts a block.
@@ -86,37 +86,37 @@ pub(crate) async fn block_handler(
 pub(crate) async fn unblock_handler(
     Admin(caller): Admin,
     State(app): State<App>,
-    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    PathSegment(HandlerRuleTarget(scope)): PathSegment<HandlerRuleTarget>,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift_handler_rule(&app, &caller, RuleKind::Block, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Block, scope, request).await
 }
 
 async fn set_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: RuleScope,
+    scope: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.resolve_tenant(request.tenant)?;
-    find_rule_target(app, caller, &place).await?;
-    rules::set_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
-    find_rule_target(app, caller, &place).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
+    find_rule_target(app, caller, &scope).await?;
+    rules::set_rule(app, caller, kind, scope.clone(), tenant, request.reason).await?;
+    find_rule_target(app, caller, &scope).await.map(|found| Json(keep_busiest_queues_in_detail(found)))
 }
 
 async fn lift_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: RuleScope,
+    scope: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.resolve_tenant(request.tenant)?;
     // Read before the rule is lifted: a handler without definition and tasks disappears with its last rule.
-    let before = find_rule_target(app, caller, &place).await?;
-    rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
-    let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| clear_rules_in_body(before));
+    let before = find_rule_target(app, caller, &scope).await?;
+    rules::lift_rule(app, caller, kind, scope.clone(), tenant, request.reason).await?;
+    let after = find_rule_target(app, caller, &scope).await.unwrap_or_else(|_| clear_rules_in_body(before));
     Ok(Json(keep_busiest_queues_in_detail(after)))
 }
 

@@ -186,14 +186,15 @@ async fn respond_by_return_kind(
         ReturnKind::StatisticsChanged => {
             reject_parameters(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = event_seq::require_after(query.parse_parameter("after")?)?;
-            let timeout = event_seq::parse_timeout(&query)?;
+            let timeout = event_seq::parse_poll_timeout(&query)?;
             let _poll_permit =
-                (!timeout.is_zero()).then(|| app.stream_limiter.open_stream(&caller)).transpose()?;
+                (!timeout.is_zero()).then(|| app.stream_limiter.acquire_permit(&caller)).transpose()?;
             StatisticsQuery::new(app, caller, tenant, selection).wait_for_change(after, timeout).await
         }
-        ReturnKind::Events(kinds) => {
-            let names_types = !kinds.is_empty();
-            let filter = EventFilter { kinds, path: selection.path, key: None, tenant, engine_only: true };
+        ReturnKind::Events(event_types) => {
+            let names_types = !event_types.is_empty();
+            let filter =
+                EventFilter { event_types, path: selection.path, key: None, tenant, engine_only: true };
             let event_query =
                 EventQuery { filter, after: query.parse_parameter("after")?, has_type_filter: names_types };
             event_seq::respond_with_event_seq(&app, &caller, event_query, &PollOptions::from_query(&query)?)
@@ -202,10 +203,11 @@ async fn respond_by_return_kind(
     }
 }
 
-fn reject_parameters(query: &Query, names: &[&str], what: &str) -> Result<(), Problem> {
+fn reject_parameters(query: &Query, names: &[&str], return_value: &str) -> Result<(), Problem> {
     match names.iter().find(|name| query.get(name).is_some()) {
         Some(name) => {
-            Err(Problem::malformed(format!("`return={what}` takes no `{name}`")).with_parameter(*name))
+            Err(Problem::malformed(format!("`return={return_value}` takes no `{name}`"))
+                .with_parameter(*name))
         }
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Which orders a request selects, and what it returns.
 
-use pointsman_core::HandlingKey;
+use pointsman_core::EventType;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::PathFilter;
 use pointsman_core::names::ENGINE_EVENT_TYPES;
@@ -25,7 +25,7 @@ impl OrderSelection {
     }
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let path = text.parse().map_err(|e: pointsman_core::journal::BadPath| e.to_string())?;
+        let path = text.parse().map_err(|e: pointsman_core::journal::BadPathFilter| e.to_string())?;
         // Only the key of an order has a comma.
         let order = text.contains(',').then(|| text.parse()).transpose();
         let order = order.map_err(|e: pointsman_core::names::BadName| e.to_string())?;
@@ -40,7 +40,7 @@ pub(super) enum ReturnKind {
     Statistics,
     StatisticsChanged,
     /// Events of these types; of all types if empty.
-    Events(Vec<HandlingKey>),
+    Events(Vec<EventType>),
 }
 
 impl ReturnKind {
@@ -51,20 +51,20 @@ impl ReturnKind {
             RETURN_STATISTICS_CHANGED => return Ok(Self::StatisticsChanged),
             _ => {}
         }
-        let kinds: Vec<HandlingKey> = text.split(',').map(parse_event_type).collect::<Result<_, _>>()?;
-        let has_root_type = kinds.iter().any(|kind| kind.as_str() == "Event");
-        Ok(Self::Events(if has_root_type { vec![] } else { kinds }))
+        let event_types: Vec<EventType> = text.split(',').map(parse_event_type).collect::<Result<_, _>>()?;
+        let has_root_type = event_types.iter().any(|event_type| event_type.as_str() == "Event");
+        Ok(Self::Events(if has_root_type { vec![] } else { event_types }))
     }
 }
 
 /// Parses one of the event types of the JobScheduler API.
-fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
+fn parse_event_type(name: &str) -> Result<EventType, String> {
     if [RETURN_OVERVIEW, RETURN_STATISTICS, RETURN_STATISTICS_CHANGED].contains(&name) {
         return Err(format!("`{name}` is requested by itself, not together with other types"));
     }
     let reserved = ENGINE_EVENT_TYPES.iter().copied().find(|reserved| *reserved == name);
-    let kind = reserved.and_then(|reserved| HandlingKey::new(reserved).ok());
-    kind.ok_or_else(|| {
+    let event_type = reserved.and_then(|reserved| EventType::new(reserved).ok());
+    event_type.ok_or_else(|| {
         let names = ENGINE_EVENT_TYPES.iter().copied().chain([RETURN_OVERVIEW, RETURN_STATISTICS]);
         format!("{name:?} is not a type that can be returned here{}", did_you_mean_suffix(name, names))
     })
@@ -76,7 +76,7 @@ mod tests {
 
     fn parse_event_types(text: &str) -> Vec<String> {
         match ReturnKind::parse(text) {
-            Ok(ReturnKind::Events(kinds)) => kinds.iter().map(ToString::to_string).collect(),
+            Ok(ReturnKind::Events(event_types)) => event_types.iter().map(ToString::to_string).collect(),
             other => panic!("{text}: {other:?}"),
         }
     }

@@ -17,11 +17,11 @@ use utoipa::ToSchema;
 use super::order_query::OrderSelection;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
+use crate::limits::{MAX_UNCOUNTED_RESPONSE_BYTES, keep_permit_until_stream_end};
 use crate::orders::no_such_order_message;
 use crate::problem::Problem;
 
-/// Intended size of a chunk.
+/// Intended size of a chunk of the response's JSON.
 const TARGET_CHUNK_BYTES: usize = 64 << 10;
 
 /// Orders as a snapshot.
@@ -38,7 +38,7 @@ pub(super) struct Orders {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OrderOverview {
     #[serde(rename = "TYPE")]
-    kind: &'static str,
+    type_tag: &'static str,
     /// Its chain and its id: `/folder/chain,id`.
     path: String,
     /// The node it is at.
@@ -102,7 +102,7 @@ impl OrderOverview {
         let order = &view.order;
         let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
         Self {
-            kind: "OrderOverview",
+            type_tag: "OrderOverview",
             path: order.key.to_string(),
             node_id: order.node.to_string(),
             order_state: OrderState::from_view(view, now),
@@ -129,9 +129,10 @@ pub(super) async fn respond_with_overview(
     };
     let tenant = tenant.unwrap_or_default();
     let found = app.store().read_order(&tenant, key).await?;
-    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order_message(&tenant, key)))?;
+    let (view, journal_range) =
+        found.ok_or_else(|| Problem::not_found(no_such_order_message(&tenant, key)))?;
     let order = OrderOverview::from_view(&view, app.now());
-    Ok(Json(SnapshotBody { value: order, event_id: extent.head.get() }).into_response())
+    Ok(Json(SnapshotBody { value: order, event_id: journal_range.head.get() }).into_response())
 }
 
 /// A value with the event id at which it is consistent, as one JSON object.
@@ -152,10 +153,11 @@ fn stream_orders(
 ) -> Result<Response, Problem> {
     let chunks = encode_order_chunks(orders, head, app.now());
     let bytes: usize = chunks.iter().map(Bytes::len).sum();
-    let memory =
-        (bytes > SMALL_RESPONSE_BYTES).then(|| app.response_budget.reserve(caller, bytes)).transpose()?;
+    let memory = (bytes > MAX_UNCOUNTED_RESPONSE_BYTES)
+        .then(|| app.response_budget.reserve(caller, bytes))
+        .transpose()?;
     let text = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
-    let body = Body::from_stream(hold_permit_for_stream(text, memory));
+    let body = Body::from_stream(keep_permit_until_stream_end(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

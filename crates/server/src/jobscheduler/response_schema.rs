@@ -43,16 +43,16 @@ const STATISTICS_SCHEMA_NAME: &str = "OrderStatistics";
 
 /// The schema of the statistics: one number per serialized member.
 fn statistics_schema() -> Schema {
-    let written = serde_json::to_value(OrderStatistics::default()).unwrap_or_default();
-    let names = written.as_object().into_iter().flat_map(|numbers| numbers.keys());
-    let described = ObjectBuilder::new().description(Some("Numbers of orders by state"));
-    names.fold(described, |object, name| object.property(name, integer_schema()).required(name)).into()
+    let example = serde_json::to_value(OrderStatistics::default()).unwrap_or_default();
+    let names = example.as_object().into_iter().flat_map(|numbers| numbers.keys());
+    let empty_schema = ObjectBuilder::new().description(Some("Numbers of orders by state"));
+    names.fold(empty_schema, |object, name| object.property(name, integer_schema()).required(name)).into()
 }
 
 /// Adds the event id at which a value is consistent to its schema.
-fn add_event_id_to_schema(what: Ref) -> Schema {
-    let stamp = ObjectBuilder::new().property("eventId", integer_schema()).required("eventId");
-    AllOfBuilder::new().item(what).item(stamp).build().into()
+fn add_event_id_to_schema(schema_ref: Ref) -> Schema {
+    let event_id_schema = ObjectBuilder::new().property("eventId", integer_schema()).required("eventId");
+    AllOfBuilder::new().item(schema_ref).item(event_id_schema).build().into()
 }
 
 fn integer_schema() -> ObjectBuilder {

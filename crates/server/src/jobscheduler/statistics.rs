@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use pointsman_core::journal::EventFilter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::StoreError;
-use pointsman_core::{Event, EventId, HandlingKey, Tenant};
+use pointsman_core::{Event, EventId, EventType, Tenant};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -28,7 +28,8 @@ use crate::problem::Problem;
 
 /// Minimum interval between recounts while time alone may change the statistics.
 const MIN_RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
-/// The interval is at least this many times the duration of a count, so that many orders are counted less often.
+/// The interval between recounts is at least this many times the duration of a count, so that many orders are counted
+/// less often.
 const RECOUNT_COST_FACTOR: u32 = 20;
 
 /// The types of events that can change the statistics. Moving from node to node does not.
@@ -50,7 +51,7 @@ pub(super) struct StatisticsQuery {
     app: App,
     caller: Caller,
     scope: OrderScope,
-    reader: StatisticsReader,
+    statistics_reader: StatisticsReader,
 }
 
 /// The statistics with the event id at which they are consistent.
@@ -60,7 +61,7 @@ pub(super) type StatisticsSnapshot = Json<SnapshotBody<OrderStatistics>>;
 #[serde(rename_all = "camelCase")]
 struct StatisticsChangedEvent {
     #[serde(rename = "TYPE")]
-    kind: &'static str,
+    type_tag: &'static str,
     order_statistics: OrderStatistics,
 }
 
@@ -69,7 +70,7 @@ struct StatisticsChangedEvent {
 #[serde(rename_all = "camelCase")]
 struct NonEmptyEventSeq {
     #[serde(rename = "TYPE")]
-    kind: &'static str,
+    type_tag: &'static str,
     event_id: u64,
     event_snapshots: [SnapshotBody<StatisticsChangedEvent>; 1],
 }
@@ -78,15 +79,16 @@ impl StatisticsQuery {
     /// Selects orders of one tenant, or of all tenants.
     pub(super) fn new(app: App, caller: Caller, tenant: Option<Tenant>, selection: OrderSelection) -> Self {
         let scope = OrderScope { path: selection.path, tenant };
-        Self { reader: StatisticsReader::new(app.clone(), scope.clone()), app, caller, scope }
+        Self { statistics_reader: StatisticsReader::new(app.clone(), scope.clone()), app, caller, scope }
     }
 
     pub(super) async fn read_current(&self) -> Result<StatisticsSnapshot, Problem> {
-        let CountedStatistics { statistics, head, .. } = self.reader.count_now().await?;
+        let CountedStatistics { statistics, head, .. } = self.statistics_reader.count_now().await?;
         Ok(Json(SnapshotBody { value: statistics, event_id: head.get() }))
     }
 
-    /// Waits until the statistics differ from those at `after`, or until the timeout.
+    /// Waits until the statistics differ from those at the beginning of the wait, or until the timeout. Returns at once
+    /// if an event after `after` may have changed them.
     pub(super) async fn wait_for_change(
         &self,
         mut after: EventId,
@@ -94,12 +96,13 @@ impl StatisticsQuery {
     ) -> Result<Response, Problem> {
         // A deadline that the clock cannot represent never passes.
         let deadline = Instant::now().checked_add(timeout);
-        let give_up = deadline.map(event_seq::first_read_deadline);
+        let give_up_at = deadline.map(event_seq::first_read_deadline);
         // Counted before events are read, so that no change is missed between the two.
-        let Some(before) =
-            run_until_deadline(give_up, self.reader.count_at_or_after(after)).await.transpose()?
+        let Some(before) = run_until_deadline(give_up_at, self.statistics_reader.count_at_or_after(after))
+            .await
+            .transpose()?
         else {
-            return Ok(event_seq::empty_response(after, after));
+            return Ok(event_seq::empty_seq_response(after, after));
         };
         // Events up to this id are included in `before`.
         let mut counted_until = before.head;
@@ -107,21 +110,23 @@ impl StatisticsQuery {
         loop {
             let recount_at = can_change_with_time(&before.statistics).then(|| Instant::now() + pause);
             let until = [deadline, recount_at].into_iter().flatten().min();
-            let (head, least) = match self.find_possible_change(after, until).await? {
+            let (head, min_event_id) = match self.find_possible_change(after, until).await? {
                 ChangeSearchOutcome::Found { first, .. } if first <= counted_until => {
-                    return Ok(change_response(self.reader.count_at_or_after(first).await?));
+                    return Ok(change_response(self.statistics_reader.count_at_or_after(first).await?));
                 }
                 ChangeSearchOutcome::Found { last, .. } => (None, last),
-                ChangeSearchOutcome::Torn { head } => return Ok(event_seq::torn_response(head)),
-                ChangeSearchOutcome::Empty { head, last } => {
-                    after = last;
-                    (Some(head), last)
+                ChangeSearchOutcome::Torn { head } => return Ok(event_seq::torn_seq_response(head)),
+                ChangeSearchOutcome::Empty { head, cursor } => {
+                    after = cursor;
+                    (Some(head), cursor)
                 }
             };
             let Some(count) =
-                run_until_deadline(give_up, self.reader.count_at_or_after(least)).await.transpose()?
+                run_until_deadline(give_up_at, self.statistics_reader.count_at_or_after(min_event_id))
+                    .await
+                    .transpose()?
             else {
-                return Ok(event_seq::empty_response(head.unwrap_or(after), after));
+                return Ok(event_seq::empty_seq_response(head.unwrap_or(after), after));
             };
             if count.statistics != before.statistics {
                 return Ok(change_response(count));
@@ -131,7 +136,7 @@ impl StatisticsQuery {
                 (after, counted_until) = (count.head, count.head);
             }
             if self.must_end_wait(deadline) {
-                return Ok(event_seq::empty_response(head.unwrap_or(after).max(after), after));
+                return Ok(event_seq::empty_seq_response(head.unwrap_or(after).max(after), after));
             }
         }
     }
@@ -142,16 +147,16 @@ impl StatisticsQuery {
         after: EventId,
         until: Option<Instant>,
     ) -> Result<ChangeSearchOutcome, StoreError> {
-        let kinds =
-            EVENT_TYPES_CHANGING_STATISTICS.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
+        let event_types =
+            EVENT_TYPES_CHANGING_STATISTICS.iter().filter_map(|name| EventType::new(name).ok()).collect();
         let OrderScope { path, tenant } = self.scope.clone();
-        let filter = EventFilter { kinds, path, tenant, engine_only: true, ..EventFilter::default() };
+        let filter = EventFilter { event_types, path, tenant, engine_only: true, ..EventFilter::default() };
         let mut journal = JournalReader::new_forwards(self.app.clone(), filter, after);
         loop {
             journal = match event_seq::find_first_match(&self.app, &self.caller, journal, usize::MAX, until)
                 .await?
             {
-                SearchOutcome::Events { events, reader } => {
+                SearchOutcome::Found { events, reader } => {
                     let mut ids = events.iter().filter(|event| is_order_event(event)).map(|event| event.id);
                     if let Some(first) = ids.next() {
                         return Ok(ChangeSearchOutcome::Found {
@@ -161,7 +166,9 @@ impl StatisticsQuery {
                     }
                     reader
                 }
-                SearchOutcome::Empty { head, last } => return Ok(ChangeSearchOutcome::Empty { head, last }),
+                SearchOutcome::Empty { head, cursor } => {
+                    return Ok(ChangeSearchOutcome::Empty { head, cursor });
+                }
                 SearchOutcome::Torn { head } => return Ok(ChangeSearchOutcome::Torn { head }),
             };
         }
@@ -179,9 +186,9 @@ impl StatisticsQuery {
 fn change_response(count: CountedStatistics) -> Response {
     let event_id = count.head.get();
     let changed =
-        StatisticsChangedEvent { kind: "OrderStatisticsChanged", order_statistics: count.statistics };
+        StatisticsChangedEvent { type_tag: "OrderStatisticsChanged", order_statistics: count.statistics };
     let event_snapshots = [SnapshotBody { value: changed, event_id }];
-    Json(NonEmptyEventSeq { kind: "NonEmpty", event_id, event_snapshots }).into_response()
+    Json(NonEmptyEventSeq { type_tag: "NonEmpty", event_id, event_snapshots }).into_response()
 }
 
 enum ChangeSearchOutcome {
@@ -190,9 +197,10 @@ enum ChangeSearchOutcome {
         first: EventId,
         last: EventId,
     },
+    /// No such event until the deadline; the search continues at the cursor.
     Empty {
         head: EventId,
-        last: EventId,
+        cursor: EventId,
     },
     Torn {
         head: EventId,
@@ -202,7 +210,7 @@ enum ChangeSearchOutcome {
 /// Filters out FileBased events of chains, handlers and schedules.
 fn is_order_event(event: &Event) -> bool {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
-    event.kind.as_str().starts_with("Order") || key.starts_with("Order:")
+    event.event_type.as_str().starts_with("Order") || key.starts_with("Order:")
 }
 
 /// Whether the statistics can change without an event.

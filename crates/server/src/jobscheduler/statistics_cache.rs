@@ -48,11 +48,11 @@ type CacheSlot = tokio::sync::Mutex<Option<CountedStatistics>>;
 impl StatisticsCache {
     /// The slot that all requests with this scope share.
     fn get_or_create_slot(&self, scope: &OrderScope) -> Arc<CacheSlot> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MAX_CACHED_SCOPES && !all.contains_key(scope) {
-            all.retain(|_, slot| Arc::strong_count(slot) > 1);
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= MAX_CACHED_SCOPES && !slots.contains_key(scope) {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
-        all.entry(scope.clone()).or_default().clone()
+        slots.entry(scope.clone()).or_default().clone()
     }
 }
 
@@ -69,7 +69,7 @@ impl StatisticsReader {
         Self { app, scope, slot }
     }
 
-    /// Counts now.
+    /// Counts the orders, or shares a count that started after this call.
     pub(super) async fn count_now(&self) -> Result<CountedStatistics, StoreError> {
         self.count_or_share(None).await
     }
@@ -88,16 +88,16 @@ impl StatisticsReader {
         let (app, scope, slot) = (self.app.clone(), self.scope.clone(), self.slot.clone());
         let counting = tokio::spawn(async move {
             let mut slot = slot.lock().await;
-            if let Some(count) = slot.filter(|count| count.is_fresh_for(min_event_id, requested_at)) {
+            if let Some(count) = slot.filter(|count| count.is_usable_for(min_event_id, requested_at)) {
                 return Ok(count);
             }
             let started_at = Instant::now();
             let OrderScope { path, tenant } = scope;
-            let (statistics, extent) =
+            let (statistics, journal_range) =
                 app.store().read_order_statistics(&path, tenant.as_ref(), app.now()).await?;
             let count = CountedStatistics {
                 statistics,
-                head: extent.head,
+                head: journal_range.head,
                 count_started_at: started_at,
                 count_duration: started_at.elapsed(),
             };
@@ -109,7 +109,7 @@ impl StatisticsReader {
 
 impl CountedStatistics {
     /// Whether the count can be used for a request made at `requested_at` that needs at least `min_event_id`.
-    fn is_fresh_for(&self, min_event_id: Option<EventId>, requested_at: Instant) -> bool {
+    fn is_usable_for(&self, min_event_id: Option<EventId>, requested_at: Instant) -> bool {
         self.count_started_at >= requested_at
             || min_event_id.is_some_and(|min_event_id| {
                 self.head >= min_event_id && requested_at < self.count_started_at + MAX_SHARED_AGE
@@ -133,9 +133,9 @@ mod tests {
         };
         let later = started_at + MAX_SHARED_AGE / 2;
         // A request made before the count started can use it, whatever id it needs.
-        assert!(count.is_fresh_for(None, started_at) && count.is_fresh_for(Some(id(11)), started_at));
-        assert!(count.is_fresh_for(Some(id(10)), later) && !count.is_fresh_for(Some(id(11)), later));
-        assert!(!count.is_fresh_for(None, later), "a request for the current count");
-        assert!(!count.is_fresh_for(Some(id(10)), started_at + MAX_SHARED_AGE), "time has passed");
+        assert!(count.is_usable_for(None, started_at) && count.is_usable_for(Some(id(11)), started_at));
+        assert!(count.is_usable_for(Some(id(10)), later) && !count.is_usable_for(Some(id(11)), later));
+        assert!(!count.is_usable_for(None, later), "a request for the current count");
+        assert!(!count.is_usable_for(Some(id(10)), started_at + MAX_SHARED_AGE), "time has passed");
     }
 }

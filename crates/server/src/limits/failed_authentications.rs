@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// An address may fail this often in a burst, and then once per interval.
+/// The number of failures that an address may have in a burst. More are allowed one per [`FAILURE_INTERVAL`].
 const MAX_FAILURE_BURST: u32 = 100;
+/// The interval after which an address may fail once more.
 const FAILURE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of addresses in each of the two generations.
 const MAX_ADDRESSES_PER_GENERATION: usize = 4096;
@@ -25,7 +26,7 @@ const MAX_REPORTED_ADDRESSES: usize = 10;
 /// token is accepted from any address.
 #[derive(Debug)]
 pub(crate) struct FailedAuthentications {
-    addresses: Mutex<FailingAddresses>,
+    failing_addresses: Mutex<FailingAddresses>,
     failure_recorded: Notify,
     metrics: Arc<HttpMetrics>,
 }
@@ -59,7 +60,7 @@ struct FailureReport {
 
 impl FailedAuthentications {
     pub(crate) fn new(metrics: Arc<HttpMetrics>) -> Self {
-        Self { addresses: Mutex::default(), failure_recorded: Notify::new(), metrics }
+        Self { failing_addresses: Mutex::default(), failure_recorded: Notify::new(), metrics }
     }
 
     /// The response to a request with an unknown token: 401, or 429 if its address has failed too often.
@@ -85,21 +86,21 @@ impl FailedAuthentications {
         let failures = addresses.get_or_insert_address(address, now);
         failures.unlogged_failures += 1;
         let budget_refilled_at = failures.budget_refilled_at.max(now) + FAILURE_INTERVAL;
-        let excess = budget_refilled_at
+        let wait = budget_refilled_at
             .duration_since(now)
             .checked_sub(FAILURE_INTERVAL * MAX_FAILURE_BURST)
             .filter(|wait| !wait.is_zero());
-        if excess.is_none() {
+        if wait.is_none() {
             failures.budget_refilled_at = budget_refilled_at;
         }
-        excess
+        wait
     }
 
     /// Logs failures as they occur, at intervals.
     pub(crate) async fn log_failures(&self) {
         loop {
             self.failure_recorded.notified().await;
-            let FailureReport { addresses, other_failures: others } = self.lock_addresses().take_report();
+            let FailureReport { addresses, other_failures } = self.lock_addresses().take_report();
             for (address, failures) in addresses {
                 tracing::warn!(
                     %address,
@@ -107,10 +108,11 @@ impl FailedAuthentications {
                     "requests with unknown tokens were refused; if the client is yours, give it a valid token"
                 );
             }
-            if others > 0 {
+            if other_failures > 0 {
                 tracing::warn!(
-                    failures = others,
-                    "requests with unknown tokens from other addresses were refused; if it persists, block the addresses at a firewall"
+                    failures = other_failures,
+                    "requests with unknown tokens were refused, from more addresses than are logged one by one; if this \
+                     persists, let only known networks reach the server"
                 );
             }
             sleep(REPORT_INTERVAL).await;
@@ -118,7 +120,7 @@ impl FailedAuthentications {
     }
 
     fn lock_addresses(&self) -> MutexGuard<'_, FailingAddresses> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failing_addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

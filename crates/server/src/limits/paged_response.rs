@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt, stream};
 use http::header;
 use pointsman_core::store::StoreError;
 
-use super::{ResponseBudget, ResponsePermit, SMALL_RESPONSE_BYTES};
+use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponseBudget, ResponsePermit};
 use crate::auth::Caller;
 use crate::problem::Problem;
 
@@ -33,14 +33,14 @@ impl PageMemory {
         bytes: usize,
     ) -> Result<Self, Problem> {
         let base_permit =
-            (bytes > SMALL_RESPONSE_BYTES).then(|| budget.reserve(caller, bytes)).transpose()?;
+            (bytes > MAX_UNCOUNTED_RESPONSE_BYTES).then(|| budget.reserve(caller, bytes)).transpose()?;
         Ok(Self { budget: budget.clone(), caller: caller.clone(), base_permit, extra_permit: None })
     }
 
     /// Reserves memory for the next page. An error means that the response must be aborted.
     pub(crate) fn reserve_for_page(&mut self, bytes: usize) -> io::Result<()> {
         self.extra_permit = None;
-        let reserved = self.base_permit.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes);
+        let reserved = self.base_permit.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit::bytes);
         if let Some(missing) = bytes.checked_sub(reserved).filter(|missing| *missing > 0) {
             let extra_permit = self.budget.reserve(&self.caller, missing);
             self.extra_permit =
@@ -52,20 +52,20 @@ impl PageMemory {
     }
 }
 
-/// Responds with pieces of JSON as they are produced. The first piece is produced before the response begins, so that a
+/// Responds with chunks of JSON as they are produced. The first chunk is produced before the response begins, so that a
 /// store error or a lack of memory becomes an error response; later, either aborts the response.
 pub(crate) async fn stream_json_chunks(
     budget: &Arc<ResponseBudget>,
     caller: &Caller,
-    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let mut pieces = Box::pin(pieces);
-    let first = pieces.next().await.transpose().map_err(problem_from_io_error)?.unwrap_or_default();
+    let mut chunks = Box::pin(chunks);
+    let first = chunks.next().await.transpose().map_err(problem_from_io_error)?.unwrap_or_default();
     let mut memory = PageMemory::reserve(budget, caller, first.len())?;
-    let rest = pieces.map(move |piece| {
-        let piece = piece?;
-        memory.reserve_for_page(piece.len())?;
-        Ok::<_, io::Error>(piece)
+    let rest = chunks.map(move |chunk| {
+        let chunk = chunk?;
+        memory.reserve_for_page(chunk.len())?;
+        Ok::<_, io::Error>(chunk)
     });
     let body = Body::from_stream(stream::iter([Ok(first)]).chain(rest));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
@@ -88,11 +88,11 @@ fn problem_from_io_error(error: io::Error) -> Problem {
 mod tests {
     use http_body_util::BodyExt;
 
-    use super::super::testing::{test_caller, test_limits};
+    use super::super::testing::{test_caller, test_server_limits};
     use super::*;
 
     fn test_budget() -> Arc<ResponseBudget> {
-        Arc::new(ResponseBudget::new(&test_limits(), Arc::default()))
+        Arc::new(ResponseBudget::new(&test_server_limits(), Arc::default()))
     }
 
     fn test_chunk(kib: usize) -> io::Result<Bytes> {
@@ -100,10 +100,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn response_memory_is_held_for_the_largest_page_and_released() {
+    async fn response_memory_grows_with_a_larger_page_and_is_released_at_the_end() {
         let budget = test_budget();
-        let pieces = stream::iter([test_chunk(100), test_chunk(10), test_chunk(300)]);
-        let response = stream_json_chunks(&budget, &test_caller("one"), pieces).await.unwrap();
+        let chunks = stream::iter([test_chunk(100), test_chunk(10), test_chunk(300)]);
+        let response = stream_json_chunks(&budget, &test_caller("one"), chunks).await.unwrap();
         assert_eq!(budget.used_bytes(), 100 << 10);
         let mut body = response.into_body();
         let mut used = Vec::new();

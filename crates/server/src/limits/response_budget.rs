@@ -17,7 +17,7 @@ use crate::problem::Problem;
 const BUDGET_UNIT_BYTES: u64 = 1 << 10;
 
 /// This fraction (one divided by it) of the budget is for claims only.
-const CLAIMS_DIVISOR: u32 = 4;
+const CLAIMS_POOL_DIVISOR: u32 = 4;
 
 /// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
 /// its part of it; responses that do not fit are refused with 503. Claims can use both parts, other requests only the
@@ -49,7 +49,7 @@ pub(crate) struct ResponsePermit {
 impl ResponseBudget {
     pub(crate) fn new(limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Self {
         let all_units = bytes_to_units(limits.response_memory);
-        let claim_units = all_units / CLAIMS_DIVISOR;
+        let claim_units = all_units / CLAIMS_POOL_DIVISOR;
         let general_pool =
             MemoryPool::new(all_units - claim_units, bytes_to_units(limits.response_memory_per_client));
         Self { general_pool, claims_pool: MemoryPool::new(claim_units, claim_units.div_ceil(2)), metrics }
@@ -184,14 +184,17 @@ fn bytes_to_units(bytes: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{test_caller, test_limits};
+    use super::super::testing::{test_caller, test_server_limits};
     use super::*;
 
     const MIB: usize = 1 << 20;
 
     fn test_budget() -> ResponseBudget {
-        let limits =
-            ServerLimits { response_memory: 4 << 20, response_memory_per_client: 2 << 20, ..test_limits() };
+        let limits = ServerLimits {
+            response_memory: 4 << 20,
+            response_memory_per_client: 2 << 20,
+            ..test_server_limits()
+        };
         ResponseBudget::new(&limits, Arc::default())
     }
 

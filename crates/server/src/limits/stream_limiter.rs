@@ -29,10 +29,10 @@ impl StreamLimiter {
     }
 
     /// Counts one more stream of a token, or refuses it.
-    pub(crate) fn open_stream(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
+    pub(crate) fn acquire_permit(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
         let token = caller.token_id();
-        let mut open = self.lock_counts();
-        let count = open.entry(token).or_default();
+        let mut counts = self.lock_counts();
+        let count = counts.entry(token).or_default();
         if *count >= self.max_per_token {
             self.metrics.count_refused_stream();
             return Err(Problem::unavailable(format!(
@@ -46,7 +46,7 @@ impl StreamLimiter {
     }
 
     /// The number of open streams of all tokens.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn count_open_streams(&self) -> usize {
         self.lock_counts().values().sum()
     }
 
@@ -57,11 +57,11 @@ impl StreamLimiter {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.limiter.lock_counts();
-        if let Some(count) = open.get_mut(&self.token) {
+        let mut counts = self.limiter.lock_counts();
+        if let Some(count) = counts.get_mut(&self.token) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.token);
+                counts.remove(&self.token);
             }
         }
     }
@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn each_token_has_its_own_stream_limit() {
-        let shares = StreamLimiter::new(2, Arc::default());
+        let limiter = StreamLimiter::new(2, Arc::default());
         let (one, other) = (test_caller("one"), test_caller("other"));
-        let held = [shares.open_stream(&one).unwrap(), shares.open_stream(&one).unwrap()];
-        assert!(shares.open_stream(&one).is_err());
-        let _other = shares.open_stream(&other).unwrap();
-        assert_eq!(shares.count(), 3);
+        let held = [limiter.acquire_permit(&one).unwrap(), limiter.acquire_permit(&one).unwrap()];
+        assert!(limiter.acquire_permit(&one).is_err());
+        let _other = limiter.acquire_permit(&other).unwrap();
+        assert_eq!(limiter.count_open_streams(), 3);
         drop(held);
-        assert!(shares.open_stream(&one).is_ok());
-        assert_eq!(shares.lock_counts().len(), 1, "tokens without streams are not kept");
+        assert!(limiter.acquire_permit(&one).is_ok());
+        assert_eq!(limiter.lock_counts().len(), 1, "tokens without streams are not kept");
     }
 }

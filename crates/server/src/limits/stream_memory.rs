@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{ResponsePermit, SMALL_RESPONSE_BYTES};
+use super::{MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit};
 use crate::app::App;
 use crate::auth::Caller;
 
-/// How long a stream waits for memory. Shorter than the interval of keep-alive messages that a reader expects.
+/// How long a stream waits for memory. It is shorter than the interval of keep-alive messages that a reader expects.
 const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, reserved until the next page is read.
@@ -16,7 +16,7 @@ pub(crate) struct StreamMemory(Option<ResponsePermit>);
 impl StreamMemory {
     /// Reserves memory for a page that has been read. False if there is none: the page must be dropped.
     pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        if bytes > self.0.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes) {
+        if bytes > self.0.as_ref().map_or(MAX_UNCOUNTED_RESPONSE_BYTES, ResponsePermit::bytes) {
             // The previous page has been sent.
             self.release();
             self.0 = app.response_budget.reserve(caller, bytes).ok();

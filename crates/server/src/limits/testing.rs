@@ -8,7 +8,7 @@ pub(crate) fn test_caller(name: &str) -> Caller {
     Caller::from(&token)
 }
 
-pub(crate) fn test_limits() -> ServerLimits {
+pub(crate) fn test_server_limits() -> ServerLimits {
     ServerLimits {
         anonymous_connections: 1,
         connections_per_address: 1,

@@ -55,8 +55,9 @@ struct ConnectionLimits {
     /// Ordinary connections of one token.
     max_per_token: usize,
     max_reserve: usize,
-    /// Emits on the reserve: those of all tokens, and those of one.
+    /// Connections of the reserve that serve an emit.
     max_reserve_emits: usize,
+    /// Connections of the reserve that serve an emit of one token.
     max_reserve_emits_per_token: usize,
 }
 
@@ -115,9 +116,9 @@ pub(crate) enum RequestAdmission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionShortage {
     /// All ordinary connections, or those of the address.
-    Ordinary,
+    OrdinarySlots,
     /// The share of the token.
-    Token,
+    TokenShare,
     /// The emits on the reserve.
     ReserveEmits,
 }
@@ -133,8 +134,9 @@ struct ConnectionTable {
     connections: HashMap<ConnectionId, ConnectionEntry>,
     ordinary_count: usize,
     reserve_count: usize,
-    /// Ordinary connections that can be evicted, and those of the reserve.
+    /// Ordinary connections that can be evicted.
     evictable_ordinary: ActivityOrder,
+    /// Connections of the reserve that can be evicted.
     evictable_in_reserve: ActivityOrder,
     connections_by_address: HashMap<IpAddr, AddressConnections>,
     connections_by_token: HashMap<TokenId, TokenConnections>,
@@ -149,7 +151,7 @@ struct ConnectionTable {
 #[derive(Clone, Copy, Debug)]
 struct EvictionCandidate {
     id: ConnectionId,
-    /// Its client has had the grace period to send a request.
+    /// Whether its client has had the grace period to send a request.
     is_past_grace_period: bool,
 }
 
@@ -175,7 +177,7 @@ struct ConnectionEntry {
     token: Option<TokenId>,
     activity_number: u64,
     last_active_at: Instant,
-    eviction_token: CancellationToken,
+    eviction_signal: CancellationToken,
 }
 
 /// The handle of an admitted connection that its requests carry.
@@ -185,7 +187,7 @@ pub(crate) struct Connection {
     id: ConnectionId,
     address: IpAddr,
     /// Cancelled when the connection is evicted.
-    eviction_token: CancellationToken,
+    eviction_signal: CancellationToken,
     /// Requests that have begun and have no response yet.
     requests_in_progress: Arc<AtomicUsize>,
 }
@@ -216,10 +218,10 @@ impl AdmittedConnection {
 
 impl ConnectionAdmission {
     pub(crate) fn new(max_connections: usize, limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        let open = Mutex::new(ConnectionTable::new(metrics.clone()));
+        let table = Mutex::new(ConnectionTable::new(metrics.clone()));
         Arc::new(Self {
             limits: ConnectionLimits::new(max_connections, limits),
-            connection_table: open,
+            connection_table: table,
             metrics,
         })
     }
@@ -227,25 +229,25 @@ impl ConnectionAdmission {
     /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
-        let mut open = self.lock_table();
-        let Some(slot) = open.acquire_slot(&self.limits, address, now) else {
+        let mut table = self.lock_table();
+        let Some(slot) = table.acquire_slot(&self.limits, address, now) else {
             self.metrics.count_refused_connection();
             return None;
         };
-        let eviction_token = CancellationToken::new();
-        let id = open.insert_new_connection(address, slot, eviction_token.clone(), now);
+        let eviction_signal = CancellationToken::new();
+        let id = table.insert_new_connection(address, slot, eviction_signal.clone(), now);
         let (admission, requests_in_progress) = (self.clone(), Arc::default());
-        let connection = Connection { admission, id, address, eviction_token, requests_in_progress };
+        let connection = Connection { admission, id, address, eviction_signal, requests_in_progress };
         Some(AdmittedConnection { connection, admitted_at: now })
     }
 
     pub(crate) fn count_open_connections(&self) -> OpenConnections {
-        let open = self.lock_table();
-        let unauthenticated = open.evictable_ordinary.len();
+        let table = self.lock_table();
+        let unauthenticated = table.evictable_ordinary.len();
         OpenConnections {
-            authenticated: open.ordinary_count - unauthenticated,
+            authenticated: table.ordinary_count - unauthenticated,
             unauthenticated,
-            reserve: open.reserve_count,
+            reserve: table.reserve_count,
         }
     }
 
@@ -275,10 +277,11 @@ impl Connection {
         purpose: RequestPurpose,
         now: Instant,
     ) -> RequestAdmission {
-        let ConnectionAdmission { limits: shares, metrics, .. } = &*self.admission;
-        let recorded = self.admission.lock_table().admit_request(shares, self.id, identity, purpose, now);
-        let admission = recorded
-            .unwrap_or_else(|| RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::Ordinary));
+        let ConnectionAdmission { limits, metrics, .. } = &*self.admission;
+        let recorded = self.admission.lock_table().admit_request(limits, self.id, identity, purpose, now);
+        let admission = recorded.unwrap_or_else(|| {
+            RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::OrdinarySlots)
+        });
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.count_refused_connection();
         }
@@ -287,7 +290,7 @@ impl Connection {
 
     /// Waits until the connection is evicted.
     pub(super) async fn wait_until_evicted(&self) {
-        self.eviction_token.cancelled().await;
+        self.eviction_signal.cancelled().await;
     }
 
     pub(super) fn begin_request(&self) -> RequestInProgress {
@@ -328,14 +331,16 @@ impl ConnectionTable {
 
     /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
     /// slot.
-    fn connections_to_evict_from(
+    fn select_evictable_connections(
         &self,
-        shares: &ConnectionLimits,
+        limits: &ConnectionLimits,
         address: IpAddr,
     ) -> Option<&ActivityOrder> {
         match self.connections_by_address.get(&address) {
-            Some(of_address) if of_address.count >= shares.max_per_address => Some(&of_address.evictable),
-            _ if self.ordinary_count >= shares.max_ordinary => Some(&self.evictable_ordinary),
+            Some(address_connections) if address_connections.count >= limits.max_per_address => {
+                Some(&address_connections.evictable)
+            }
+            _ if self.ordinary_count >= limits.max_ordinary => Some(&self.evictable_ordinary),
             _ => None,
         }
     }
@@ -343,13 +348,13 @@ impl ConnectionTable {
     /// Finds a slot for a connection from this address, evicting another connection if needed.
     fn acquire_slot(
         &mut self,
-        shares: &ConnectionLimits,
+        limits: &ConnectionLimits,
         address: IpAddr,
         now: Instant,
     ) -> Option<ConnectionSlot> {
-        let evictable_connections = self.connections_to_evict_from(shares, address);
+        let evictable_connections = self.select_evictable_connections(limits, address);
         let evictable_connections = evictable_connections.or_else(|| {
-            (self.evictable_ordinary.len() >= shares.max_unauthenticated).then_some(&self.evictable_ordinary)
+            (self.evictable_ordinary.len() >= limits.max_unauthenticated).then_some(&self.evictable_ordinary)
         });
         let Some(evictable_connections) = evictable_connections else {
             return Some(ConnectionSlot::Ordinary);
@@ -358,7 +363,7 @@ impl ConnectionTable {
         let reserve = self.find_longest_idle(&self.evictable_in_reserve, now);
         let (victim, slot) = match (ordinary, reserve) {
             (Some(EvictionCandidate { id, is_past_grace_period: true }), _) => (id, ConnectionSlot::Ordinary),
-            _ if self.reserve_count < shares.max_reserve => return Some(ConnectionSlot::Reserve),
+            _ if self.reserve_count < limits.max_reserve => return Some(ConnectionSlot::Reserve),
             (_, Some(EvictionCandidate { id, is_past_grace_period: true })) => (id, ConnectionSlot::Reserve),
             (Some(EvictionCandidate { id, .. }), _) => (id, ConnectionSlot::Ordinary),
             (None, Some(EvictionCandidate { id, .. })) => (id, ConnectionSlot::Reserve),
@@ -379,7 +384,7 @@ impl ConnectionTable {
 
     fn evict(&mut self, id: ConnectionId) {
         if let Some(entry) = self.remove_entry(id) {
-            entry.eviction_token.cancel();
+            entry.eviction_signal.cancel();
             self.metrics.count_evicted_connection();
         }
     }
@@ -388,7 +393,7 @@ impl ConnectionTable {
         &mut self,
         address: IpAddr,
         slot: ConnectionSlot,
-        eviction_token: CancellationToken,
+        eviction_signal: CancellationToken,
         now: Instant,
     ) -> ConnectionId {
         self.last_activity_number += 1;
@@ -401,7 +406,7 @@ impl ConnectionTable {
                 token: None,
                 activity_number: id,
                 last_active_at: now,
-                eviction_token,
+                eviction_signal,
             },
         );
         id
@@ -416,11 +421,11 @@ impl ConnectionTable {
             ConnectionSlot::Reserve => self.reserve_count += 1,
         }
         if let Some(token) = entry.token {
-            let of_token = self.connections_by_token.entry(token).or_default();
+            let token_connections = self.connections_by_token.entry(token).or_default();
             match entry.slot {
-                ConnectionSlot::Ordinary => of_token.ordinary_count += 1,
+                ConnectionSlot::Ordinary => token_connections.ordinary_count += 1,
                 ConnectionSlot::Reserve => {
-                    of_token.reserve_count += 1;
+                    token_connections.reserve_count += 1;
                     self.reserve_emit_count += 1;
                 }
             }
@@ -435,9 +440,9 @@ impl ConnectionTable {
         match entry.slot {
             ConnectionSlot::Ordinary => {
                 self.ordinary_count -= 1;
-                if let Some(of_address) = self.connections_by_address.get_mut(&entry.address) {
-                    of_address.count -= 1;
-                    if of_address.count == 0 {
+                if let Some(address_connections) = self.connections_by_address.get_mut(&entry.address) {
+                    address_connections.count -= 1;
+                    if address_connections.count == 0 {
                         self.connections_by_address.remove(&entry.address);
                     }
                 }
@@ -445,21 +450,21 @@ impl ConnectionTable {
             ConnectionSlot::Reserve => self.reserve_count -= 1,
         }
         if let Some(token) = entry.token {
-            self.remove_from_token_count(token, entry.slot);
+            self.decrement_token_count(token, entry.slot);
         }
         Some(entry)
     }
 
-    fn remove_from_token_count(&mut self, token: TokenId, slot: ConnectionSlot) {
-        let Some(of_token) = self.connections_by_token.get_mut(&token) else { return };
+    fn decrement_token_count(&mut self, token: TokenId, slot: ConnectionSlot) {
+        let Some(token_connections) = self.connections_by_token.get_mut(&token) else { return };
         match slot {
-            ConnectionSlot::Ordinary => of_token.ordinary_count -= 1,
+            ConnectionSlot::Ordinary => token_connections.ordinary_count -= 1,
             ConnectionSlot::Reserve => {
-                of_token.reserve_count -= 1;
+                token_connections.reserve_count -= 1;
                 self.reserve_emit_count -= 1;
             }
         }
-        if of_token.ordinary_count + of_token.reserve_count == 0 {
+        if token_connections.ordinary_count + token_connections.reserve_count == 0 {
             self.connections_by_token.remove(&token);
         }
     }
@@ -467,7 +472,7 @@ impl ConnectionTable {
     /// Moves a connection to the end of the activity order and decides whether its request is served.
     fn admit_request(
         &mut self,
-        shares: &ConnectionLimits,
+        limits: &ConnectionLimits,
         id: ConnectionId,
         identity: &Identity,
         purpose: RequestPurpose,
@@ -478,7 +483,7 @@ impl ConnectionTable {
         (entry.activity_number, entry.last_active_at) = (self.last_activity_number, now);
         let admission = match identity {
             Identity::Authenticated(caller) => {
-                self.admit_with_token(shares, &mut entry, caller.token_id(), purpose)
+                self.admit_with_token(limits, &mut entry, caller.token_id(), purpose)
             }
             Identity::Anonymous | Identity::UnknownToken => {
                 if identity.token_validity() == Some(false) {
@@ -487,7 +492,7 @@ impl ConnectionTable {
                 match entry.slot {
                     ConnectionSlot::Ordinary => RequestAdmission::Served,
                     ConnectionSlot::Reserve => {
-                        RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::Ordinary)
+                        RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::OrdinarySlots)
                     }
                 }
             }
@@ -499,35 +504,36 @@ impl ConnectionTable {
     /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
     fn admit_with_token(
         &mut self,
-        shares: &ConnectionLimits,
+        limits: &ConnectionLimits,
         entry: &mut ConnectionEntry,
         token: TokenId,
         purpose: RequestPurpose,
     ) -> RequestAdmission {
-        let of_token = self.connections_by_token.get(&token).copied().unwrap_or_default();
-        let within_share = of_token.ordinary_count < shares.max_per_token;
+        let token_connections = self.connections_by_token.get(&token).copied().unwrap_or_default();
+        let is_within_share = token_connections.ordinary_count < limits.max_per_token;
         entry.token = None;
-        if within_share
-            && (entry.slot == ConnectionSlot::Ordinary || self.try_free_ordinary_slot(shares, entry.address))
+        if is_within_share
+            && (entry.slot == ConnectionSlot::Ordinary || self.try_free_ordinary_slot(limits, entry.address))
         {
             (entry.slot, entry.token) = (ConnectionSlot::Ordinary, Some(token));
             return RequestAdmission::Served;
         }
         if entry.slot == ConnectionSlot::Reserve && purpose == RequestPurpose::Emit {
-            if self.reserve_emit_count >= shares.max_reserve_emits
-                || of_token.reserve_count >= shares.max_reserve_emits_per_token
+            if self.reserve_emit_count >= limits.max_reserve_emits
+                || token_connections.reserve_count >= limits.max_reserve_emits_per_token
             {
                 return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
             }
             entry.token = Some(token);
         }
-        let shortage = if within_share { ConnectionShortage::Ordinary } else { ConnectionShortage::Token };
+        let shortage =
+            if is_within_share { ConnectionShortage::OrdinarySlots } else { ConnectionShortage::TokenShare };
         RequestAdmission::decide_on_reserve(purpose, shortage)
     }
 
     /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
-    fn try_free_ordinary_slot(&mut self, shares: &ConnectionLimits, address: IpAddr) -> bool {
-        let Some(evictable_connections) = self.connections_to_evict_from(shares, address) else {
+    fn try_free_ordinary_slot(&mut self, limits: &ConnectionLimits, address: IpAddr) -> bool {
+        let Some(evictable_connections) = self.select_evictable_connections(limits, address) else {
             return true;
         };
         let Some((_, victim)) = evictable_connections.first().copied() else { return false };
@@ -557,8 +563,8 @@ impl ConnectionTable {
         match entry.slot {
             ConnectionSlot::Ordinary => {
                 self.evictable_ordinary.remove(&activity_key);
-                if let Some(of_address) = self.connections_by_address.get_mut(&entry.address) {
-                    of_address.evictable.remove(&activity_key);
+                if let Some(address_connections) = self.connections_by_address.get_mut(&entry.address) {
+                    address_connections.evictable.remove(&activity_key);
                 }
             }
             ConnectionSlot::Reserve => {

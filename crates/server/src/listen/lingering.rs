@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a client has to read the response.
 const MAX_LINGER_TIME: Duration = Duration::from_secs(5);
 /// The most lingering connections. One more closes the oldest.
-pub(super) const MAX_LINGERING: usize = 128;
+pub(super) const MAX_LINGERING_CONNECTIONS: usize = 128;
 
 /// The lingering connections, oldest first. Some of them may have ended already.
 #[derive(Debug, Default)]
@@ -19,21 +19,21 @@ pub(super) struct LingeringConnections(Mutex<VecDeque<CancellationToken>>);
 impl LingeringConnections {
     /// Runs a connection until it ends, for a limited time.
     pub(super) async fn run_for_linger_time<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
-        let end = self.register_connection();
-        let ended = timeout(MAX_LINGER_TIME, end.run_until_cancelled(connection)).await;
+        let end_signal = self.register_connection();
+        let ended = timeout(MAX_LINGER_TIME, end_signal.run_until_cancelled(connection)).await;
         ended.ok().flatten()
     }
 
     fn register_connection(&self) -> CancellationToken {
         let mut lingering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lingering.len() >= MAX_LINGERING
+        if lingering.len() >= MAX_LINGERING_CONNECTIONS
             && let Some(oldest) = lingering.pop_front()
         {
             oldest.cancel();
         }
-        let end = CancellationToken::new();
-        lingering.push_back(end.clone());
-        end
+        let end_signal = CancellationToken::new();
+        lingering.push_back(end_signal.clone());
+        end_signal
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
         while lingering.0.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
-        for _ in 0..MAX_LINGERING {
+        for _ in 0..MAX_LINGERING_CONNECTIONS {
             assert_eq!(lingering.run_for_linger_time(ready(1)).await, Some(1));
         }
         assert_eq!(first.await.unwrap(), None);

@@ -1,20 +1,20 @@
 //! The accept loop of the HTTP server: admits, serves, refuses and closes connections.
 //!
 //! ```text
-//!  admission      which connections are admitted, and which one is closed for a new one
-//!  refusal        503 for a connection beyond all limits
-//!  lingering      how long clients have to read the response before their connection is closed
-//!  write_timeout  disconnects clients that do not read, or that read too slowly
-//!  parse_errors   problem bodies for requests that cannot be parsed
-//!  file_limit     how many connections the open file limit allows
+//!  admission        which connections are admitted, and which one is closed for a new one
+//!  refusal          503 for a connection beyond all limits
+//!  lingering        how long clients have to read the response before their connection is closed
+//!  write_timeout    disconnects clients that do not read, or that read too slowly
+//!  parse_errors     problem bodies for requests that cannot be parsed
+//!  open_file_limit  how many connections the open file limit allows
 //! ```
 //!
 //! Limits: the number of connections, the time for the head of a request (which also closes idle connections), the size
 //! and number of headers, and the time in which a client must read its response.
 
 mod admission;
-mod file_limit;
 mod lingering;
+mod open_file_limit;
 mod parse_errors;
 mod refusal;
 mod write_timeout;
@@ -40,8 +40,8 @@ use admission::AdmittedConnection;
 pub(crate) use admission::{
     Connection, ConnectionAdmission, ConnectionShortage, RequestAdmission, RequestPurpose,
 };
-pub(crate) use file_limit::max_connections_for_open_files;
 use lingering::LingeringConnections;
+pub(crate) use open_file_limit::max_connections_for_open_files;
 use parse_errors::ParseErrorStream;
 use refusal::refuse_connection;
 use write_timeout::{SlowReaderLimits, WriteTimeoutStream};
@@ -57,28 +57,28 @@ const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
 const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
     max_write_wait: Duration::from_secs(60),
-    grace: Duration::from_secs(20),
+    grace_period: Duration::from_secs(20),
     min_bytes_per_second: 16 << 10,
 };
 
-/// Accepts connections until `stopping`, then waits up to `drain` for requests to finish.
+/// Accepts connections until `stop_signal` is cancelled, then waits up to `drain_timeout` for requests to finish.
 pub(crate) async fn serve_connections(
     listener: TcpListener,
     router: Router,
     admission: Arc<ConnectionAdmission>,
-    stopping: CancellationToken,
-    drain: Duration,
+    stop_signal: CancellationToken,
+    drain_timeout: Duration,
 ) {
     let server = ConnectionServer {
         router,
         graceful_shutdown: GracefulShutdown::new(),
-        force_close: CancellationToken::new(),
+        force_close_signal: CancellationToken::new(),
         lingering: Arc::default(),
     };
     loop {
         let (stream, address) = tokio::select! {
             biased;
-            () = stopping.cancelled() => break,
+            () = stop_signal.cancelled() => break,
             accepted = accept_connection(&listener) => accepted,
         };
         match admission.admit(address.ip(), Instant::now()) {
@@ -87,12 +87,13 @@ pub(crate) async fn serve_connections(
         }
     }
     drop(listener);
-    let ConnectionServer { graceful_shutdown, force_close, .. } = server;
-    if timeout(drain, graceful_shutdown.shutdown()).await.is_err() {
+    let ConnectionServer { graceful_shutdown, force_close_signal, .. } = server;
+    if timeout(drain_timeout, graceful_shutdown.shutdown()).await.is_err() {
         tracing::warn!(
-            "requests did not finish within the drain time; closing their connections without a response"
+            "requests did not finish within the drain time; closing their connections without a response. Their \
+             clients must check whether a change was made"
         );
-        force_close.cancel();
+        force_close_signal.cancel();
     }
 }
 
@@ -123,7 +124,7 @@ fn is_client_disconnect(error: &io::Error) -> bool {
 struct ConnectionServer {
     router: Router,
     graceful_shutdown: GracefulShutdown,
-    force_close: CancellationToken,
+    force_close_signal: CancellationToken,
     /// Connections that were refused or evicted, while their clients read the response.
     lingering: Arc<LingeringConnections>,
 }
@@ -161,12 +162,12 @@ impl ConnectionServer {
             .max_buf_size(MAX_BUFFERED_BYTES)
             .serve_connection(io, service);
         let connection = self.graceful_shutdown.watch(connection);
-        let (force_close, lingering) = (self.force_close.clone(), self.lingering.clone());
+        let (force_close_signal, lingering) = (self.force_close_signal.clone(), self.lingering.clone());
         tokio::spawn(async move {
-            let connection = force_close.run_until_cancelled(connection);
+            let connection = force_close_signal.run_until_cancelled(connection);
             let serving = memory.run_connection(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
-                tracing::debug!(%error, "connection ended with an error");
+                tracing::debug!(%error, "connection ended with an error; its client disconnected, or was disconnected as too slow");
             }
         });
     }
@@ -181,7 +182,7 @@ async fn serve_until_evicted<T>(
 ) -> Option<T> {
     let mut connection = pin!(connection);
     tokio::select! {
-        // First, so that received data has become a request.
+        // The connection is polled first, so that data that has been received becomes a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
         () = admitted.connection.wait_until_evicted() => {}

@@ -31,7 +31,7 @@ struct ErrorResponse {
     written_bytes: usize,
     /// Bytes of the client that were read after the response.
     drained_bytes: usize,
-    deadline: Pin<Box<Sleep>>,
+    drain_deadline: Pin<Box<Sleep>>,
 }
 
 impl<S> ParseErrorStream<S> {
@@ -39,7 +39,8 @@ impl<S> ParseErrorStream<S> {
         Self { stream, response: None }
     }
 
-    /// Replaces a response without a body. True: the replacement is written with the next flush.
+    /// Replaces a response that has no body with one that has. Returns whether it did; the replacement is written with
+    /// the next flush.
     fn replace_response(&mut self, head: &[u8]) -> bool {
         let Some(problem) = problem_for_response(head) else { return false };
         let text = problem.into_raw_response().into_bytes();
@@ -47,7 +48,7 @@ impl<S> ParseErrorStream<S> {
             text,
             written_bytes: 0,
             drained_bytes: 0,
-            deadline: Box::pin(sleep(DRAIN_TIMEOUT)),
+            drain_deadline: Box::pin(sleep(DRAIN_TIMEOUT)),
         });
         true
     }
@@ -71,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ParseErrorStream<S> {
         let Some(response) = &mut self.response else { return Poll::Ready(()) };
         let mut scratch = [0; 4096];
         while response.drained_bytes < MAX_DRAINED_BYTES {
-            if response.deadline.as_mut().poll(cx).is_ready() {
+            if response.drain_deadline.as_mut().poll(cx).is_ready() {
                 break;
             }
             let mut buffer = ReadBuf::new(&mut scratch);

@@ -4,8 +4,8 @@
 //! also read at a minimum average rate:
 //!
 //! ```text
-//!  allowance:  starts at `grace`; a write that waits uses it up; bytes written after that add to it, at the minimum rate
-//!              and up to `max_write_wait`. At zero the client is disconnected.
+//!  allowance:  starts at `grace_period`; a write that waits uses it up; bytes written after that add to it, at the
+//!              minimum rate and up to `max_write_wait`. At zero the client is disconnected.
 //! ```
 
 use std::io;
@@ -25,7 +25,7 @@ pub(super) struct SlowReaderLimits {
     pub(super) max_write_wait: Duration,
     /// The initial allowance of a client with response memory. The operating system reports progress only when a third
     /// of its send buffer is free, so that a shorter time would disconnect clients that do read.
-    pub(super) grace: Duration,
+    pub(super) grace_period: Duration,
     /// The minimum rate after that.
     pub(super) min_bytes_per_second: u32,
 }
@@ -36,12 +36,13 @@ pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     reader_limits: SlowReaderLimits,
     connection_memory: ConnectionMemory,
-    /// Runs while a write waits.
+    /// The timer that runs while a write waits. When it fires, the write fails.
     timer: Pin<Box<Sleep>>,
     waiting_since: Option<Instant>,
     /// The remaining time that writes may wait while the connection uses response memory.
     remaining_wait: Duration,
-    /// A write has waited: the operating system's buffers are full, and the client reads as much as is written.
+    /// Whether a write has waited. Then the operating system's buffers are full, and the client reads as much as is
+    /// written.
     has_write_waited: bool,
 }
 
@@ -57,7 +58,7 @@ impl<S> WriteTimeoutStream<S> {
             connection_memory,
             timer: Box::pin(sleep(reader_limits.max_write_wait)),
             waiting_since: None,
-            remaining_wait: reader_limits.grace,
+            remaining_wait: reader_limits.grace_period,
             has_write_waited: false,
         }
     }
@@ -70,7 +71,7 @@ impl<S> WriteTimeoutStream<S> {
     ) -> Poll<io::Result<usize>> {
         let has_memory = self.connection_memory.has_permits();
         if !has_memory {
-            (self.remaining_wait, self.has_write_waited) = (self.reader_limits.grace, false);
+            (self.remaining_wait, self.has_write_waited) = (self.reader_limits.grace_period, false);
         }
         if let Poll::Ready(result) = written {
             if let Some(since) = self.waiting_since.take() {
@@ -84,13 +85,13 @@ impl<S> WriteTimeoutStream<S> {
             return Poll::Ready(result);
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let longest = match has_memory {
+        let max_wait = match has_memory {
             true => self.remaining_wait.min(self.reader_limits.max_write_wait),
             false => self.reader_limits.max_write_wait,
         };
         self.has_write_waited = has_memory;
-        if self.timer.deadline() != since + longest {
-            self.timer.as_mut().reset(since + longest);
+        if self.timer.deadline() != since + max_wait {
+            self.timer.as_mut().reset(since + max_wait);
         }
         ready!(self.timer.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(
@@ -147,11 +148,11 @@ mod tests {
 
     use super::*;
     use crate::limits::ResponseBudget;
-    use crate::limits::testing::{test_caller, test_limits};
+    use crate::limits::testing::{test_caller, test_server_limits};
 
     const TEST_LIMITS: SlowReaderLimits = SlowReaderLimits {
         max_write_wait: Duration::from_millis(1000),
-        grace: Duration::from_millis(100),
+        grace_period: Duration::from_millis(100),
         min_bytes_per_second: 1000,
     };
 
@@ -175,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_with_response_memory_must_read_at_the_minimum_rate() {
         let (budget, memory) =
-            (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
+            (ResponseBudget::new(&test_server_limits(), Arc::default()), ConnectionMemory::default());
         let permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         // About 50 bytes a second.
         let (ours, theirs) = tokio::io::duplex(16);
@@ -197,12 +198,12 @@ mod tests {
     #[tokio::test]
     async fn reading_extends_the_time_a_client_has() {
         let (budget, memory) =
-            (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
+            (ResponseBudget::new(&test_server_limits(), Arc::default()), ConnectionMemory::default());
         let _permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         let (ours, mut theirs) = tokio::io::duplex(200);
         let reading = tokio::spawn(async move {
             let mut bytes = [0; 200];
-            // 4000 bytes a second, in pieces; all the pauses together are longer than the grace.
+            // 4000 bytes a second, in pieces; all the pauses together are longer than the grace period.
             while theirs.read_exact(&mut bytes).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

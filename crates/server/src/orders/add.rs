@@ -108,7 +108,7 @@ impl ToSchema for NewOrders {
 /// The orders of a request body.
 struct NewOrdersRequest {
     orders: Vec<NewOrder>,
-    /// The body is an array.
+    /// Whether the body is an array.
     is_array: bool,
 }
 
@@ -181,7 +181,7 @@ fn find_duplicate_orders(orders: &[NewOrder]) -> HashMap<usize, usize> {
     duplicates
 }
 
-/// Several orders of one request get one audit entry.
+/// Records the orders of a request in one audit entry.
 async fn audit_added_orders(app: &App, caller: &Caller, added: &[AddedOrder]) {
     match added {
         [one] => app.record_audit_entry(caller, "add", audit_target(&one.tenant, &one.order), "").await,
@@ -192,7 +192,7 @@ async fn audit_added_orders(app: &App, caller: &Caller, added: &[AddedOrder]) {
     }
 }
 
-/// Converts a refusal to a problem that points at the member at fault.
+/// Converts the refusal of an order to a problem that points at the member at fault.
 fn refusal_to_problem(refused: OrderError, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
         OrderError::NoSuchChain(path) => {

@@ -11,8 +11,9 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Default and maximum number of orders in a response.
+/// Default number of orders in a response.
 const DEFAULT_LIMIT: usize = 100;
+/// Maximum number of orders in a response.
 const MAX_LIMIT: usize = 1000;
 
 /// The orders of a path, read in one transaction.

@@ -4,8 +4,8 @@
 //!  list          orders by path, a page in one transaction
 //!  add           adds one order or several
 //!  single_order  shows, changes, suspends, resumes and removes an order
-//!  members       strict parsing of bodies
-//!  refusals      the problem of each refusal
+//!  requests      strict parsing of bodies
+//!  refusals      the problem response of each refusal
 //! ```
 
 mod add;
@@ -27,7 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     let order_methods = get(single_order::show_order)
         .put(single_order::change_order)
         .delete(single_order::remove_order)
-        .post(single_order::dispatch_post);
+        .post(single_order::dispatch_order_action);
     OpenApiRouter::with_openapi(OrderPathsDescription::openapi())
         .routes(routes!(list::list_orders, add::add_orders))
         .route("/api/v1/orders/{*path}", order_methods)

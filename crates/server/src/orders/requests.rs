@@ -37,16 +37,16 @@ impl NewOrderRequest {
             self.path.ok_or_else(|| JsonError::new("/path", "an order has a path: `/chain/path,id`"))?;
         let (chain, id) =
             parse_order_path(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
-        let named = self.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
-        let named = named.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
+        let own_tenant = self.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
+        let own_tenant = own_tenant.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         Ok(NewOrder {
             chain,
             id,
             node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
-            value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
+            value: self.value.map(|raw| parse_order_value(&raw)).transpose()?.unwrap_or_else(Json::null),
             planned_at: parse_planned_time(self.at.as_deref(), self.delay.as_deref(), now)?,
             priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
-            tenant: named.unwrap_or_else(|| tenant.clone()),
+            tenant: own_tenant.unwrap_or_else(|| tenant.clone()),
             origin: None,
         })
     }
@@ -86,7 +86,7 @@ pub(super) struct OrderChange {
 impl ChangeOrderRequest {
     pub(super) fn into_change(self) -> Result<OrderChange, Problem> {
         let change = OrderChange {
-            value: self.value.map(|raw| parse_value(&raw)).transpose()?,
+            value: self.value.map(|raw| parse_order_value(&raw)).transpose()?,
             node: self.node.map(|raw| parse_chain_node_id(&raw)).transpose()?,
             planned_at: self.at.map(|raw| parse_timestamp(&raw)).transpose()?,
         };
@@ -98,7 +98,7 @@ impl ChangeOrderRequest {
     }
 }
 
-fn parse_value(raw: &RawValue) -> Result<Json, Problem> {
+fn parse_order_value(raw: &RawValue) -> Result<Json, Problem> {
     if raw.get().len() > MAX_VALUE_BYTES {
         let detail = format!("a value has at most {MAX_VALUE_BYTES} bytes");
         return Err(Problem::too_large(detail).with_pointer("/value"));

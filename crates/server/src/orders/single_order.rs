@@ -109,7 +109,7 @@ pub(crate) async fn remove_order(
 }
 
 /// Dispatches a POST by the action after the order's path.
-pub(crate) async fn dispatch_post(
+pub(crate) async fn dispatch_order_action(
     Operator(caller): Operator,
     State(app): State<App>,
     PathTail(text): PathTail<String>,
@@ -222,8 +222,9 @@ fn resolve_request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem>
 
 async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
     let found = app.engine.find_order(tenant, key).await?;
-    let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order_message(tenant, key)))?;
-    Ok(OrderBody { newest_event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
+    let (view, journal_range) =
+        found.ok_or_else(|| Problem::not_found(no_such_order_message(tenant, key)))?;
+    Ok(OrderBody { newest_event_id: Some(journal_range.head.get()), ..OrderBody::from(&view) })
 }
 
 /// The message that a tenant has no such order.

@@ -30,8 +30,9 @@ use request::{RedriveParameters, StartRedriveRequest};
 
 /// Maximum number of tasks that a dry run counts.
 const MAX_COUNTED_TASKS: u64 = 1_000_000;
-/// First and longest wait before an unavailable store is queried again.
+/// The wait before an unavailable store is queried again for the first time. It doubles with each query.
 const MIN_RETRY_WAIT: Duration = Duration::from_millis(50);
+/// The longest wait before an unavailable store is queried again.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -73,8 +74,8 @@ pub(crate) async fn start_redrive(
         members.validate(&caller)?;
     // A repeat gets its response also when the handler is gone. A dry run is never recorded.
     let record = idempotency.as_ref().filter(|_| !dry_run);
-    if let Some(begun) = idempotency::read_recorded_response::<RedriveJob>(&app, record).await? {
-        return Ok(Json(begun).into_response());
+    if let Some(recorded_job) = idempotency::read_recorded_response::<RedriveJob>(&app, record).await? {
+        return Ok(Json(recorded_job).into_response());
     }
     if let Some(handler) = &filter.handler {
         handler_lookup::require_handler(&app, &caller, handler, "handler")
@@ -84,15 +85,20 @@ pub(crate) async fn start_redrive(
     if dry_run {
         let (matched, sample) = app.engine.count_and_sample_failed_tasks(filter, MAX_COUNTED_TASKS).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
-        let count = RedriveCount { matched, more: matched >= MAX_COUNTED_TASKS, sample, dry_run };
+        let count = RedriveCount {
+            matched,
+            has_more: matched >= MAX_COUNTED_TASKS,
+            sample_task_ids: sample,
+            dry_run,
+        };
         return Ok(Json(count).into_response());
     }
     let request = RedriveRequest { filter, rate, canary_count, requested_by: caller.name.clone() };
     let inner = app.clone();
-    let begun = app.run_change_to_completion(async move {
+    let start = app.run_change_to_completion(async move {
         record_and_start_redrive(&inner, &caller, request, description, idempotency).await
     });
-    let (job, repeated) = begun.await?;
+    let (job, repeated) = start.await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(job)).into_response())
 }
@@ -111,7 +117,7 @@ async fn record_and_start_redrive(
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
         // A repeat that starts it again must find its slot free.
         prepared.release_reservation();
-        app.pending_changes.spawn(start_redrive_if_recorded(
+        app.changes_in_flight.spawn(start_redrive_if_recorded(
             app.clone(),
             caller.clone(),
             prepared,
@@ -151,7 +157,7 @@ async fn start_redrive_if_recorded(
                         tracing::warn!(
                             redrive = id,
                             %error,
-                            "recorded redrive cannot start yet; retrying. If this persists, stop others"
+                            "a recorded redrive cannot start yet; retrying. If this persists, stop other redrives"
                         )
                     }
                 },
@@ -167,7 +173,7 @@ async fn start_redrive_if_recorded(
         Some(false) => {}
         None => tracing::warn!(
             redrive = id,
-            "server stops before the store confirmed whether a redrive is recorded; the redrive is not started. If a repeat \
+            "the server stops before the store confirmed whether a redrive is recorded; the redrive is not started. If a repeat \
              under its idempotency key says that it runs, send it under another key"
         ),
     }
@@ -262,13 +268,13 @@ fn redrive_body(job: &RedriveStatus) -> RedriveJob {
         id: job.id.clone(),
         state: job.state.as_str().into(),
         stop_reason: match &job.state {
-            RedriveState::Stopped(why) => Some(why.clone()),
+            RedriveState::Stopped(reason) => Some(reason.clone()),
             RedriveState::Running | RedriveState::WaitingForCanaries | RedriveState::Done => None,
         },
-        by: job.requested_by.clone(),
+        requested_by: job.requested_by.clone(),
         filter: redrive_filter_body(&job.filter),
         rate: job.rate.map(|rate| rate.to_string()),
-        canary: job.canary_count.and_then(|first| first.try_into().ok()),
+        canary_count: job.canary_count.and_then(|count| count.try_into().ok()),
         started_at: job.started_at.to_string(),
         ended_at: job.ended_at.map(|at| at.to_string()).unwrap_or_default(),
         matched: job.matched,
@@ -287,11 +293,11 @@ fn redrive_filter_body(filter: &TaskFilter) -> RedriveFilter {
     };
     RedriveFilter {
         handler: filter.handler.as_ref().map(ToString::to_string),
-        collection: filter.collection.clone(),
+        subject_name: filter.subject_name.clone(),
         tenant: filter.tenant.as_ref().map(ToString::to_string),
         key: filter.key.as_ref().map(ToString::to_string),
         status: status.into(),
-        start: filter.created_from.map(|time| time.to_string()),
-        end: filter.created_before.map(|time| time.to_string()),
+        created_from: filter.created_from.map(|time| time.to_string()),
+        created_before: filter.created_before.map(|time| time.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
 use pointsman_core::task::ErrorReason;
 use pointsman_core::{
-    CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, TaskStatus, Tenant, Timestamp,
+    CollectionName, EventType, HandlerName, ObjectKey, Rate, TaskStatus, Tenant, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,7 +31,8 @@ pub(crate) struct StartRedriveRequest {
     all: Option<Box<RawValue>>,
     dry_run: Option<Box<RawValue>>,
     rate: Option<Box<RawValue>>,
-    canary: Option<Box<RawValue>>,
+    #[serde(rename = "canary")]
+    canary_count: Option<Box<RawValue>>,
 }
 
 /// The validated parameters of a redrive.
@@ -57,7 +58,11 @@ impl StartRedriveRequest {
             statuses: vec![TaskStatus::Error],
             error_reasons: reasons,
             handler: parse_handler_or_source(self.handler, self.source)?,
-            collection: parse_optional_text("/collection", self.collection, parse_collection_or_type)?,
+            subject_name: parse_optional_text(
+                "/collection",
+                self.collection,
+                parse_collection_or_event_type,
+            )?,
             event: None,
             tenant: caller.resolve_tenant(tenant)?,
             key: parse_optional_text("/key", self.key, ObjectKey::new)?,
@@ -70,7 +75,7 @@ impl StartRedriveRequest {
         let all = self.all.map(|raw| parse_member("/all", &raw, "true or false")).transpose()?;
         let dry_run = self.dry_run.map(|raw| parse_member("/dry_run", &raw, "true or false")).transpose()?;
         let rate = parse_optional_text("/rate", self.rate, |text: String| text.parse())?;
-        let canary = self.canary.map(|raw| parse_canary(&raw)).transpose()?;
+        let canary = self.canary_count.map(|raw| parse_canary_count(&raw)).transpose()?;
         require_filter_or_all(has_filter, all.unwrap_or(false))?;
         Ok(RedriveParameters {
             filter,
@@ -100,7 +105,7 @@ impl StartRedriveRequest {
             ("end", &self.end),
             ("all", &self.all),
             ("rate", &self.rate),
-            ("canary", &self.canary),
+            ("canary", &self.canary_count),
         ];
         let given = members.iter().filter_map(|(name, raw)| Some(format!("{name}: {}", raw.as_ref()?.get())));
         given.collect::<Vec<_>>().join(", ")
@@ -123,10 +128,10 @@ fn require_filter_or_all(has_filter: bool, all: bool) -> Result<(), Problem> {
 }
 
 /// Parses an event type or the name of a collection.
-fn parse_collection_or_type(text: String) -> Result<String, BadName> {
+fn parse_collection_or_event_type(text: String) -> Result<String, BadName> {
     match CollectionName::new(&text) {
         Ok(_) => Ok(text),
-        Err(_) => HandlingKey::new(&text).map(|_| text),
+        Err(_) => EventType::new(&text).map(|_| text),
     }
 }
 
@@ -165,21 +170,24 @@ fn parse_handler_or_source(
 }
 
 fn parse_optional_text<T, E: std::fmt::Display>(
-    at: &str,
+    pointer: &str,
     raw: Option<Box<RawValue>>,
-    new: impl FnOnce(String) -> Result<T, E>,
+    parse: impl FnOnce(String) -> Result<T, E>,
 ) -> Result<Option<T>, JsonError> {
-    let text = raw.map(|raw| parse_string(at, &raw)).transpose()?;
-    text.map(new).transpose().map_err(|e| JsonError::new(at, e))
+    let text = raw.map(|raw| parse_string(pointer, &raw)).transpose()?;
+    text.map(parse).transpose().map_err(|e| JsonError::new(pointer, e))
 }
 
-fn parse_optional_timestamp(at: &str, raw: Option<Box<RawValue>>) -> Result<Option<Timestamp>, JsonError> {
-    parse_optional_text(at, raw, |text| text.parse::<Timestamp>())
+fn parse_optional_timestamp(
+    pointer: &str,
+    raw: Option<Box<RawValue>>,
+) -> Result<Option<Timestamp>, JsonError> {
+    parse_optional_text(pointer, raw, |text| text.parse::<Timestamp>())
 }
 
-fn parse_canary(raw: &RawValue) -> Result<usize, JsonError> {
-    let what = format!("a whole number from 1 to {MAX_CANARY_TASKS}");
-    let canary: usize = parse_member("/canary", raw, &what)?;
-    let within = (1..=MAX_CANARY_TASKS).contains(&canary).then_some(canary);
-    within.ok_or_else(|| JsonError::new("/canary", format!("this is not {what}")))
+fn parse_canary_count(raw: &RawValue) -> Result<usize, JsonError> {
+    let expectation = format!("a whole number from 1 to {MAX_CANARY_TASKS}");
+    let canary: usize = parse_member("/canary", raw, &expectation)?;
+    let valid = (1..=MAX_CANARY_TASKS).contains(&canary).then_some(canary);
+    valid.ok_or_else(|| JsonError::new("/canary", format!("this is not {expectation}")))
 }

@@ -159,18 +159,18 @@ pub(crate) async fn run_schedule(
 ) -> Result<(StatusCode, Json<RunScheduleResponse>), Problem> {
     let idempotency = idempotency::key_for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
-    if let Some(ran) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
-        return Ok((StatusCode::OK, Json(run_schedule_response(ran)?)));
+    if let Some(result) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
+        return Ok((StatusCode::OK, Json(run_schedule_response(result)?)));
     }
     require_defined_schedule(&app, &caller, &name)?;
     require_not_blocked(&app, &caller, &name).await?;
     let inner = app.clone();
-    let ran = app.run_change_to_completion(async move {
+    let run = app.run_change_to_completion(async move {
         run_and_audit_schedule(&inner, &caller, &name, idempotency).await
     });
-    let (ran, repeated) = ran.await?;
-    let status = if ran.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(ran)))
+    let (response, repeated) = run.await?;
+    let status = if response.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(response)))
 }
 
 /// Rejects running a blocked schedule, unless the caller is an admin. A pause does not prevent it.
@@ -193,21 +193,24 @@ async fn run_and_audit_schedule(
     name: &ScheduleName,
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(RunScheduleResponse, bool), Problem> {
-    let ran = app.engine.run_schedule_idempotent(name, idempotency).await?;
-    let (ran, repeated) =
-        ran.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
-    let ran = run_schedule_response(ran)?;
+    let result = app.engine.run_schedule_idempotent(name, idempotency).await?;
+    let (result, repeated) =
+        result.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
+    let response = run_schedule_response(result)?;
     if repeated {
-        return Ok((ran, true));
+        return Ok((response, true));
     }
-    let order = ran.order.as_ref().map(|order| format!("order {order}"));
-    let created = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    let order = response.order.as_ref().map(|order| format!("order {order}"));
+    let created =
+        response.task_id.clone().or(order).or_else(|| response.event_id.map(|id| format!("event {id}")));
     app.record_audit_entry(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
-    Ok((ran, false))
+    Ok((response, false))
 }
 
-fn run_schedule_response(ran: pointsman_engine::ScheduleRunResult) -> Result<RunScheduleResponse, Problem> {
-    Ok(match ran {
+fn run_schedule_response(
+    result: pointsman_engine::ScheduleRunResult,
+) -> Result<RunScheduleResponse, Problem> {
+    Ok(match result {
         pointsman_engine::ScheduleRunResult::Event(id) => {
             RunScheduleResponse { event_id: Some(id.get()), task_id: None, order: None, created: true }
         }

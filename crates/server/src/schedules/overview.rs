@@ -17,7 +17,7 @@ use crate::query::Query;
 /// The planned times that a request selects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedTimesQuery {
-    /// Maximum number per schedule.
+    /// Maximum number of planned times per schedule.
     pub(super) max_times: usize,
     pub(super) after: Timestamp,
     /// Only times up to this one.
@@ -38,15 +38,15 @@ impl PlannedTimesQuery {
 
     /// Parses the parameters of a request.
     pub(super) fn from_query(query: &Query, now: Timestamp) -> Result<Self, Problem> {
-        let usual = Self::default_at(now);
+        let defaults = Self::default_at(now);
         let max = query.parse_parameter_with("times", |text| {
             let number = text.parse().ok().filter(|n| *n <= Self::MAX_TIMES && !text.starts_with('+'));
             number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX_TIMES))
         })?;
         let after = query.parse_parameter("after")?;
         Ok(Self {
-            max_times: max.unwrap_or(usual.max_times),
-            after: after.unwrap_or(usual.after),
+            max_times: max.unwrap_or(defaults.max_times),
+            after: after.unwrap_or(defaults.after),
             until: query.parse_parameter("until")?,
         })
     }
@@ -72,7 +72,7 @@ pub(super) async fn read_schedule_page(
     let (mut schedules, mut time_count) = (Vec::new(), 0);
     for (name, schedule) in all.into_iter().take(limit) {
         let body = schedule_body(app, &setup, &name, schedule, &rules, times).await?;
-        time_count += body.next.len();
+        time_count += body.next_planned_times.len();
         schedules.push(body);
         if time_count >= MAX_TIMES_PER_PAGE {
             break;
@@ -137,11 +137,11 @@ type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a ScheduleSpec>>;
 /// All schedules that are defined or have rules left, as far as the caller may see. The tenant of a schedule that is no
 /// longer defined is unknown, so only callers of all tenants see it.
 fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> VisibleSchedules<'a> {
-    let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.scope {
+    let with_rules = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.scope {
         RuleScope::Schedule(name) => Some((name.clone(), None)),
         RuleScope::Handler(_) | RuleScope::Collection(_) | RuleScope::Chain(_) => None,
     });
-    let mut visible: VisibleSchedules<'a> = left.collect();
+    let mut visible: VisibleSchedules<'a> = with_rules.collect();
     let sources = source_tenants(setup);
     let defined = setup.schedules.iter().filter(|schedule| can_see_schedule(caller, schedule, &sources));
     visible.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
@@ -203,17 +203,17 @@ async fn schedule_body(
         overlap: schedule.map(|schedule| schedule.overlap),
         jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
         warnings: schedule.map(|schedule| schedule_warnings(schedule, setup, app.now())).unwrap_or_default(),
-        next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
+        next_planned_times: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
         last_fire: last.fires.first().map(FireBody::from),
         is_blocked_by_rule: !rules.is_empty(),
         rules,
     })
 }
 
-fn schedule_action_body(makes: &FireAction) -> ScheduleActionBody {
-    match makes {
+fn schedule_action_body(action: &FireAction) -> ScheduleActionBody {
+    match action {
         FireAction::EmitEvent(event) => ScheduleActionBody::Event {
-            kind: event.kind.to_string(),
+            event_type: event.event_type.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             tenant: event.tenant.to_string(),
         },

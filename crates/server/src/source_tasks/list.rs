@@ -56,7 +56,7 @@ pub(crate) async fn list_source_tasks(
         statuses,
         error_reasons,
         handler: Some(source),
-        collection: query.get("collection").map(Into::into),
+        subject_name: query.get("collection").map(Into::into),
         tenant: caller.tenant.clone(),
         created_from: Some(start),
         created_before: Some(end),
@@ -80,7 +80,7 @@ struct RemainingTasks {
     app: App,
     filter: TaskFilter,
     page: TaskPage,
-    /// Written before the first task.
+    /// The JSON before the first task, until it is written.
     json_prefix: &'static str,
     has_written_task: bool,
 }

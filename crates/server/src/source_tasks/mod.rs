@@ -24,7 +24,7 @@ use crate::json_body::EmptyBody;
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::tasks::{LogPrefix, LogReader, find_visible_task, stream_whole_log};
+use crate::tasks::{LogJsonPrefix, LogReader, find_visible_task, stream_whole_log};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -76,7 +76,7 @@ pub(crate) async fn read_source_logs(
 ) -> Result<Response, Problem> {
     let period = Query::from_uri(&uri, &["start", "end"])?.parse_period()?;
     find_visible_task(&app, &caller, &id).await?;
-    stream_whole_log(LogReader::new(app, id, period), &caller, LogPrefix::LinesOnly).await
+    stream_whole_log(LogReader::new(app, id, period), &caller, LogJsonPrefix::LinesOnly).await
 }
 
 /// Runs a collection of a source, unless it is queued or running already.
@@ -110,46 +110,49 @@ pub(crate) async fn run_collection(
     let source: HandlerName = query.require_parameter("source", query.parse_parameter("source")?)?;
     let collection: CollectionName =
         query.require_parameter("collection", query.parse_parameter("collection")?)?;
-    let pair = SourceCollection { source, collection };
-    let operation = ["run collection", &pair.to_string()];
+    let source_collection = SourceCollection { source, collection };
+    let operation = ["run collection", &source_collection.to_string()];
     let idempotency = idempotency::key_for_action(&headers, &caller, &operation, &[])?;
     // A repeat gets its response also when the collection is gone.
-    if let Some(ran) =
+    if let Some(receipt) =
         idempotency::read_recorded_response::<CollectionRunReceipt>(&app, idempotency.as_ref()).await?
     {
-        return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: ran.task.to_string() })));
+        return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: receipt.task.to_string() })));
     }
     let registration = app.store().read_merged_registration().await?;
-    require_collection(&registration, &caller, &pair)?;
+    require_collection(&registration, &caller, &source_collection)?;
     let inner = app.clone();
-    let ran = app
-        .run_change_to_completion(
-            async move { start_and_audit_run(&inner, &caller, pair, idempotency).await },
-        )
+    let receipt = app
+        .run_change_to_completion(async move {
+            start_and_audit_run(&inner, &caller, source_collection, idempotency).await
+        })
         .await?;
-    let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(SourceRunResponse { task_id: ran.task.to_string() })))
+    let status = if receipt.created && !receipt.repeated { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(SourceRunResponse { task_id: receipt.task.to_string() })))
 }
 
 async fn start_and_audit_run(
     app: &App,
     caller: &Caller,
-    pair: SourceCollection,
+    source_collection: SourceCollection,
     idempotency: Option<IdempotencyKey>,
 ) -> Result<CollectionRunReceipt, Problem> {
-    let ran = app
+    let receipt = app
         .engine
-        .run_collection(NewCollectionRun { source_collection: pair.clone(), priority: None }, idempotency)
+        .run_collection(
+            NewCollectionRun { source_collection: source_collection.clone(), priority: None },
+            idempotency,
+        )
         .await?;
-    let ran = ran.map_err(|refused| match refused {
+    let receipt = receipt.map_err(|refused| match refused {
         // It may have been removed since it was checked.
         CollectionRunError::NoSuchCollection(gone) => Problem::not_found(gone).with_parameter("collection"),
         CollectionRunError::Idempotency(conflict) => conflict.into(),
     })?;
-    if ran.created && !ran.repeated {
-        app.record_audit_entry(caller, "run", format!("collection {pair}"), &ran.task).await;
+    if receipt.created && !receipt.repeated {
+        app.record_audit_entry(caller, "run", format!("collection {source_collection}"), &receipt.task).await;
     }
-    Ok(ran)
+    Ok(receipt)
 }
 
 /// The sources that a caller may see.
@@ -165,21 +168,26 @@ fn visible_sources<'a>(
 fn require_collection(
     registration: &Registration,
     caller: &Caller,
-    pair: &SourceCollection,
+    source_collection: &SourceCollection,
 ) -> Result<(), Problem> {
-    let Some((_, source)) = visible_sources(registration, caller).find(|(name, _)| **name == pair.source)
+    let Some((_, source)) =
+        visible_sources(registration, caller).find(|(name, _)| **name == source_collection.source)
     else {
         let names = visible_sources(registration, caller).map(|(name, _)| name.as_str());
-        let hint = did_you_mean_suffix(pair.source.as_str(), names);
-        return Err(
-            Problem::not_found(format!("there is no source {}{hint}", pair.source)).with_parameter("source")
-        );
+        let hint = did_you_mean_suffix(source_collection.source.as_str(), names);
+        return Err(Problem::not_found(format!("there is no source {}{hint}", source_collection.source))
+            .with_parameter("source"));
     };
-    if source.collections.contains_key(&pair.collection) {
+    if source.collections.contains_key(&source_collection.collection) {
         return Ok(());
     }
-    let hint =
-        did_you_mean_suffix(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
-    let detail = format!("the source {} has no collection {}{hint}", pair.source, pair.collection);
+    let hint = did_you_mean_suffix(
+        source_collection.collection.as_str(),
+        source.collections.keys().map(CollectionName::as_str),
+    );
+    let detail = format!(
+        "the source {} has no collection {}{hint}",
+        source_collection.source, source_collection.collection
+    );
     Err(Problem::not_found(detail).with_parameter("collection"))
 }

@@ -13,13 +13,14 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Default and maximum number of tasks in a response.
+/// Default number of tasks in a response.
 const DEFAULT_LIMIT: usize = 100;
+/// Maximum number of tasks in a response.
 const MAX_LIMIT: usize = 1000;
 /// Maximum number of store pages read for one response.
 const MAX_STORE_PAGES: usize = 16;
 
-const PARAMETERS: [&str; 11] = [
+const QUERY_PARAMETERS: [&str; 11] = [
     "status",
     "handler",
     "source",
@@ -60,7 +61,7 @@ pub(crate) async fn list_tasks(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
-    let query = Query::from_uri(&uri, &PARAMETERS)?;
+    let query = Query::from_uri(&uri, &QUERY_PARAMETERS)?;
     let StatusFilter { statuses, error_reasons } =
         query.parse_parameter_with("status", StatusFilter::parse)?.unwrap_or_default();
     let period = query.parse_period()?;
@@ -68,7 +69,7 @@ pub(crate) async fn list_tasks(
         statuses,
         error_reasons,
         handler: parse_handler_or_source(&query)?,
-        collection: query.get("collection").map(Into::into),
+        subject_name: query.get("collection").map(Into::into),
         event: query.parse_parameter("event")?,
         tenant: caller.resolve_tenant(query.parse_parameter("tenant")?)?,
         key: query.parse_parameter("key")?,
@@ -136,17 +137,18 @@ impl StatusFilter {
 
     /// The filter for a public status.
     pub(crate) fn from_public_status(text: &str) -> Option<Self> {
-        let of = |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
+        let new_filter = |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
             Some(Self { statuses: statuses.to_vec(), error_reasons: reasons.to_vec() })
         };
         match text {
-            "SCHEDULED" => of(&[TaskStatus::New, TaskStatus::Scheduled], &[]),
-            "RUNNING" => of(&[TaskStatus::Locked], &[]),
-            "SUCCESS" => of(&[TaskStatus::Done], &[]),
-            "FAILED" => {
-                of(&[TaskStatus::Error, TaskStatus::Missing], &[ErrorReason::Failed, ErrorReason::Crashed])
-            }
-            "CANCELED" => of(&[TaskStatus::Error], &[ErrorReason::Canceled]),
+            "SCHEDULED" => new_filter(&[TaskStatus::New, TaskStatus::Scheduled], &[]),
+            "RUNNING" => new_filter(&[TaskStatus::Locked], &[]),
+            "SUCCESS" => new_filter(&[TaskStatus::Done], &[]),
+            "FAILED" => new_filter(
+                &[TaskStatus::Error, TaskStatus::Missing],
+                &[ErrorReason::Failed, ErrorReason::Crashed],
+            ),
+            "CANCELED" => new_filter(&[TaskStatus::Error], &[ErrorReason::Canceled]),
             _ => None,
         }
     }

@@ -65,12 +65,12 @@ pub(crate) async fn read_logs(
     // Subscribe before reading, so that no line is missed between the two.
     let (log_notifications, task_changes) =
         (app.engine.subscribe_log_writes(), Some(app.engine.subscribe_task_changes()));
-    let (_, extent) = find_visible_task(&app, &caller, &id).await?;
+    let (_, journal_range) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
-        return stream_whole_log(reader, &caller, LogPrefix::WithEventId(extent.head)).await;
+        return stream_whole_log(reader, &caller, LogJsonPrefix::WithEventId(journal_range.head)).await;
     }
-    let permit = reader.app.stream_limiter.open_stream(&caller)?;
+    let permit = reader.app.stream_limiter.acquire_permit(&caller)?;
     let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
     let reader = LogReader { next_line_number: next_line, ..reader };
     let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
@@ -82,7 +82,7 @@ pub(crate) async fn read_logs(
         keep_alive_at,
         is_finished: false,
         page_memory: StreamMemory::default(),
-        _permit: permit,
+        _stream_permit: permit,
     };
     Ok(sse::stream_response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next_frames().await?;
@@ -96,7 +96,7 @@ pub(crate) struct LogReader {
     task_id: TaskId,
     /// The number of the next line.
     next_line_number: u64,
-    /// Only lines of this period.
+    /// Only lines of this period are returned.
     period: Period,
 }
 
@@ -104,7 +104,8 @@ pub(crate) struct LogReader {
 struct LogPage {
     lines: Vec<StoredLogLine>,
     task_status: TaskStatus,
-    /// There was nothing to read. A short page is not the end: its lines may be long.
+    /// Whether the store returned no line, not even one outside the period. A short page is not the end: its lines may
+    /// be long.
     is_empty: bool,
 }
 
@@ -133,16 +134,16 @@ impl LogReader {
     }
 }
 
-fn encode_line(line: &StoredLogLine) -> String {
+fn encode_log_line(line: &StoredLogLine) -> String {
     serde_json::to_string(&LogLineBody::from(&line.line)).unwrap_or_default()
 }
 
 /// The members before the lines in the JSON of a whole log.
 #[derive(Clone, Copy)]
-pub(crate) enum LogPrefix {
+pub(crate) enum LogJsonPrefix {
     /// The newest event id when the log was read.
     WithEventId(EventId),
-    /// None.
+    /// No members.
     LinesOnly,
 }
 
@@ -150,12 +151,12 @@ pub(crate) enum LogPrefix {
 pub(crate) async fn stream_whole_log(
     reader: LogReader,
     caller: &Caller,
-    prefix: LogPrefix,
+    prefix: LogJsonPrefix,
 ) -> Result<Response, Problem> {
     let budget = reader.app.response_budget.clone();
     let prefix = match prefix {
-        LogPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
-        LogPrefix::LinesOnly => "{\"logs\":[".to_owned(),
+        LogJsonPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
+        LogJsonPrefix::LinesOnly => "{\"logs\":[".to_owned(),
     };
     stream_json_chunks(&budget, caller, stream::unfold(Some((reader, prefix, false)), encode_next_log_chunk))
         .await
@@ -180,7 +181,7 @@ async fn encode_next_log_chunk(remaining: RemainingLog) -> Option<(io::Result<By
             written.push(',');
         }
         has_lines = true;
-        written.push_str(&encode_line(&line));
+        written.push_str(&encode_log_line(&line));
     }
     Some((Ok(written.into()), Some((reader, String::new(), has_lines))))
 }
@@ -196,7 +197,7 @@ struct LogFollower {
     is_finished: bool,
     /// The memory reserved for the lines being sent.
     page_memory: StreamMemory,
-    _permit: StreamPermit,
+    _stream_permit: StreamPermit,
 }
 
 impl LogFollower {
@@ -208,9 +209,9 @@ impl LogFollower {
             let frames: String = page
                 .lines
                 .iter()
-                .map(|line| sse::format_frame(Some(line.number), "log", &encode_line(line)))
+                .map(|line| sse::format_frame(Some(line.number), "log", &encode_log_line(line)))
                 .collect();
-            let ended =
+            let has_task_ended =
                 matches!(page.task_status, TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing);
             if !self.page_memory.reserve_for_page(&self.reader.app, &self.caller, frames.len()) {
                 self.reader.next_line_number = next_line;
@@ -224,7 +225,7 @@ impl LogFollower {
                 self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                 return Some(frames);
             }
-            if page.is_empty && ended {
+            if page.is_empty && has_task_ended {
                 self.is_finished = true;
                 let data = format!("{{\"state\":\"{}\"}}", page.task_status.as_str());
                 return Some(sse::format_frame(None, "end", &data));
@@ -253,7 +254,7 @@ impl LogFollower {
             async { while receive_task_change(task_changes).await.id != reader.task_id {} };
         tokio::select! {
             () = reader.app.stop_signal.cancelled() => *is_finished = true,
-            () = reader.app.wait_until_revoked(caller) => *is_finished = true,
+            () = reader.app.wait_until_token_revoked(caller) => *is_finished = true,
             () = more_logged => {}
             () = this_task_changed => {}
             () = sleep(POLL_INTERVAL) => {}

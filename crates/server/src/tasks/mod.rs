@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 
 pub(crate) use list::StatusFilter;
-pub(crate) use logs::{LogPrefix, LogReader, stream_whole_log};
+pub(crate) use logs::{LogJsonPrefix, LogReader, stream_whole_log};
 pub(crate) use single_task::find_visible_task;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

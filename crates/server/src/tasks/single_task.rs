@@ -86,9 +86,9 @@ pub(crate) async fn cancel_task(
 
 /// Finds a task with its attempts and result, if the caller may see it.
 pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
-    let (task, extent) = find_visible_task(app, caller, id).await?;
+    let (task, journal_range) = find_visible_task(app, caller, id).await?;
     Ok(TaskDetail {
-        newest_event_id: extent.head.get(),
+        newest_event_id: journal_range.head.get(),
         task: TaskBody::from(&task),
         running_attempt: RunningAttemptBody::from_task(&task),
         attempts: task.attempts.iter().map(EndedAttemptBody::from).collect(),

@@ -31,7 +31,7 @@ pub(crate) async fn explain_task(
     uri: Uri,
 ) -> Result<Json<TaskWhyBody>, Problem> {
     Query::from_uri(&uri, &[])?;
-    let (task, extent) = find_visible_task(&app, &caller, &id).await?;
+    let (task, journal_range) = find_visible_task(&app, &caller, &id).await?;
     let mut gates = app.store().explain_waiting(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
@@ -43,7 +43,7 @@ pub(crate) async fn explain_task(
     }
     let state = task.lifecycle.state;
     Ok(Json(TaskWhyBody {
-        newest_event_id: extent.head.get(),
+        newest_event_id: journal_range.head.get(),
         task_id: id.to_string(),
         status: state.status().public_name(state.error_reason()).into(),
         summary: summarize_gates(&task, &gates),
@@ -66,7 +66,7 @@ async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> 
     }
     let mut own = Vec::new();
     let mut others = 0;
-    for id in std::mem::take(&mut gate.tasks) {
+    for id in std::mem::take(&mut gate.blocking_tasks) {
         let task = app.store().read_task(&id).await?;
         match task.is_some_and(|(task, _)| caller.can_see_tenant(&task.tenant)) {
             true => own.push(id),
@@ -76,7 +76,7 @@ async fn redact_gate_for_tenant(app: &App, caller: &Caller, gate: &mut Gate) -> 
             }
         }
     }
-    gate.tasks = own;
+    gate.blocking_tasks = own;
     match others {
         0 => {}
         1 => gate.detail.push_str("; one of the blocking tasks is not shown"),
@@ -97,8 +97,9 @@ fn summarize_gates(task: &Task, gates: &[Gate]) -> String {
         }
         TaskState::Done => format!("it succeeded{ended}"),
         TaskState::Error { reason: ErrorReason::Canceled, .. } => {
-            let left = task.error.as_ref().map(|error| format!(" (last error: {error})")).unwrap_or_default();
-            format!("it was cancelled{ended}{left}; retry it to run it again")
+            let last_error =
+                task.error.as_ref().map(|error| format!(" (last error: {error})")).unwrap_or_default();
+            format!("it was cancelled{ended}{last_error}; retry it to run it again")
         }
         TaskState::Error { reason: ErrorReason::Failed, .. } => {
             format!("it failed{ended}; retry it to run it again")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::worker::{AttemptEndResponse as EndedBody, DoneBody, FailBody, SnoozeBody};
+use pointsman_api::worker::{AttemptEndResponse as AttemptEndBody, DoneBody, FailBody, SnoozeBody};
 use pointsman_core::event_json::{JsonError, check_result_size, parse_duration, parse_member, parse_string};
 use pointsman_core::store::AttemptResult;
 use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
@@ -27,7 +27,7 @@ const MAX_EMITTED_EVENTS: usize = 1000;
 /// Maximum length of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Duration of a snooze that names none.
-const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
+const DEFAULT_SNOOZE_DURATION: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
@@ -47,7 +47,7 @@ pub(crate) struct CompleteTaskRequest {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = DoneBody),
     responses(
-        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 200, description = "The task after the report", body = AttemptEndBody),
         (status = 409, description = "The task is no longer leased to this worker; nothing was emitted",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -57,11 +57,11 @@ pub(crate) async fn complete_task(
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     JsonBody(members): JsonBody<CompleteTaskRequest>,
-) -> Result<Json<EndedBody>, Problem> {
+) -> Result<Json<AttemptEndBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let LeasedTaskInfo { tenant, max_result_bytes: max_result } =
         require_visible_task_info(&app, &caller, &id, fence).await?;
-    let result = members.result.map(|raw| parse_result(&raw, max_result)).transpose()?;
+    let result = members.result.map(|raw| parse_result_value(&raw, max_result)).transpose()?;
     let emits = members
         .emit
         .map(|raw| parse_emitted_events(&raw, &tenant, app.now()))
@@ -78,7 +78,7 @@ pub(crate) async fn complete_task(
     end_attempt(&app, &id, fence, outcome).await
 }
 
-fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, JsonError> {
+fn parse_result_value(raw: &RawValue, max_bytes: usize) -> Result<Value, JsonError> {
     let fault = |detail| JsonError::new("/result", detail);
     check_result_size(raw.get().len(), max_bytes).map_err(fault)?;
     Value::parse(raw.get()).map_err(|e| fault(e.to_string()))
@@ -92,7 +92,7 @@ fn parse_emitted_events(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Resu
             format!("an attempt emits at most {MAX_EMITTED_EVENTS} events, these are {}", list.len());
         return Err(JsonError::new("/emit", detail).into());
     }
-    let event = |(index, raw): (usize, &RawValue)| {
+    let parse_event = |(index, raw): (usize, &RawValue)| {
         let at = format!("/emit/{index}");
         let event = parse_event_at(raw, &at, tenant, now)?;
         if event.tenant != *tenant {
@@ -101,7 +101,7 @@ fn parse_emitted_events(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Resu
         }
         Ok(event)
     };
-    list.iter().map(|raw| &**raw).enumerate().map(event).collect()
+    list.iter().map(|raw| &**raw).enumerate().map(parse_event).collect()
 }
 
 #[derive(Default, Deserialize)]
@@ -109,9 +109,11 @@ fn parse_emitted_events(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Resu
 pub(crate) struct FailTaskRequest {
     fence: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
-    code: Option<Box<RawValue>>,
+    #[serde(rename = "code")]
+    return_code: Option<Box<RawValue>>,
     retry: Option<Box<RawValue>>,
-    after: Option<Box<RawValue>>,
+    #[serde(rename = "after")]
+    retry_after: Option<Box<RawValue>>,
 }
 
 /// Fails an attempt. It is retried by the handler's retry policy, unless `retry` is false.
@@ -123,7 +125,7 @@ pub(crate) struct FailTaskRequest {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = FailBody),
     responses(
-        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 200, description = "The task after the report", body = AttemptEndBody),
         (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -133,7 +135,7 @@ pub(crate) async fn fail_task(
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     JsonBody(members): JsonBody<FailTaskRequest>,
-) -> Result<Json<EndedBody>, Problem> {
+) -> Result<Json<AttemptEndBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let error = members
         .error
@@ -142,14 +144,17 @@ pub(crate) async fn fail_task(
     if error.len() > MAX_ERROR_BYTES {
         return Err(JsonError::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
     }
-    let code =
-        members.code.map(|raw| parse_member("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
+    let code = members
+        .return_code
+        .map(|raw| parse_member("/code", &raw, "a whole number"))
+        .transpose()?
+        .unwrap_or(1);
     let retry =
         members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
-    let after = members.after.map(|raw| parse_duration("/after", &raw)).transpose()?;
+    let retry_after = members.retry_after.map(|raw| parse_duration("/after", &raw)).transpose()?;
     require_visible_task_info(&app, &caller, &id, fence).await?;
-    let after = after.map(|wait| app.now().plus(wait));
-    let ended = AttemptResult::Failed { error, return_code: code, retry_at: after, permanent: !retry };
+    let retry_at = retry_after.map(|delay| app.now().plus(delay));
+    let ended = AttemptResult::Failed { error, return_code: code, retry_at, permanent: !retry };
     end_attempt(&app, &id, fence, HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }).await
 }
 
@@ -171,7 +176,7 @@ pub(crate) struct SnoozeTaskRequest {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = SnoozeBody),
     responses(
-        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 200, description = "The task after the report", body = AttemptEndBody),
         (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
@@ -181,7 +186,7 @@ pub(crate) async fn snooze_task(
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     JsonBody(members): JsonBody<SnoozeTaskRequest>,
-) -> Result<Json<EndedBody>, Problem> {
+) -> Result<Json<AttemptEndBody>, Problem> {
     let fence = parse_fence(members.fence)?;
     let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
     require_visible_task_info(&app, &caller, &id, fence).await?;
@@ -200,7 +205,7 @@ fn parse_snooze_until(
     now: Timestamp,
 ) -> Result<Timestamp, JsonError> {
     match (length, until) {
-        (None, None) => Ok(now.plus(DEFAULT_SNOOZE)),
+        (None, None) => Ok(now.plus(DEFAULT_SNOOZE_DURATION)),
         (Some(length), None) => parse_duration("/for", length).map(|length| now.plus(length)),
         (None, Some(until)) => parse_member("/until", until, "a time like 2026-01-31T12:00:00Z"),
         (Some(_), Some(_)) => Err(JsonError::new("/until", "`for` and `until` exclude each other")),
@@ -212,14 +217,14 @@ async fn end_attempt(
     id: &TaskId,
     fence: i64,
     outcome: HandlerOutcome,
-) -> Result<Json<EndedBody>, Problem> {
+) -> Result<Json<AttemptEndBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
     // The end is stored and its waiters are notified even if the worker disconnects.
     let ended = app.run_change_to_completion(async move {
         Ok(inner.engine.end_leased_task(&task, fence, outcome).await?)
     });
     let finished = ended.await?.map_err(lease_lost_problem)?;
-    Ok(Json(EndedBody {
+    Ok(Json(AttemptEndBody {
         id: id.to_string(),
         status: finished.status.public_name(None).into(),
         state: finished.status.as_str().into(),

@@ -21,7 +21,7 @@ use crate::limits::ClaimResponseMarker;
 use crate::problem::Problem;
 
 /// Maximum number of handlers and of tasks in a claim.
-const MAX_PER_CLAIM: usize = 256;
+const MAX_HANDLERS_OR_TASKS_PER_CLAIM: usize = 256;
 /// Memory that must be free for each task of a claim.
 const EXPECTED_TASK_BYTES: usize = 16 << 10;
 /// Maximum time that a claim waits for its first task.
@@ -34,8 +34,10 @@ const MAX_LEASE: Duration = Duration::from_secs(3600);
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(crate) struct ClaimTasksRequest {
     handlers: Option<Box<RawValue>>,
-    max: Option<Box<RawValue>>,
-    wait: Option<Box<RawValue>>,
+    #[serde(rename = "max")]
+    max_tasks: Option<Box<RawValue>>,
+    #[serde(rename = "wait")]
+    max_wait: Option<Box<RawValue>>,
     lease: Option<Box<RawValue>>,
 }
 
@@ -57,9 +59,9 @@ pub(crate) async fn claim_tasks(
     State(app): State<App>,
     JsonBody(members): JsonBody<ClaimTasksRequest>,
 ) -> Result<impl IntoResponse, Problem> {
-    let names = parse_handlers(members.handlers)?;
-    let max = members.max.map(|raw| parse_max_tasks(&raw)).transpose()?.unwrap_or(1);
-    let wait = members.wait.map(|raw| parse_wait(&raw)).transpose()?.unwrap_or_default();
+    let names = parse_handler_names(members.handlers)?;
+    let max = members.max_tasks.map(|raw| parse_max_tasks(&raw)).transpose()?.unwrap_or(1);
+    let wait = members.max_wait.map(|raw| parse_max_wait(&raw)).transpose()?.unwrap_or_default();
     let lease = members.lease.as_deref().map(parse_lease).transpose()?.unwrap_or(DEFAULT_LEASE);
     require_pull_handlers(&app, &caller, &names).await?;
     // Leased tasks must be delivered, so memory for the response is checked before.
@@ -75,22 +77,22 @@ pub(crate) async fn claim_tasks(
         biased;
         tasks = app.engine.pull_tasks(request) => tasks?,
         () = app.stop_signal.cancelled() => vec![],
-        () = app.wait_until_revoked(&caller) => vec![],
+        () = app.wait_until_token_revoked(&caller) => vec![],
     };
     let list = ClaimedTaskList { tasks: tasks.iter().map(ClaimedTaskBody::new).collect() };
     Ok((Extension(ClaimResponseMarker), Json(list)))
 }
 
-fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
+fn parse_handler_names(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
     const HANDLERS_POINTER: &str = "/handlers";
     let raw = raw.ok_or_else(|| {
         JsonError::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run")
     })?;
     let list: Vec<Box<RawValue>> = parse_member(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
-    if list.is_empty() || list.len() > MAX_PER_CLAIM {
+    if list.is_empty() || list.len() > MAX_HANDLERS_OR_TASKS_PER_CLAIM {
         return Err(JsonError::new(
             HANDLERS_POINTER,
-            format!("a claim names 1 to {MAX_PER_CLAIM} handlers, this one {}", list.len()),
+            format!("a claim names 1 to {MAX_HANDLERS_OR_TASKS_PER_CLAIM} handlers, this one {}", list.len()),
         )
         .into());
     }
@@ -102,16 +104,16 @@ fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Proble
 }
 
 fn parse_max_tasks(raw: &RawValue) -> Result<usize, JsonError> {
-    let what = format!("a whole number from 1 to {MAX_PER_CLAIM}");
-    let max: usize = parse_member("/max", raw, &what)?;
-    let within = (1..=MAX_PER_CLAIM).contains(&max).then_some(max);
-    within.ok_or_else(|| JsonError::new("/max", format!("this is not {what}")))
+    let expectation = format!("a whole number from 1 to {MAX_HANDLERS_OR_TASKS_PER_CLAIM}");
+    let max: usize = parse_member("/max", raw, &expectation)?;
+    let valid = (1..=MAX_HANDLERS_OR_TASKS_PER_CLAIM).contains(&max).then_some(max);
+    valid.ok_or_else(|| JsonError::new("/max", format!("this is not {expectation}")))
 }
 
-fn parse_wait(raw: &RawValue) -> Result<Duration, JsonError> {
+fn parse_max_wait(raw: &RawValue) -> Result<Duration, JsonError> {
     let wait = parse_duration("/wait", raw)?;
-    let short = (wait <= MAX_CLAIM_WAIT).then_some(wait);
-    short.ok_or_else(|| {
+    let valid = (wait <= MAX_CLAIM_WAIT).then_some(wait);
+    valid.ok_or_else(|| {
         JsonError::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer")
     })
 }
@@ -119,8 +121,8 @@ fn parse_wait(raw: &RawValue) -> Result<Duration, JsonError> {
 /// Parses a lease: how long a worker may be without a heartbeat.
 pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, JsonError> {
     let lease = parse_duration("/lease", raw)?;
-    let within = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
-    within
+    let valid = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
+    valid
         .ok_or_else(|| JsonError::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
 }
 

@@ -1,10 +1,10 @@
 //! `/api/v1/worker`: the pull API. Workers claim tasks, renew their leases, and report how the attempts ended.
 //!
 //! ```text
-//!  claim      POST: leases tasks, waiting for the first one
-//!  heartbeat  POST: heartbeats and log lines of a leased task
-//!  end        POST: done (with emitted events), failed, snoozed
-//!  log_lines  parsing of log lines
+//!  claim        POST: leases tasks, waiting for the first one
+//!  heartbeat    POST: heartbeats and log lines of a leased task
+//!  attempt_end  POST: done (with emitted events), failed, snoozed
+//!  log_lines    parsing of log lines
 //! ```
 //!
 //! The fence of a claim identifies the lease. A worker whose lease expired, or whose task was cancelled, gets 409 and

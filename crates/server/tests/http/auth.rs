@@ -27,7 +27,7 @@ async fn call_status(test_server: &TestServer, token: &str, method: &str, path: 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_is_allowed_only_its_own_calls() {
     let list = ["viewer", "producer", "worker", "operator", "admin"].map(|role| (role, role, None));
-    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for (method, path, body, allowed_roles) in [
         ("GET", "/api/v1/events?after=0", "", &["viewer", "operator", "admin"][..]),
         ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
@@ -87,7 +87,7 @@ async fn each_role_is_allowed_only_its_own_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn me_returns_name_role_and_tenant_of_the_token() {
     let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
-    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for (token, role, tenant) in list {
         let me = test_server.call_as(token, "GET", "/api/v1/me", "").await;
         assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
@@ -106,11 +106,11 @@ async fn tokens_are_accepted_in_two_headers() {
         ("x-nothing: 1".to_owned(), 401),
     ] {
         let head = format!("GET /api/v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n");
-        let answer = crate::client::send_request(test_server.address, &head, b"").await;
-        assert_eq!(answer.status, status, "{header}");
+        let response = crate::client::send_request(test_server.address, &head, b"").await;
+        assert_eq!(response.status, status, "{header}");
         if status == 401 {
-            answer.problem_status();
-            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+            response.problem_status();
+            assert!(response.header("www-authenticate").unwrap().starts_with("Bearer"));
         }
     }
 }
@@ -118,7 +118,7 @@ async fn tokens_are_accepted_in_two_headers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
-    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
         assert_eq!(call_status(&test_server, "shop", "GET", path, "").await, 403, "{path}");
     }
@@ -130,7 +130,7 @@ async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
-    let mut test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let mut test_server = TestServer::start_with_config(&tokens_yaml(&list), Setup::default()).await;
     test_server.token = "root-admin".into();
     let foreign = test_server.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
     test_server.token = "shop-admin".into();
@@ -162,13 +162,13 @@ async fn the_first_start_token_is_shown_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("p.db");
     let yaml = format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
-    let first = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
+    let first = TestServer::start_in_folder(folder.path(), &yaml, Setup::default()).await;
     let token = first.token.clone();
     assert!(token.starts_with("pm_"));
     let id = first.emit(r#"{"type":"a"}"#).await;
     first.inner.stop().await;
 
-    let mut second = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
+    let mut second = TestServer::start_in_folder(folder.path(), &yaml, Setup::default()).await;
     assert_eq!(second.inner.first_token(), None);
     second.token = token;
     assert_eq!(second.get(&format!("/api/v1/events/{id}")).await.status, 200);
@@ -178,7 +178,7 @@ async fn the_first_start_token_is_shown_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tokens_refuses_to_listen_beyond_loopback() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = write_config(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
+    let mut config = write_config(folder.path(), "store: 'sqlite::memory:'\n").load_config().unwrap();
     config.listen_address = "0.0.0.0:0".parse().unwrap();
     let error = Server::start(config, None, Setup::default()).await.unwrap_err();
     assert!(matches!(error, StartError::NoTokenConfigured(_)), "{error}");

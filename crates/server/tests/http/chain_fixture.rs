@@ -1,4 +1,4 @@
-//! Chains of the program, whose steps the test controls.
+//! Chains with an in-process handler, whose steps the test lets finish.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::test_server::TestServer;
 
-/// Lets steps finish, one per permit.
+/// A gate at which steps wait. Each permit lets one step finish.
 #[derive(Clone)]
 pub(crate) struct StepGate(Arc<Semaphore>);
 
@@ -32,7 +32,7 @@ impl StepGate {
     }
 }
 
-/// Fails the steps of orders whose value is `"fail"`.
+/// Runs steps that wait at the gate and then succeed, but fail for orders whose value is `"fail"`.
 struct GatedRunner(StepGate);
 
 #[async_trait]
@@ -45,7 +45,7 @@ impl Runner for GatedRunner {
         self.0.0.acquire().await.expect("never closed").forget();
         match &delivery.task.subject {
             TaskSubject::Step(step) if step.value.as_str() == "\"fail\"" => {
-                HandlerOutcome::failed_with_return_code(7, "as asked")
+                HandlerOutcome::failed_with_return_code(7, "the value of the order is `fail`")
             }
             _ => HandlerOutcome::succeeded(),
         }
@@ -90,7 +90,7 @@ pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
     Setup { handlers: vec![spec], chains, ..Setup::default() }
 }
 
-/// An order to be added, by its key.
+/// A new order with this key.
 pub(crate) fn new_order(key: &str) -> NewOrder {
     let key: OrderKey = key.parse().expect("an order");
     NewOrder { id: Some(key.id), ..NewOrder::new(key.chain) }
@@ -113,8 +113,8 @@ impl TestServer {
     /// Applies a command to an order of a tenant.
     pub(crate) async fn control_tenant_order(&self, tenant: &str, key: &str, command: OrderCommand) {
         let (tenant, key) = (Tenant::new(tenant).expect("a tenant"), key.parse().expect("an order"));
-        let steered = self.inner.engine().apply_order_command(&tenant, &key, command).await;
-        steered.expect("a store").expect("steered");
+        let changed = self.inner.engine().apply_order_command(&tenant, &key, command).await;
+        changed.expect("a store").expect("a change");
     }
 
     pub(crate) async fn set_chain_stopped(&self, path: &str, stopped: bool) {

@@ -22,7 +22,7 @@ fn find_node<'a>(chain: &'a Value, id: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_shows_its_nodes_and_where_its_orders_are() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     for id in 1..=2 {
         add_order(&server, &json!({"path": format!("/publish/article,{id}")})).await;
     }
@@ -66,7 +66,7 @@ async fn a_chain_shows_its_nodes_and_where_its_orders_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_chain_begins_no_step_until_it_is_started() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let path = format!("{CHAIN_URL}/state");
     let stopped = server.put(&path, r#"{"state":"stopped"}"#).await;
     assert_eq!((stopped.status, &stopped.json()["state"]), (200, &json!("stopped")), "{stopped:?}");
@@ -100,8 +100,8 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_stop_or_pass_their_orders() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+async fn a_chain_node_stops_its_orders_or_lets_them_skip_its_step() {
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let action = |node: &str| format!("{CHAIN_URL}/nodes/{node}/action");
     let stopped = server.put(&action("render"), r#"{"action":"stop"}"#).await;
     assert_eq!(stopped.status, 200, "{stopped:?}");
@@ -134,7 +134,8 @@ async fn nodes_stop_or_pass_their_orders() {
 async fn chains_are_paused_and_blocked_like_handlers() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("ours", "operator", Some("shop"))];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
+        TestServer::start_with_config(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
     server.token = "root".into();
     let (pause, block) = (format!("{CHAIN_URL}/pause"), format!("{CHAIN_URL}/block"));
     let paused = server.put(&pause, r#"{"reason":"lunch"}"#).await;
@@ -171,8 +172,12 @@ async fn chains_are_paused_and_blocked_like_handlers() {
 async fn orders_wait_at_a_removed_node_as_stranded() {
     const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
     let folder = tempfile::tempdir().unwrap();
-    let server =
-        TestServer::start_in(folder.path(), &format!("{BASE_CONFIG}{CHAINS_CONFIG}"), Setup::default()).await;
+    let server = TestServer::start_in_folder(
+        folder.path(),
+        &format!("{BASE_CONFIG}{CHAINS_CONFIG}"),
+        Setup::default(),
+    )
+    .await;
     add_order(&server, &json!({"path": "/publish/article,1", "node": "deploy"})).await;
     let mut reloads = server.inner.subscribe_reloads();
     let renamed = CHAINS_CONFIG.replace("id: deploy", "id: send").replace("next: deploy", "next: send");

@@ -7,7 +7,7 @@ async fn post_event(server: &TestServer, headers: &[(&str, &str)], body: &str) -
     server.call("POST", "/api/v1/events", headers, body.as_bytes()).await
 }
 
-async fn newest_event(server: &TestServer) -> Value {
+async fn read_newest_event(server: &TestServer) -> Value {
     server.get("/api/v1/events?limit=-1").await.json()["eventSnapshots"][0].clone()
 }
 
@@ -15,14 +15,14 @@ const BINARY_HEADERS: [(&str, &str); 4] =
     [("ce-specversion", "1.0"), ("ce-id", "7"), ("ce-source", "/shop"), ("ce-type", "record.published")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn binary_mode_is_accepted() {
+async fn a_cloudevent_in_binary_mode_is_accepted() {
     let server = TestServer::start().await;
     let more =
         [("ce-subject", "record%3A1%20%C3%A4"), ("ce-priority", "200"), ("content-type", "application/json")];
     let response = post_event(&server, &[&BINARY_HEADERS[..], &more].concat(), r#"{ "n": 1.50 }"#).await;
     assert_eq!(response.status, 201, "{response:?}");
     assert!(server.get("/api/v1/events?limit=-1").await.text().contains(r#""value":{ "n": 1.50 }"#));
-    let event = newest_event(&server).await;
+    let event = read_newest_event(&server).await;
     assert_eq!((&event["TYPE"], &event["key"]), (&json!("record.published"), &json!("record:1 ä")));
     assert_eq!(event["context"]["source"], "/shop");
     assert_eq!(event["context"]["id"], "7");
@@ -30,9 +30,9 @@ async fn binary_mode_is_accepted() {
 
     let text = [&BINARY_HEADERS[..], &[("content-type", "text/plain")]].concat();
     assert_eq!(post_event(&server, &text, "hello").await.status, 201);
-    assert_eq!(newest_event(&server).await["value"], "hello");
+    assert_eq!(read_newest_event(&server).await["value"], "hello");
     assert_eq!(post_event(&server, &BINARY_HEADERS, "").await.status, 201);
-    assert!(newest_event(&server).await["value"].is_null());
+    assert!(read_newest_event(&server).await["value"].is_null());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,12 +49,12 @@ async fn quoted_binary_attributes_are_accepted() {
         let response =
             post_event(&server, &[&BINARY_HEADERS[..], &[("ce-subject", header)]].concat(), "").await;
         assert_eq!(response.status, 201, "{header}: {response:?}");
-        assert_eq!(newest_event(&server).await["key"], key, "{header}");
+        assert_eq!(read_newest_event(&server).await["key"], key, "{header}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn binary_faults_name_the_header() {
+async fn faults_in_binary_mode_name_the_header() {
     let server = TestServer::start().await;
     for (headers, status, parameter) in [
         (&BINARY_HEADERS[..3], 400, "ce-type"),
@@ -82,15 +82,15 @@ fn structured_event() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn structured_mode_is_accepted() {
+async fn a_cloudevent_in_structured_mode_is_accepted() {
     let server = TestServer::start().await;
     assert_eq!(post_event(&server, &STRUCTURED_HEADERS, &structured_event().to_string()).await.status, 201);
-    let seen = newest_event(&server).await;
+    let event = read_newest_event(&server).await;
     assert_eq!(
-        (&seen["key"], &seen["tenant"], &seen["value"]),
+        (&event["key"], &event["tenant"], &event["value"]),
         (&json!("k"), &json!("shop"), &json!({"n": 1}))
     );
-    let context = &seen["context"];
+    let context = &event["context"];
     assert_eq!((&context["count"], &context["flag"]), (&json!("3"), &json!("true")));
     assert_eq!(context["time"], "2026-01-31T12:00:00Z");
     assert!(context.get("none").is_none() && context.get("subject").is_none());
@@ -100,11 +100,11 @@ async fn structured_mode_is_accepted() {
     binary["data_base64"] = json!("aGVsbG8=");
     binary["datacontenttype"] = json!("text/plain");
     assert_eq!(post_event(&server, &STRUCTURED_HEADERS, &binary.to_string()).await.status, 201);
-    assert_eq!(newest_event(&server).await["value"], "hello");
+    assert_eq!(read_newest_event(&server).await["value"], "hello");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn batches_are_accepted() {
+async fn a_batch_of_cloudevents_is_accepted() {
     let server = TestServer::start().await;
     let response =
         post_event(&server, &BATCH_HEADERS, &json!([structured_event(), structured_event()]).to_string())
@@ -129,7 +129,7 @@ async fn batches_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn structured_faults_point_at_the_attribute() {
+async fn faults_in_structured_mode_point_at_the_attribute() {
     let server = TestServer::start().await;
     for (member, value, pointer) in [
         ("specversion", json!("0.3"), "/specversion"),
@@ -154,7 +154,7 @@ async fn structured_faults_point_at_the_attribute() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn duplicate_data_is_rejected() {
+async fn a_cloudevent_with_duplicate_data_is_rejected() {
     let server = TestServer::start().await;
     for member in ["\"data\":1,\"data\":2", "\"data_base64\":\"MQ==\",\"data_base64\":\"Mg==\""] {
         let body = format!(r#"{{"specversion":"1.0","id":"7","source":"/shop","type":"a",{member}}}"#);

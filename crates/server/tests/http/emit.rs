@@ -1,11 +1,14 @@
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 use pointsman_engine::HandlerOutcome;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_event_is_journaled_with_its_tasks() {
-    let server =
-        TestServer::start_with("", in_process_handler("record", |_| HandlerOutcome::succeeded())).await;
+    let server = TestServer::start_with_config(
+        "",
+        in_process_handler_setup("record", |_| HandlerOutcome::succeeded()),
+    )
+    .await;
     let response = server
         .post("/api/v1/events", r#"{"type":"record.published","key":"record:1","value":{"n":1}}"#)
         .await;
@@ -22,7 +25,7 @@ async fn one_event_is_journaled_with_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_array_is_all_or_nothing() {
+async fn an_array_of_events_is_stored_completely_or_not_at_all() {
     let server = TestServer::start().await;
     let response = server.post("/api/v1/events", r#"[{"type":"a","key":"k"},{"type":"b","key":"k"}]"#).await;
     let body = response.json();
@@ -38,7 +41,7 @@ async fn an_array_is_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arrays_hold_1_to_10000_events() {
+async fn an_array_may_have_1_to_10000_events() {
     let server = TestServer::start().await;
     assert_eq!(server.post("/api/v1/events", "[]").await.problem_status(), 400);
     let many = |count| format!("[{}]", vec![r#"{"type":"a"}"#; count].join(","));
@@ -83,34 +86,34 @@ async fn an_idempotency_key_gives_the_same_response() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reserved_types_are_refused() {
+async fn reserved_event_types_are_refused() {
     let server = TestServer::start().await;
-    for kind in pointsman_core::names::ENGINE_EVENT_TYPES {
-        for kind in [kind.to_string(), format!("{kind}.mine")] {
-            let response = server.post("/api/v1/events", &format!(r#"{{"type":"{kind}"}}"#)).await;
+    for event_type in pointsman_core::names::ENGINE_EVENT_TYPES {
+        for event_type in [event_type.to_string(), format!("{event_type}.mine")] {
+            let response = server.post("/api/v1/events", &format!(r#"{{"type":"{event_type}"}}"#)).await;
             assert_eq!(
                 (response.problem_status(), &response.json()["pointer"]),
                 (422, &json!("/type")),
-                "{kind}"
+                "{event_type}"
             );
         }
     }
-    for kind in ["Torn", "task"] {
+    for event_type in ["Torn", "task"] {
         let response =
-            server.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{kind}"}}]"#)).await;
+            server.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{event_type}"}}]"#)).await;
         assert_eq!(
             (response.problem_status(), &response.json()["pointer"]),
             (422, &json!("/1/type")),
-            "{kind}"
+            "{event_type}"
         );
-        let said = format!("{kind} is the name of a frame of the event stream");
-        assert!(response.json()["detail"].as_str().unwrap().starts_with(&said), "{response:?}");
+        let expected = format!("{event_type} is the name of a frame of the event stream");
+        assert!(response.json()["detail"].as_str().unwrap().starts_with(&expected), "{response:?}");
     }
     assert_eq!(server.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
-    for kind in
+    for event_type in
         ["Events", "order.started", "OrderStartedLate", "my.OrderStarted", "task.done", "Torn.page", "Task"]
     {
-        server.emit(&format!(r#"{{"type":"{kind}"}}"#)).await;
+        server.emit(&format!(r#"{{"type":"{event_type}"}}"#)).await;
     }
 }
 

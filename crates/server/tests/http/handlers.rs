@@ -3,11 +3,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::client::TEST_TIMEOUT;
-use crate::test_server::{TestServer, in_process_handler, write_config};
+use crate::test_server::{TestServer, in_process_handler_setup, write_config};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_shows_how_it_runs_and_what_waits() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+async fn a_handler_shows_how_it_runs_and_its_waiting_tasks() {
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     server.emit(r#"{"type":"job.one","delay":"1h"}"#).await;
     let body = server.get("/api/v1/handlers/job").await.json();
     assert_eq!((&body["run"], &body["defined"]), (&json!("in-process"), &json!(true)));
@@ -21,14 +23,14 @@ async fn a_handler_shows_how_it_runs_and_what_waits() {
     assert_eq!(server.get("/api/v1/handlers/a%20b").await.problem_status(), 400);
 }
 
-/// Its URL may hold a key, and so may the arguments of its command.
+/// The target leaves out the path of a URL and the arguments of a command: they may contain secrets.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_shows_its_target() {
     let yaml = "handlers:\n  web: {run: {http: 'http://127.0.0.1:9/in?key=1'}}\n\
                 \x20 tool: {run: {command: [/bin/sh, -c, 'true']}}\n\
                 sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n\
                 event_handlers: {x: [web, tool]}\n";
-    let server = TestServer::start_with(yaml, Setup::default()).await;
+    let server = TestServer::start_with_config(yaml, Setup::default()).await;
     let handler_facts = async |name: &str| {
         let body = server.get(&format!("/api/v1/handlers/{name}")).await.json();
         (body["target"].clone(), body["order"].clone(), body["on_error"].clone())
@@ -40,7 +42,9 @@ async fn a_handler_shows_its_target() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_wait_until_pause_and_block_are_both_lifted() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let put = async |path: &str, body: &str| server.put(path, body).await;
     let paused = put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     assert_eq!(paused.status, 200, "{paused:?}");
@@ -64,7 +68,9 @@ async fn tasks_wait_until_pause_and_block_are_both_lifted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn adopting_without_missing_tasks_succeeds() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let response = server.post("/api/v1/handlers/job/adopt", "").await;
     assert_eq!(
         (response.status, response.json()),
@@ -80,22 +86,22 @@ async fn adopting_without_missing_tasks_succeeds() {
 async fn history_is_replayed_to_a_handler_once() {
     let folder = tempfile::tempdir().unwrap();
     let base = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
-    let server = TestServer::start_in(folder.path(), base, Setup::default()).await;
+    let server = TestServer::start_in_folder(folder.path(), base, Setup::default()).await;
     for n in 0..3 {
         server.emit(&format!(r#"{{"type":"job","key":"k:{n}"}}"#)).await;
     }
     let mut reloads = server.inner.subscribe_reloads();
-    let late = "handlers:\n  late: {run: {command: ['true']}}\nevent_handlers:\n  job: [late]\n";
-    write_config(folder.path(), &format!("{base}{late}"));
+    let added = "handlers:\n  added: {run: {command: ['true']}}\nevent_handlers:\n  job: [added]\n";
+    write_config(folder.path(), &format!("{base}{added}"));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let first = server.get("/api/v1/events?after=0&limit=1").await.json();
     let from = format!(r#"{{"from":{}}}"#, first["eventSnapshots"][0]["eventId"]);
-    let response = server.post("/api/v1/handlers/late/adopt", &from).await.json();
+    let response = server.post("/api/v1/handlers/added/adopt", &from).await.json();
     assert_eq!(response, json!({"adopted": 0, "replayed": 3, "more": false}));
-    let all = |list: &serde_json::Value| list["tasks"].as_array().unwrap().len() == 3;
-    let list = server.wait_until("/api/v1/tasks?handler=late&status=SUCCESS", all).await;
+    let are_all_listed = |list: &serde_json::Value| list["tasks"].as_array().unwrap().len() == 3;
+    let list = server.wait_until("/api/v1/tasks?handler=added&status=SUCCESS", are_all_listed).await;
     assert_eq!(list["tasks"][0]["priority"], 1);
-    let again = server.post("/api/v1/handlers/late/adopt", &from).await.json();
+    let again = server.post("/api/v1/handlers/added/adopt", &from).await.json();
     assert_eq!(again["replayed"], 0);
 }
 
@@ -111,7 +117,7 @@ handlers:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_and_collections_are_shown() {
-    let server = TestServer::start_with(SHOP_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SHOP_CONFIG, Setup::default()).await;
     let slow = server.get("/api/v1/handlers/slow").await.json();
     let limits = &slow["limits"];
     assert_eq!((&limits["concurrency"], &limits["concurrency_per_key"]), (&json!(2), &json!(1)));
@@ -127,12 +133,12 @@ async fn limits_and_collections_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_is_paused_by_itself() {
-    let server = TestServer::start_with(SHOP_CONFIG, Setup::default()).await;
+async fn a_collection_is_paused_without_the_others_of_its_source() {
+    let server = TestServer::start_with_config(SHOP_CONFIG, Setup::default()).await;
     let path = "/api/v1/handlers/shop%2Forders/pause";
-    let held = server.put(path, r#"{"reason":"stocktaking"}"#).await;
-    assert_eq!(held.status, 200, "{held:?}");
-    let rule = &held.json()["rules"][0];
+    let paused = server.put(path, r#"{"reason":"stocktaking"}"#).await;
+    assert_eq!(paused.status, 200, "{paused:?}");
+    let rule = &paused.json()["rules"][0];
     assert_eq!((&rule["space"], &rule["name"]), (&json!("collection"), &json!("shop/orders")));
     let orders = server.post("/tasks?source=shop&collection=orders", "").await;
     let customers = server.post("/tasks?source=shop&collection=customers", "").await;
@@ -160,7 +166,9 @@ async fn a_collection_is_paused_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_shows_the_busiest_queues_of_very_many() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let one = |n: usize| format!(r#"{{"type":"job","tenant":"t{n}","delay":"1h"}}"#);
     let events: Vec<_> = (0..120).map(one).chain([one(7), one(119)]).collect();
     server.emit(&format!("[{}]", events.join(","))).await;

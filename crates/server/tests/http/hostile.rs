@@ -79,7 +79,7 @@ fn member_name() -> impl Strategy<Value = String> {
     prop_oneof![4 => prop::sample::select(known.to_vec()).prop_map(str::to_owned), 1 => "[a-zA-Z_]{0,6}"]
 }
 
-/// An event that is nearly right.
+/// The JSON of an event that is nearly valid.
 fn hostile_event_json() -> impl Strategy<Value = String> {
     let good = [
         r#""key":"k""#,
@@ -99,7 +99,7 @@ fn hostile_event_json() -> impl Strategy<Value = String> {
     })
 }
 
-/// A method and a request target.
+/// A method and a request target, which may be invalid.
 fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     let calls = [
         ("GET", "/api/v1/events", ""),
@@ -136,7 +136,7 @@ fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     prop_oneof![2 => Just(("POST", "/api/v1/events".to_owned())), 3 => plain]
 }
 
-/// Escapes some characters, as careless clients do.
+/// Percent-encodes the characters that cannot be sent, but not all that should be encoded, as careless clients do.
 fn percent_escape(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '?' | ' ');
     text.chars()
@@ -188,14 +188,14 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
         }
         let head = test_server.request_head(method, &target, &headers);
         let request = format!("{head}content-length: {}\r\n\r\n", body.len());
-        let answer = send_request(test_server.address, &request, body.as_bytes()).await;
-        assert!((200..500).contains(&answer.status), "{request}{body:.200}\n{answer:?}");
-        if answer.status >= 400 && answer.header("content-type").is_some() {
-            answer.problem_status();
+        let response = send_request(test_server.address, &request, body.as_bytes()).await;
+        assert!((200..500).contains(&response.status), "{request}{body:.200}\n{response:?}");
+        if response.status >= 400 && response.header("content-type").is_some() {
+            response.problem_status();
         }
-        *status_counts.entry(answer.status).or_default() += 1;
-        if answer.status == 201 {
-            stored += answer.json()["events"].as_array().unwrap().len();
+        *status_counts.entry(response.status).or_default() += 1;
+        if response.status == 201 {
+            stored += response.json()["events"].as_array().unwrap().len();
         }
     }
     for status in [200, 201, 400, 404, 405, 415] {
@@ -209,6 +209,6 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
     let emitted =
         |events: &Vec<serde_json::Value>| events.iter().filter(|event| event["tenant"].is_string()).count();
     let found = journal["eventSnapshots"].as_array().map_or(0, emitted);
-    assert_eq!(found, stored, "what was refused is not stored");
+    assert_eq!(found, stored, "refused events are not stored");
     test_server.inner.stop().await;
 }

@@ -14,10 +14,10 @@ use crate::chain_fixture::{StepGate, chain_setup, new_order, retrying_chain, two
 use crate::client::read_response;
 use crate::test_server::TestServer;
 
-const BASE_URL: &str = "/jobscheduler/master/api/order";
+const ORDERS_URL: &str = "/jobscheduler/master/api/order";
 
 async fn get_json(server: &TestServer, rest: &str) -> Value {
-    let response = server.get(&format!("{BASE_URL}{rest}")).await;
+    let response = server.get(&format!("{ORDERS_URL}{rest}")).await;
     assert_eq!(response.status, 200, "{rest}: {}", response.text());
     response.json()
 }
@@ -31,9 +31,9 @@ fn event_keys(seq: &Value) -> Vec<&str> {
     events.iter().filter_map(|event| event["key"].as_str()).collect()
 }
 
-/// A server with three chains that are stopped.
-async fn server_with_stopped_chains() -> TestServer {
-    let server = TestServer::start_with(
+/// Starts a server with three stopped chains.
+async fn start_server_with_stopped_chains() -> TestServer {
+    let server = TestServer::start_with_config(
         "",
         chain_setup(&StepGate::open(), ["/a/x", "/a/b/y", "/z"].map(two_step_chain).into()),
     )
@@ -46,7 +46,7 @@ async fn server_with_stopped_chains() -> TestServer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_chains_and_orders_are_selected_by_get_and_post() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     for key in ["/a/x,1", "/a/x,12", "/a/b/y,1", "/z,1"] {
         server.add_order(new_order(key)).await;
     }
@@ -67,12 +67,12 @@ async fn folders_chains_and_orders_are_selected_by_get_and_post() {
         assert_eq!(all["eventId"], head);
         assert_eq!(get_json(&server, path).await, all, "without `return`");
         let body = json!({"path": path}).to_string();
-        let posted = server.post(&format!("{BASE_URL}?return=OrderOverview"), &body).await;
+        let posted = server.post(&format!("{ORDERS_URL}?return=OrderOverview"), &body).await;
         assert_eq!(posted.json(), all, "{path}");
     }
     let all = get_json(&server, "").await;
     for (path, body) in [("", "{}"), ("", ""), ("/", "{}"), ("", r#"{"path":null}"#)] {
-        assert_eq!(server.post(&format!("{BASE_URL}{path}"), body).await.json(), all, "{body}");
+        assert_eq!(server.post(&format!("{ORDERS_URL}{path}"), body).await.json(), all, "{body}");
     }
 
     let one = get_json(&server, "/a/x,1").await;
@@ -81,17 +81,19 @@ async fn folders_chains_and_orders_are_selected_by_get_and_post() {
         json!({"TYPE": "OrderOverview", "path": "/a/x,1", "nodeId": "a", "orderState": "notPlanned",
             "suspended": false, "taskId": one["taskId"], "eventId": head})
     );
-    assert_eq!(server.post(BASE_URL, r#"{"path":"/a/x,1"}"#).await.json(), one);
-    assert_eq!(server.get(&format!("{BASE_URL}/a/x,2")).await.problem_status(), 404);
+    assert_eq!(server.post(ORDERS_URL, r#"{"path":"/a/x,1"}"#).await.json(), one);
+    assert_eq!(server.get(&format!("{ORDERS_URL}/a/x,2")).await.problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overview_shows_the_state_of_an_order() {
     let gate = StepGate::closed();
-    let server =
-        TestServer::start_with("", chain_setup(&gate, vec![two_step_chain("/a"), retrying_chain("/p")]))
-            .await;
-    let at = |key: &str| format!("{BASE_URL}/{key}");
+    let server = TestServer::start_with_config(
+        "",
+        chain_setup(&gate, vec![two_step_chain("/a"), retrying_chain("/p")]),
+    )
+    .await;
+    let at = |key: &str| format!("{ORDERS_URL}/{key}");
     let later = Timestamp::from_millis(now().millis() + 3_600_000);
     server.add_order(NewOrder { planned_at: Some(later), ..new_order("/a,later") }).await;
     let one = get_json(&server, "/a,later").await;
@@ -118,29 +120,33 @@ async fn an_overview_shows_the_state_of_an_order() {
 fn describe_events(seq: &Value) -> Vec<String> {
     assert_eq!(seq["TYPE"], "NonEmpty", "{seq}");
     let events = seq["eventSnapshots"].as_array().expect("events").iter();
-    let note = |event: &Value| {
+    let describe = |event: &Value| {
         let field = |name: &str| event.get(name).and_then(Value::as_str).map(|text| format!(" {text}"));
         let fields = ["fromNodeId", "nodeId"].iter().filter_map(|name| field(name));
-        let how = event["nodeTransition"]["TYPE"].as_str().map(|how| format!(" {how}"));
+        let transition = event["nodeTransition"]["TYPE"].as_str().map(|transition| format!(" {transition}"));
         let key = event["key"].as_str().unwrap_or_default();
-        format!("{key} {}{}", event["TYPE"].as_str().expect("a type"), fields.chain(how).collect::<String>())
+        format!(
+            "{key} {}{}",
+            event["TYPE"].as_str().expect("a type"),
+            fields.chain(transition).collect::<String>()
+        )
     };
-    events.map(note).collect()
+    events.map(describe).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_a_folder_are_read() {
-    let server = TestServer::start_with(
+    let server = TestServer::start_with_config(
         "",
         chain_setup(&StepGate::open(), vec![two_step_chain("/a/x"), two_step_chain("/z")]),
     )
     .await;
     let start = get_json(&server, "").await["eventId"].as_u64().unwrap();
-    // Somebody's own event, whose key looks like an order's.
+    // An emitted event whose key looks like that of an order.
     let emitted = server.emit(r#"{"type":"record","key":"/a/x,1"}"#).await;
     server.add_order(new_order("/z,1")).await;
     server.add_order(new_order("/a/x,1")).await;
-    server.wait_until(BASE_URL, |all| order_paths(all).is_empty()).await;
+    server.wait_until(ORDERS_URL, |all| order_paths(all).is_empty()).await;
     let seq = get_json(&server, &format!("/a/?return=Event&after={start}")).await;
     assert_eq!(
         describe_events(&seq),
@@ -158,7 +164,7 @@ async fn events_of_a_folder_are_read() {
         ]
     );
     let query = format!("?return=Event&after={start}");
-    let posted = server.post(&format!("{BASE_URL}{query}"), r#"{"path":"/a/"}"#).await.json();
+    let posted = server.post(&format!("{ORDERS_URL}{query}"), r#"{"path":"/a/"}"#).await.json();
     assert_eq!(posted["eventSnapshots"], seq["eventSnapshots"]);
     for path in ["/a/*", "/a/x", "/a/x,1"] {
         assert_eq!(
@@ -185,7 +191,7 @@ async fn events_of_a_folder_are_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_waits_for_an_event_of_its_orders() {
-    let server = TestServer::start_with(
+    let server = TestServer::start_with_config(
         "",
         chain_setup(&StepGate::closed(), vec![two_step_chain("/a/x"), two_step_chain("/z")]),
     )
@@ -195,8 +201,9 @@ async fn a_poll_waits_for_an_event_of_its_orders() {
     server.add_order(new_order("/z,1")).await;
     server.add_order(new_order("/a/x,1")).await;
     assert_eq!(describe_events(&read_poll(poll).await), ["/a/x,1 OrderStarted a"]);
-    let head =
-        server.wait_until(&format!("{BASE_URL}/z,1"), |one| one["orderState"] == "inProcess").await["eventId"].clone();
+    let head = server.wait_until(&format!("{ORDERS_URL}/z,1"), |one| one["orderState"] == "inProcess").await
+        ["eventId"]
+        .clone();
     let empty = get_json(&server, &format!("/a/?return=OrderFinished&after={start}")).await;
     assert_eq!((&empty["TYPE"], &empty["lastEventId"]), (&"Empty".into(), &head));
 }
@@ -204,7 +211,7 @@ async fn a_poll_waits_for_an_event_of_its_orders() {
 /// Sends a request whose response is read later.
 async fn send_poll(server: &TestServer, rest: &str) -> TcpStream {
     let mut poll = TcpStream::connect(server.address).await.expect("a connection");
-    let request = server.request_head("GET", &format!("{BASE_URL}{rest}"), &[]);
+    let request = server.request_head("GET", &format!("{ORDERS_URL}{rest}"), &[]);
     poll.write_all(format!("{request}\r\n").as_bytes()).await.expect("written");
     poll
 }
@@ -215,7 +222,7 @@ async fn read_poll(mut poll: TcpStream) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn statistics_count_the_orders_of_a_path() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     for key in ["/a/x,1", "/a/x,2", "/a/b/y,1", "/z,1"] {
         server.add_order(new_order(key)).await;
     }
@@ -226,11 +233,11 @@ async fn statistics_count_the_orders_of_a_path() {
     assert_eq!(all["eventId"], get_json(&server, "").await["eventId"]);
     let some = get_json(&server, "/a/x?return=OrderStatistics").await;
     assert_eq!((&some["total"], &some["suspended"]), (&2.into(), &1.into()));
-    let one = server.post(&format!("{BASE_URL}?return=OrderStatistics"), r#"{"path":"/z,1"}"#).await.json();
+    let one = server.post(&format!("{ORDERS_URL}?return=OrderStatistics"), r#"{"path":"/z,1"}"#).await.json();
     assert_eq!((&one["total"], &one["suspended"]), (&1.into(), &0.into()));
 }
 
-/// The statistics of the one event, and the id to continue after.
+/// The statistics of the only event of a response, and the id to continue after.
 fn statistics_of_change(seq: &Value) -> (&Value, u64) {
     assert_eq!(seq["TYPE"], "NonEmpty", "{seq}");
     let events = seq["eventSnapshots"].as_array().expect("events");
@@ -244,7 +251,7 @@ fn statistics_of_change(seq: &Value) -> (&Value, u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_statistics_change_is_reported_once() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     let of = |after: u64, timeout: &str| {
         format!("/a/?return=OrderStatisticsChanged&after={after}&timeout={timeout}")
     };
@@ -252,7 +259,7 @@ async fn each_statistics_change_is_reported_once() {
     let empty = get_json(&server, &of(start, "0")).await;
     assert_eq!((&empty["TYPE"], &empty["lastEventId"]), (&"Empty".into(), &start.into()));
 
-    // On the next change, whatever happens elsewhere.
+    // A poll waits for the next change of the orders at its path, whatever happens to others.
     let poll = send_poll(&server, &of(start, "1h")).await;
     server.add_order(new_order("/z,1")).await;
     server.emit(r#"{"type":"x","key":"/a/x,1"}"#).await;
@@ -262,7 +269,7 @@ async fn each_statistics_change_is_reported_once() {
     assert_eq!((&numbers["total"], numbers.as_object().unwrap().len()), (&1.into(), 12));
     assert_eq!(get_json(&server, &of(after, "0.1")).await["TYPE"], "Empty");
 
-    // At once, if they have changed since.
+    // A poll gets its response at once if the statistics have changed since its id.
     server.add_order(new_order("/a/x,2")).await;
     server.control_order("/a/x,2", OrderCommand::Suspend).await;
     let seq = get_json(&server, &of(after, "1h")).await;
@@ -277,7 +284,7 @@ async fn each_statistics_change_is_reported_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn statistics_that_change_back_are_not_reported() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     server.add_order(new_order("/a/x,1")).await;
     let mut before = get_json(&server, "?return=OrderStatistics").await;
     let start = before.as_object_mut().unwrap().remove("eventId").unwrap();
@@ -289,13 +296,13 @@ async fn statistics_that_change_back_are_not_reported() {
         server.control_order("/a/x,1", OrderCommand::Resume).await;
     }
     server.add_order(new_order("/a/x,2")).await;
-    // It may have seen the order suspended; it never reports the statistics from before.
+    // The poll may report the statistics with the suspended order, but never those from before.
     assert_ne!(statistics_of_change(&read_poll(poll).await).0, &before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_waiting_clients_get_the_same_change() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     let start = get_json(&server, "?return=OrderStatistics").await["eventId"].as_u64().unwrap();
     let mut polls = Vec::new();
     for _ in 0..100 {
@@ -315,7 +322,7 @@ async fn all_waiting_clients_get_the_same_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_becomes_due_changes_the_statistics() {
-    let server = server_with_stopped_chains().await;
+    let server = start_server_with_stopped_chains().await;
     let soon = now().plus(Duration::from_secs(2));
     server.add_order(NewOrder { planned_at: Some(soon), ..new_order("/a/x,1") }).await;
     let before = get_json(&server, "?return=OrderStatistics").await;
@@ -330,16 +337,18 @@ async fn an_order_that_becomes_due_changes_the_statistics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_with_a_tenant_sees_its_own_orders_and_their_events() {
+async fn a_token_bound_to_a_tenant_sees_its_orders_and_their_events() {
     let yaml =
         tokens_yaml(&[("all", "admin", None), ("shop", "viewer", Some("shop")), ("pull", "worker", None)]);
     let server =
-        TestServer::start_with(&yaml, chain_setup(&StepGate::open(), vec![two_step_chain("/a")])).await;
+        TestServer::start_with_config(&yaml, chain_setup(&StepGate::open(), vec![two_step_chain("/a")]))
+            .await;
     server.set_chain_stopped("/a", true).await;
     server.add_order(new_order("/a,1")).await;
     server.add_order(NewOrder { tenant: Tenant::new("shop").unwrap(), ..new_order("/a,2") }).await;
-    let call =
-        async |token: &str, rest: &str| server.call_as(token, "GET", &format!("{BASE_URL}{rest}"), "").await;
+    let call = async |token: &str, rest: &str| {
+        server.call_as(token, "GET", &format!("{ORDERS_URL}{rest}"), "").await
+    };
     assert_eq!(order_paths(&call("all", "").await.json()), ["/a,1", "/a,2"]);
     assert_eq!(order_paths(&call("shop", "").await.json()), ["/a,2"]);
     assert_eq!(call("shop", "/a,2").await.status, 200);
@@ -365,8 +374,8 @@ async fn a_token_with_a_tenant_sees_its_own_orders_and_their_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_ends_statistics_polls() {
-    let server = server_with_stopped_chains().await;
+async fn stopping_the_server_ends_statistics_polls() {
+    let server = start_server_with_stopped_chains().await;
     let start = get_json(&server, "").await["eventId"].as_u64().unwrap();
     let poll = send_poll(&server, &format!("?return=OrderStatisticsChanged&after={start}&timeout=1h")).await;
     // The poll has been accepted once a later connection has been answered.
@@ -376,9 +385,9 @@ async fn stopping_ends_statistics_polls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_requests_name_what_is_wrong() {
+async fn bad_requests_name_the_wrong_parameter_or_member() {
     let server =
-        TestServer::start_with("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
+        TestServer::start_with_config("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
     for (rest, parameter) in [
         ("?return=", "return"),
         ("?return=record", "return"),
@@ -408,7 +417,7 @@ async fn bad_requests_name_what_is_wrong() {
         ("/a/../x/", "path"),
         ("/a/*/x", "path"),
     ] {
-        let response = server.get(&format!("{BASE_URL}{rest}")).await;
+        let response = server.get(&format!("{ORDERS_URL}{rest}")).await;
         assert_eq!(response.problem_status(), 400, "{rest}");
         assert_eq!(response.json()["parameter"], parameter, "{rest}");
     }
@@ -426,15 +435,15 @@ async fn bad_requests_name_what_is_wrong() {
         ("{", ""),
     ] {
         for query in ["", "?return=Event&after=0", "?return=OrderStatistics"] {
-            let response = server.post(&format!("{BASE_URL}{query}"), body).await;
+            let response = server.post(&format!("{ORDERS_URL}{query}"), body).await;
             assert_eq!(response.problem_status(), 400, "{body}");
             assert_eq!(response.json()["pointer"], pointer, "{body}");
         }
     }
-    let twice = server.post(&format!("{BASE_URL}/a/"), "{}").await;
+    let twice = server.post(&format!("{ORDERS_URL}/a/"), "{}").await;
     assert_eq!((twice.problem_status(), &twice.json()["parameter"]), (400, &"path".into()));
-    let text = server.call("POST", BASE_URL, &[("content-type", "text/plain")], b"{}").await;
+    let text = server.call("POST", ORDERS_URL, &[("content-type", "text/plain")], b"{}").await;
     assert_eq!(text.problem_status(), 415);
-    assert_eq!(server.call("PUT", BASE_URL, &[], b"").await.problem_status(), 405);
-    assert_eq!(server.delete(&format!("{BASE_URL}/a/x,1")).await.problem_status(), 405);
+    assert_eq!(server.call("PUT", ORDERS_URL, &[], b"").await.problem_status(), 405);
+    assert_eq!(server.delete(&format!("{ORDERS_URL}/a/x,1")).await.problem_status(), 405);
 }

@@ -14,7 +14,7 @@ fn event_ids(seq: &Value) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unused_journal_holds_only_engine_events() {
+async fn an_unused_journal_contains_only_engine_events() {
     let server = TestServer::start().await;
     let seq = server.get("/api/v1/events?after=0&tenant=default").await.json();
     assert_eq!((&seq["TYPE"], &seq["lastEventId"]), (&"Empty".into(), &seq["eventId"]));
@@ -31,8 +31,8 @@ async fn an_unused_journal_holds_only_engine_events() {
 async fn events_are_read_in_both_directions_with_limits_and_filters() {
     let server = TestServer::start().await;
     let mut all = Vec::new();
-    for (kind, key) in [("a.x", "/f/1"), ("b", "/f/g/2"), ("a", "/f/3,1"), ("ab", "k")] {
-        all.push(server.emit(&format!(r#"{{"type":"{kind}","key":"{key}"}}"#)).await);
+    for (event_type, key) in [("a.x", "/f/1"), ("b", "/f/g/2"), ("a", "/f/3,1"), ("ab", "k")] {
+        all.push(server.emit(&format!(r#"{{"type":"{event_type}","key":"{key}"}}"#)).await);
     }
     let keyless = server.emit(r#"{"type":"a"}"#).await;
     all.push(keyless);
@@ -62,7 +62,7 @@ async fn events_are_read_in_both_directions_with_limits_and_filters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expired_events_give_torn() {
+async fn reading_after_an_expired_event_gives_torn() {
     let server = TestServer::start().await;
     let mut all = Vec::new();
     for _ in 0..5 {
@@ -107,7 +107,7 @@ async fn long_responses_are_complete() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_poll_waits_for_a_match() {
+async fn a_long_poll_waits_for_a_matching_event() {
     let server = TestServer::start().await;
     let head = server.emit(r#"{"type":"a"}"#).await;
     let mut poll = TcpStream::connect(server.address).await.unwrap();
@@ -118,14 +118,14 @@ async fn a_long_poll_waits_for_a_match() {
     let wanted = server.emit(r#"{"type":"b"}"#).await;
     assert_eq!(event_ids(&read_response(&mut poll).await.json()), [wanted]);
 
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let seq = server.get(&format!("/api/v1/events?after={wanted}&timeout=0.3")).await.json();
     assert_eq!((&seq["TYPE"], &seq["lastEventId"]), (&"Empty".into(), &Value::from(wanted)));
-    assert!(begun.elapsed() >= std::time::Duration::from_millis(300), "it did not wait");
+    assert!(started.elapsed() >= std::time::Duration::from_millis(300), "the poll did not wait");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_ends_long_polls() {
+async fn stopping_the_server_ends_long_polls() {
     let server = TestServer::start().await;
     let head = server.emit(r#"{"type":"a"}"#).await;
     let mut poll = TcpStream::connect(server.address).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_timed_out_backward_search_does_not_skip_unread_events() {
         server.emit(&hay).await;
     }
     let seq = server.get("/api/v1/events?limit=-1&return=needle").await.json();
-    // A fast machine finds it in time.
+    // A fast machine finds the event before the search times out.
     if seq["TYPE"] == "Empty" {
         assert!(seq["lastEventId"].as_u64().unwrap() < needle, "{seq}");
     } else {

@@ -7,13 +7,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::TEST_TIMEOUT;
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_listed_with_what_it_can_run() {
-    let server =
-        TestServer::start_with("workers: 3\n", in_process_handler("job", |_| HandlerOutcome::succeeded()))
-            .await;
+async fn a_node_is_listed_with_the_handlers_it_can_run() {
+    let server = TestServer::start_with_config(
+        "workers: 3\n",
+        in_process_handler_setup("job", |_| HandlerOutcome::succeeded()),
+    )
+    .await;
     let list = server.get("/api/v1/nodes").await.json();
     let node = &list["nodes"][0];
     assert_eq!((&node["alive"], &node["handlers"]), (&json!(true), &json!(["job"])));
@@ -23,15 +25,18 @@ async fn a_node_is_listed_with_what_it_can_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_change_is_audited_with_who_and_why() {
+async fn every_change_is_audited_with_its_token_and_reason() {
     let yaml = "
 sources:
   shop: {run: {command: ['true']}, collections: [{name: orders}]}
 schedules:
   nightly: {cron: '0 3 * * *', emit: {type: report.due}}
 ";
-    let server =
-        TestServer::start_with(yaml, in_process_handler("job", |_| HandlerOutcome::failed("no"))).await;
+    let server = TestServer::start_with_config(
+        yaml,
+        in_process_handler_setup("job", |_| HandlerOutcome::failed("no")),
+    )
+    .await;
     server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch","tenant":"shop"}"#).await;
     server
         .call(
@@ -47,13 +52,13 @@ schedules:
     server.post("/api/v1/schedules/nightly/run", "").await;
     server.post("/tasks?source=shop&collection=orders", "").await;
     server.post("/tasks?source=shop&collection=orders", "").await;
-    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "FAILED").await;
     server.post(&format!("/api/v1/tasks/{id}/retry"), "").await;
     server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await;
     server.post("/api/v1/handlers/job/adopt", "").await;
-    let waits = server.emit_for_task(r#"{"type":"job","delay":"1h"}"#).await;
-    server.post(&format!("/api/v1/tasks/{waits}/cancel"), "").await;
+    let waiting = server.emit_and_get_task_id(r#"{"type":"job","delay":"1h"}"#).await;
+    server.post(&format!("/api/v1/tasks/{waiting}/cancel"), "").await;
     server.post("/api/v1/tasks/none/cancel", "").await;
 
     let list = server.get("/api/v1/audit").await.json();
@@ -64,8 +69,8 @@ schedules:
         .rev()
         .map(|entry| (entry["action"].as_str().unwrap(), entry["target"].as_str().unwrap()))
         .collect();
-    let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
-    let redrive = entries.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
+    let (retried, cancelled) = (format!("task {id}"), format!("task {waiting}"));
+    let redrive = entries.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, target)| target);
     assert_eq!(
         entries,
         [
@@ -95,8 +100,10 @@ schedules:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_audited_though_clients_disconnect() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+async fn changes_are_audited_even_if_their_clients_disconnect() {
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     for n in 0..200_u64 {
         let body = format!(r#"{{"tenant":"t{n}"}}"#);
         let head =
@@ -104,17 +111,19 @@ async fn changes_are_audited_though_clients_disconnect() {
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        // Each goes away a little later than the one before, so that every step is met by some.
+        // Each client disconnects a little later than the one before, so that some disconnect during every step of a
+        // change.
         tokio::time::sleep(Duration::from_micros(n * 10)).await;
     }
-    let noted =
+    let count_entries =
         async || server.get("/api/v1/audit?limit=1000").await.json()["entries"].as_array().unwrap().len();
-    let held = async || server.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
+    let count_rules =
+        async || server.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
     let agree = async {
-        while held().await != noted().await {
+        while count_rules().await != count_entries().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(TEST_TIMEOUT, agree).await.expect("as many notes as rules");
-    assert!(held().await > 0);
+    timeout(TEST_TIMEOUT, agree).await.expect("as many audit entries as rules");
+    assert!(count_rules().await > 0);
 }

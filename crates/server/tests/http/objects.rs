@@ -15,7 +15,7 @@ event_handlers:
   b: [stay]
 ";
 
-const EVENT_A: &str = r#"{"type":"a","key":"k"}"#;
+const EVENT_OF_TYPE_A: &str = r#"{"type":"a","key":"k"}"#;
 
 async fn wait_for_lanes(server: &TestServer, is_expected: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let is_expected = |object: &Value| object["lanes"].as_array().is_some_and(|lanes| is_expected(lanes));
@@ -24,21 +24,22 @@ async fn wait_for_lanes(server: &TestServer, is_expected: impl Fn(&[Value]) -> b
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_show_their_head_and_waiting_count() {
-    let server = TestServer::start_with(CONFIG, Setup::default()).await;
-    let emitted = server.post("/api/v1/events", &format!("[{EVENT_A},{EVENT_A}]")).await.json();
+    let server = TestServer::start_with_config(CONFIG, Setup::default()).await;
+    let emitted =
+        server.post("/api/v1/events", &format!("[{EVENT_OF_TYPE_A},{EVENT_OF_TYPE_A}]")).await.json();
     let task = |event: usize, handler: usize| emitted["events"][event]["tasks"][handler].clone();
     server.emit(r#"{"type":"b","key":"k"}"#).await;
     server.emit(r#"{"type":"b","key":"k","tenant":"other"}"#).await;
 
     let running = |lane: &Value| lane["head"]["status"] == "RUNNING";
     let found = wait_for_lanes(&server, |lanes| running(&lanes[0]) && lanes[1]["halted"] == true).await;
-    assert_eq!(found.len(), 2, "what runs without order is in no lane");
+    assert_eq!(found.len(), 2, "tasks of a handler without order are in no lane");
     let lane_fields = |lane: &Value| json!([lane["handler"], lane["halted"], lane["waiting"], lane["more"]]);
     assert_eq!(lane_fields(&found[0]), json!(["stay", false, 2, false]));
     assert_eq!(lane_fields(&found[1]), json!(["strict", true, 1, false]));
     assert_eq!((&found[0]["head"]["id"], &found[1]["head"]["id"]), (&task(0, 1), &task(0, 2)));
     let failed = server.get("/api/v1/tasks?key=k&status=FAILED").await.json();
-    assert_eq!(found[1]["head"], failed["tasks"][0], "as lists have it");
+    assert_eq!(found[1]["head"], failed["tasks"][0], "the same as in a list of tasks");
     let other = server.get("/api/v1/objects/k?tenant=other").await.json();
     assert_eq!((&other["lanes"][0]["waiting"], &other["moreLanes"]), (&json!(0), &json!(false)));
 
@@ -53,8 +54,8 @@ async fn lanes_show_their_head_and_waiting_count() {
 #[tokio::test(flavor = "multi_thread")]
 async fn limit_bounds_the_events_of_an_object() {
     let server = TestServer::start().await;
-    server.emit(&format!("[{EVENT_A},{EVENT_A}]")).await;
-    let last = server.emit(EVENT_A).await;
+    server.emit(&format!("[{EVENT_OF_TYPE_A},{EVENT_OF_TYPE_A}]")).await;
+    let last = server.emit(EVENT_OF_TYPE_A).await;
     let count = async |limit: &str| {
         let object = server.get(&format!("/api/v1/objects/k{limit}")).await.json();
         assert_eq!((&object["events"][0]["eventId"], &object["lanes"]), (&json!(last), &json!([])));

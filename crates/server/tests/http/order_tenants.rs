@@ -10,13 +10,18 @@ use crate::test_server::TestServer;
 const ORDER_URL: &str = "/api/v1/orders/publish/article,1";
 const OVERVIEW_URL: &str = "/jobscheduler/master/api/order/publish/article,1";
 
-/// A server with an operator for every tenant and one that is bound to `shop`.
+/// Starts a server with an admin of all tenants, and an operator and a viewer that are bound to the tenant `shop`.
+/// Requests use the token of the admin.
 async fn start_server() -> TestServer {
-    let list =
-        [("root", "admin", None), ("shop", "operator", Some("shop")), ("look", "viewer", Some("shop"))];
+    let list = [
+        ("admin", "admin", None),
+        ("shop-operator", "operator", Some("shop")),
+        ("shop-viewer", "viewer", Some("shop")),
+    ];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
-    server.token = "root".into();
+        TestServer::start_with_config(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
+    server.token = "admin".into();
     server
 }
 
@@ -25,18 +30,21 @@ fn tenants_of_orders(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_neither_sees_nor_blocks_orders_of_others() {
+async fn a_token_bound_to_a_tenant_neither_sees_nor_blocks_orders_of_others() {
     let server = start_server().await;
     let body = json!({"path": "/publish/article,1", "value": "default"});
     assert_eq!(add_order(&server, &body).await.status, 201);
     let body = json!({"path": "/publish/article,1", "value": "shop"}).to_string();
-    let added = server.call_as("shop", "POST", "/api/v1/orders", &body).await;
+    let added = server.call_as("shop-operator", "POST", "/api/v1/orders", &body).await;
     assert_eq!(added.status, 201, "no 409 because of another tenant's order: {added:?}");
     assert_eq!(added.header("location"), Some(&*format!("{ORDER_URL}?tenant=shop")));
-    assert_eq!(server.call_as("shop", "POST", "/api/v1/orders", &body).await.problem_status(), 409);
+    assert_eq!(server.call_as("shop-operator", "POST", "/api/v1/orders", &body).await.problem_status(), 409);
 
-    assert_eq!(server.call_as("shop", "GET", ORDER_URL, "").await.json()["value"], "shop");
-    assert_eq!(server.call_as("shop", "GET", &format!("{ORDER_URL}?tenant=shop"), "").await.status, 200);
+    assert_eq!(server.call_as("shop-operator", "GET", ORDER_URL, "").await.json()["value"], "shop");
+    assert_eq!(
+        server.call_as("shop-operator", "GET", &format!("{ORDER_URL}?tenant=shop"), "").await.status,
+        200
+    );
     for (method, address) in [
         ("GET", ORDER_URL.to_owned()),
         ("POST", format!("{ORDER_URL}/suspend")),
@@ -44,23 +52,23 @@ async fn a_tenant_token_neither_sees_nor_blocks_orders_of_others() {
     ] {
         let address = format!("{address}?tenant=default");
         assert_eq!(
-            server.call_as("shop", method, &address, "").await.problem_status(),
+            server.call_as("shop-operator", method, &address, "").await.problem_status(),
             403,
             "{method} {address}"
         );
     }
     assert_eq!(
-        server.call_as("shop", "POST", &format!("{ORDER_URL}/suspend"), "").await.json()["suspended"],
+        server.call_as("shop-operator", "POST", &format!("{ORDER_URL}/suspend"), "").await.json()["suspended"],
         true
     );
     assert_eq!(server.get(ORDER_URL).await.json()["suspended"], false);
-    assert_eq!(server.call_as("shop", "DELETE", ORDER_URL, "").await.status, 200);
-    assert_eq!(server.call_as("shop", "GET", ORDER_URL, "").await.problem_status(), 404);
+    assert_eq!(server.call_as("shop-operator", "DELETE", ORDER_URL, "").await.status, 200);
+    assert_eq!(server.call_as("shop-operator", "GET", ORDER_URL, "").await.problem_status(), 404);
     assert_eq!(server.get(ORDER_URL).await.json()["value"], "default");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_without_a_tenant_means_default_unless_it_names_one() {
+async fn a_request_with_a_token_of_all_tenants_means_the_tenant_default_unless_it_names_one() {
     let server = start_server().await;
     for value in ["shop", "depot"] {
         let address = format!("/api/v1/orders?tenant={value}");
@@ -72,15 +80,15 @@ async fn a_token_without_a_tenant_means_default_unless_it_names_one() {
         );
     }
     let missing = server.get(ORDER_URL).await;
-    assert_eq!(missing.problem_status(), 404, "there is none of the tenant `default`");
+    assert_eq!(missing.problem_status(), 404, "the tenant `default` has no such order");
     assert!(missing.text().contains("tenant="), "{}", missing.text());
     assert_eq!(server.post(&format!("{ORDER_URL}/suspend"), "").await.problem_status(), 404);
     assert_eq!(server.delete(ORDER_URL).await.problem_status(), 404);
 
-    let named = |tenant: &str| format!("{ORDER_URL}?tenant={tenant}");
-    assert_eq!(server.get(&named("depot")).await.json()["value"], "depot");
-    assert_eq!(server.put(&named("depot"), r#"{"value":"new"}"#).await.json()["value"], "new");
-    assert_eq!(server.get(&named("shop")).await.json()["value"], "shop");
+    let order_url_of = |tenant: &str| format!("{ORDER_URL}?tenant={tenant}");
+    assert_eq!(server.get(&order_url_of("depot")).await.json()["value"], "depot");
+    assert_eq!(server.put(&order_url_of("depot"), r#"{"value":"new"}"#).await.json()["value"], "new");
+    assert_eq!(server.get(&order_url_of("shop")).await.json()["value"], "shop");
     assert_eq!(server.post(&format!("{ORDER_URL}/suspend?tenant=shop"), "").await.json()["suspended"], true);
     assert_eq!(server.post(&format!("{ORDER_URL}/resume?tenant=shop"), "").await.json()["suspended"], false);
     let body = json!({"path": "/publish/article,2", "tenant": "depot"}).to_string();
@@ -90,7 +98,7 @@ async fn a_token_without_a_tenant_means_default_unless_it_names_one() {
         200,
         "the body takes precedence"
     );
-    for bad in [named("a%20b"), format!("{ORDER_URL}?x=1"), format!("{ORDER_URL}?tenant=")] {
+    for bad in [order_url_of("a%20b"), format!("{ORDER_URL}?x=1"), format!("{ORDER_URL}?tenant=")] {
         assert_eq!(server.get(&bad).await.problem_status(), 400, "{bad}");
         assert_eq!(server.put(&bad, r#"{"value":1}"#).await.problem_status(), 400, "{bad}");
         assert_eq!(server.delete(&bad).await.problem_status(), 400, "{bad}");
@@ -119,7 +127,10 @@ async fn lists_and_steps_separate_orders_with_the_same_key() {
     assert_eq!(overview("?return=OrderStatistics").await.json()["total"], 2);
     assert_eq!(overview("?return=OrderStatistics&tenant=shop").await.json()["total"], 1);
     assert_eq!(
-        server.call_as("look", "GET", &format!("{OVERVIEW_URL}?tenant=default"), "").await.problem_status(),
+        server
+            .call_as("shop-viewer", "GET", &format!("{OVERVIEW_URL}?tenant=default"), "")
+            .await
+            .problem_status(),
         403
     );
 

@@ -37,11 +37,11 @@ pub(crate) async fn claim_step(server: &TestServer, handler: &str) -> Value {
     tasks[0].clone()
 }
 
-/// Reports the end of a step with the fence of its claim.
-pub(crate) async fn end_step(server: &TestServer, task: &Value, how: &str, more: Value) {
+/// Reports the end of a claimed step with a call of the worker API, `done` or `fail`.
+pub(crate) async fn end_step(server: &TestServer, task: &Value, call: &str, members: Value) {
     let mut body = json!({"fence": task["fence"]});
-    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    let path = format!("/api/v1/worker/{}/{how}", task["id"].as_str().expect("an id"));
+    body.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+    let path = format!("/api/v1/worker/{}/{call}", task["id"].as_str().expect("an id"));
     let response = server.post(&path, &body.to_string()).await;
     assert_eq!(response.status, 200, "{response:?}");
 }
@@ -53,7 +53,7 @@ fn order_paths(list: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_runs_with_the_values_its_steps_return() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let added = add_order(&server, &json!({"path": "/publish/article,117", "value": {"n": 1}})).await;
     assert_eq!((added.status, added.header("location")), (201, Some(ORDER_URL)), "{added:?}");
     let order = &added.json()["orders"][0];
@@ -98,12 +98,12 @@ async fn an_order_runs_with_the_values_its_steps_return() {
 
     let moved = server.put(ORDER_URL, r#"{"node":"done"}"#).await;
     assert_eq!((moved.status, &moved.json()["node"]), (200, &json!("done")), "{moved:?}");
-    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404, "it has arrived");
+    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404, "the order has finished");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_suspended_changed_resumed_and_removed() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     add_order(&server, &json!({"path": "/publish/article,117"})).await;
     let suspended = server.post(&format!("{ORDER_URL}/suspend"), "").await;
     assert_eq!(suspended.status, 200, "{suspended:?}");
@@ -132,7 +132,7 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_say_what_is_wrong_and_where() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     add_order(&server, &json!({"path": "/publish/article,1"})).await;
     let long = json!({"path": "/publish/article", "value": "x".repeat(1 << 20)});
     for (body, status, pointer) in [
@@ -219,10 +219,9 @@ async fn refusals_say_what_is_wrong_and_where() {
     assert_eq!(server.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem_status(), 400);
 }
 
-/// The result may be as large as the value that it becomes; a larger one is refused, and can be sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let path = "/publish/article,130";
     let twice =
         json!([{"path": "/publish/article"}, {"path": path}, {"path": "/publish/article"}, {"path": path}]);
@@ -237,14 +236,16 @@ async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
     // Other tenants may have an order with this id.
     let other = json!([{"path": path}, {"path": path, "tenant": "shop"}]);
     assert_eq!(add_order(&server, &other).await.status, 201);
-    // Once it exists, the store is to blame.
+    // Once the order exists, the error names the stored order instead of the request.
     let again = add_order(&server, &json!({"path": path})).await;
     assert!(again.json()["detail"].as_str().unwrap().contains("has an order 130 already"), "{again:?}");
 }
 
+/// The result of a step becomes the value of its order. A result above the limit of values is refused; the worker can
+/// then report a smaller one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_result_may_be_as_large_as_a_value() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     add_order(&server, &json!({"path": "/publish/article,117"})).await;
     let task = claim_step(&server, "render").await;
     let text = |bytes: usize| json!({"fence": task["fence"], "result": "x".repeat(bytes - 2)}).to_string();
@@ -260,7 +261,7 @@ async fn a_step_result_may_be_as_large_as_a_value() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_listed_by_path_and_page() {
-    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(CHAINS_CONFIG, Setup::default()).await;
     let several: Vec<_> =
         ["/publish/article,1", "/publish/article,2", "/publish/old/note,1", "/publish/article,3"]
             .map(|path| json!({"path": path, "delay": "1h", "priority": 7}))
@@ -303,24 +304,28 @@ async fn orders_are_listed_by_path_and_page() {
         let response = server.get(&format!("/api/v1/orders?{bad}")).await;
         assert_eq!((response.problem_status(), &response.json()["parameter"]), (400, &json!(name)), "{bad}");
     }
-    let fresh = add_order(&server, &json!({"path": "/publish/article"})).await;
-    let path = fresh.header("location").unwrap().to_owned();
-    assert_eq!(server.get(&path).await.json()["id"], fresh.json()["orders"][0]["id"]);
+    let with_new_id = add_order(&server, &json!({"path": "/publish/article"})).await;
+    let path = with_new_id.header("location").unwrap().to_owned();
+    assert_eq!(server.get(&path).await.json()["id"], with_new_id.json()["orders"][0]["id"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_has_its_own_orders() {
-    let list =
-        [("root", "admin", None), ("ours", "operator", Some("shop")), ("look", "viewer", Some("shop"))];
+async fn a_token_bound_to_a_tenant_sees_only_the_orders_of_the_tenant() {
+    let list = [
+        ("admin", "admin", None),
+        ("shop-operator", "operator", Some("shop")),
+        ("shop-viewer", "viewer", Some("shop")),
+    ];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
-    server.token = "root".into();
+        TestServer::start_with_config(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
+    server.token = "admin".into();
     let order = |id: usize| {
         let tenant = ["shop", "x"][id % 2];
         json!({"path": format!("/publish/article,{id}"), "tenant": tenant})
     };
     add_order(&server, &json!((0..10).map(order).collect::<Vec<_>>())).await;
-    server.token = "ours".into();
+    server.token = "shop-operator".into();
     let own = add_order(&server, &json!({"path": "/publish/article,own"})).await;
     assert_eq!(own.status, 201);
     assert_eq!(server.get("/api/v1/orders/publish/article,own").await.json()["tenant"], "shop");
@@ -345,10 +350,16 @@ async fn a_tenant_token_has_its_own_orders() {
     assert_eq!(server.put(theirs, r#"{"value":1}"#).await.problem_status(), 404);
     assert_eq!(server.delete(theirs).await.problem_status(), 404);
     assert_eq!(server.post(&format!("{theirs}/suspend"), "").await.problem_status(), 404);
-    assert_eq!(server.call_as("look", "POST", "/api/v1/orders", "{}").await.problem_status(), 403);
+    assert_eq!(server.call_as("shop-viewer", "POST", "/api/v1/orders", "{}").await.problem_status(), 403);
     assert_eq!(
-        server.call_as("look", "DELETE", "/api/v1/orders/publish/article,0", "").await.problem_status(),
+        server
+            .call_as("shop-viewer", "DELETE", "/api/v1/orders/publish/article,0", "")
+            .await
+            .problem_status(),
         403
     );
-    assert_eq!(server.call_as("look", "GET", "/api/v1/orders/publish/article,0", "").await.status, 200);
+    assert_eq!(
+        server.call_as("shop-viewer", "GET", "/api/v1/orders/publish/article,0", "").await.status,
+        200
+    );
 }

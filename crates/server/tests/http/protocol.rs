@@ -2,7 +2,7 @@ use crate::client::send_request;
 use crate::test_server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_paths_methods_and_media_types_are_problems() {
+async fn unknown_paths_methods_and_media_types_get_problem_documents() {
     let server = TestServer::start().await;
     assert_eq!(server.get("/nothing").await.problem_status(), 404);
     assert_eq!(server.get("/api/v1/tasks/").await.problem_status(), 404);
@@ -53,7 +53,7 @@ async fn a_body_too_large_is_refused_and_the_client_reads_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expect_100_continue_is_answered_at_once() {
+async fn a_too_large_body_is_refused_instead_of_100_continue() {
     let server = TestServer::start().await;
     let more = [("expect", "100-continue"), ("content-length", "99999999")];
     let head = server.request_head("POST", "/api/v1/events", &more);
@@ -93,7 +93,7 @@ async fn malformed_heads_get_a_response() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_not_json_is_called_so() {
+async fn a_body_that_is_not_json_is_reported_as_invalid_json() {
     let server = TestServer::start().await;
     for (method, path) in [
         ("POST", "/api/v1/events"),

@@ -5,9 +5,9 @@ use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
-/// A handler that fails until its switch is set.
+/// A handler that fails until the returned switch is set.
 fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
@@ -15,23 +15,23 @@ fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
         true => HandlerOutcome::succeeded(),
         false => HandlerOutcome::failed("not yet"),
     };
-    (in_process_handler("job", act), works)
+    (in_process_handler_setup("job", act), works)
 }
 
 fn count_tasks(list: &Value) -> usize {
     list["tasks"].as_array().expect("a list").len()
 }
 
-async fn fail_tasks(server: &TestServer, many: usize) {
-    server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; many].join(","))).await;
-    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == many).await;
+async fn emit_and_fail_tasks(server: &TestServer, count: usize) {
+    server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; count].join(","))).await;
+    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == count).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_tasks_are_counted_and_then_run_again() {
     let (setup, works) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
-    fail_tasks(&server, 30).await;
+    let server = TestServer::start_with_config("", setup).await;
+    emit_and_fail_tasks(&server, 30).await;
     let dry = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","dry_run":true}"#).await;
     let body = dry.json();
     assert_eq!((dry.status, &body["matched"], &body["dry_run"]), (200, &json!(30), &json!(true)));
@@ -39,9 +39,10 @@ async fn failed_tasks_are_counted_and_then_run_again() {
     assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
 
     works.store(true, Ordering::SeqCst);
-    let begun = server.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
-    assert_eq!(begun.status, 202, "{begun:?}");
-    let path = format!("/api/v1/redrives/{}", begun.json()["id"].as_str().unwrap());
+    let started =
+        server.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
+    assert_eq!(started.status, 202, "{started:?}");
+    let path = format!("/api/v1/redrives/{}", started.json()["id"].as_str().unwrap());
     let job = server.wait_until(&path, |job| job["state"] == "done").await;
     assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
     server.wait_until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30).await;
@@ -52,10 +53,10 @@ async fn failed_tasks_are_counted_and_then_run_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_canary_stops_the_redrive() {
     let (setup, _) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
-    fail_tasks(&server, 10).await;
-    let begun = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
-    let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
+    let server = TestServer::start_with_config("", setup).await;
+    emit_and_fail_tasks(&server, 10).await;
+    let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
+    let path = format!("/api/v1/redrives/{}", started["id"].as_str().unwrap());
     let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
     assert!(job["stop_reason"].as_str().unwrap().contains("failed again"), "{job}");
@@ -64,10 +65,10 @@ async fn a_failed_canary_stops_the_redrive() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_redrive_can_be_stopped() {
     let (setup, _) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
-    fail_tasks(&server, 5).await;
-    let begun = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
-    let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
+    let server = TestServer::start_with_config("", setup).await;
+    emit_and_fail_tasks(&server, 5).await;
+    let started = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
+    let path = format!("/api/v1/redrives/{}", started["id"].as_str().unwrap());
     server.wait_until(&path, |job| job["retried"] == 1).await;
     assert_eq!(server.delete(&path).await.status, 200);
     let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
@@ -114,10 +115,10 @@ async fn bad_filters_are_rejected_with_a_pointer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redriving_everything_needs_all() {
+async fn a_redrive_without_a_filter_needs_all() {
     let (setup, _) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
-    fail_tasks(&server, 2).await;
+    let server = TestServer::start_with_config("", setup).await;
+    emit_and_fail_tasks(&server, 2).await;
     for body in ["", "{}", r#"{"status":"FAILED","rate":"1/d"}"#, r#"{"all":false}"#, r#"{"dry_run":true}"#] {
         let response = server.post("/api/v1/tasks/redrive", body).await;
         assert_eq!((response.problem_status(), &response.json()["pointer"]), (422, &json!("")), "{body}");
@@ -133,11 +134,11 @@ async fn redriving_everything_needs_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_shows_its_filter() {
     let (setup, _) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
-    fail_tasks(&server, 1).await;
-    let asked =
+    let server = TestServer::start_with_config("", setup).await;
+    emit_and_fail_tasks(&server, 1).await;
+    let filter =
         r#"{"source":"job","tenant":"default","start":"2026-01-01T00:00:00Z","rate":"1/d","canary":3}"#;
-    let job = server.post("/api/v1/tasks/redrive", asked).await.json();
+    let job = server.post("/api/v1/tasks/redrive", filter).await.json();
     assert_eq!(
         job["filter"],
         json!({"handler": "job", "collection": null, "tenant": "default", "key": null, "status": "FAILED",
@@ -157,7 +158,7 @@ async fn a_redrive_shows_its_filter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn redrives_beyond_the_limit_are_refused() {
     let (setup, _) = failing_handler_with_switch();
-    let server = TestServer::start_with("", setup).await;
+    let server = TestServer::start_with_config("", setup).await;
     // Two tasks each, so that no slow redrive finishes.
     for tenant in 0..12 {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
@@ -165,33 +166,36 @@ async fn redrives_beyond_the_limit_are_refused() {
     }
     server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == 24).await;
     let slow = |tenant: usize| format!(r#"{{"tenant":"t{tenant}","rate":"1/d"}}"#);
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     let refused = loop {
-        let response = server.post("/api/v1/tasks/redrive", &slow(begun.len())).await;
+        let response = server.post("/api/v1/tasks/redrive", &slow(started.len())).await;
         match response.status {
-            202 if begun.len() < 11 => begun.push(response.json()["id"].as_str().unwrap().to_owned()),
+            202 if started.len() < 11 => started.push(response.json()["id"].as_str().unwrap().to_owned()),
             _ => break response,
         }
     };
     assert_eq!(refused.problem_status(), 409);
-    assert!(!begun.is_empty());
+    assert!(!started.is_empty());
     let again = server.post("/api/v1/tasks/redrive", &slow(0)).await;
     assert_eq!(again.problem_status(), 409);
-    assert!(again.json()["detail"].as_str().unwrap().contains(&begun[0]), "it names the one that goes on");
+    assert!(
+        again.json()["detail"].as_str().unwrap().contains(&started[0]),
+        "the error names the running redrive"
+    );
     let audit = server.get("/api/v1/audit").await.json();
-    assert_eq!(audit["entries"].as_array().unwrap().len(), begun.len(), "what was refused was not done");
+    assert_eq!(audit["entries"].as_array().unwrap().len(), started.len(), "refused redrives are not audited");
 
-    let path = format!("/api/v1/redrives/{}", begun[0]);
+    let path = format!("/api/v1/redrives/{}", started[0]);
     server.delete(&path).await;
     server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(server.post("/api/v1/tasks/redrive", &slow(11)).await.status, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_redrives_its_own_tasks() {
+async fn a_token_bound_to_a_tenant_redrives_only_the_tasks_of_the_tenant() {
     let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
     let (setup, _) = failing_handler_with_switch();
-    let mut server = TestServer::start_with(&tokens_yaml(&list), setup).await;
+    let mut server = TestServer::start_with_config(&tokens_yaml(&list), setup).await;
     server.token = "root".into();
     server.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
     server.wait_until("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;

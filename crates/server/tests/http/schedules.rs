@@ -17,7 +17,7 @@ sources:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schedules_show_when_they_fire_and_what_they_create() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
     let list = server.get("/api/v1/schedules").await.json();
     let names: Vec<_> =
         list["schedules"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
@@ -54,7 +54,7 @@ async fn schedules_show_when_they_fire_and_what_they_create() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn planned_times_are_listed_for_the_requested_period() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
     let week = "after=2027-03-22T00:00:00Z&until=2027-03-29T00:00:00Z";
     let list = server.get(&format!("/api/v1/schedules?times=1000&{week}")).await.json();
     let next = |at: usize| list["schedules"][at]["next"].as_array().unwrap();
@@ -79,7 +79,7 @@ async fn planned_times_are_listed_for_the_requested_period() {
 async fn a_page_with_very_many_times_ends_early() {
     let all: String =
         (0..13).map(|n| format!("  s{n:02}: {{cron: 'every 1s', emit: {{type: tick}}}}\n")).collect();
-    let server = TestServer::start_with(&format!("schedules:\n{all}"), Setup::default()).await;
+    let server = TestServer::start_with_config(&format!("schedules:\n{all}"), Setup::default()).await;
     let first = server.get("/api/v1/schedules?times=1000").await.json();
     assert_eq!((first["schedules"].as_array().unwrap().len(), &first["next"]), (10, &json!("s09")));
     let rest = server.get("/api/v1/schedules?times=1000&cursor=s09").await.json();
@@ -88,12 +88,12 @@ async fn a_page_with_very_many_times_ends_early() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schedules_show_warnings() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
     let warnings = |name: &'static str| {
         let server = &server;
         async move { server.get(&format!("/api/v1/schedules/{name}")).await.json()["warnings"].clone() }
     };
-    let unrouted_warning = |kind: &str| format!("emits {kind}, which is routed to no handler");
+    let unrouted_warning = |event_type: &str| format!("emits {event_type}, which is routed to no handler");
     assert_eq!(warnings("nightly").await, json!([unrouted_warning("report.due")]));
     assert_eq!(
         warnings("often").await,
@@ -108,7 +108,7 @@ fn fire_rows(list: &Value) -> &Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_has_a_row_per_planned_time() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
     let path = "/api/v1/schedules/often/fires";
     let list = server.wait_until(path, |list| fire_rows(list).len() >= 3).await;
     let planned: Vec<_> = fire_rows(&list).iter().map(|fire| fire["planned_at"].as_str().unwrap()).collect();
@@ -129,11 +129,11 @@ async fn the_ledger_has_a_row_per_planned_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_schedule_does_not_fire_and_is_marked_held() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
-    let response = server.put("/api/v1/schedules/often/pause", r#"{"reason":"quiet"}"#).await;
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
+    let response = server.put("/api/v1/schedules/often/pause", r#"{"reason":"a test"}"#).await;
     assert_eq!(response.status, 200, "{response:?}");
     let body = response.json();
-    assert_eq!((&body["held"], &body["rules"][0]["reason"]), (&json!(true), &json!("quiet")));
+    assert_eq!((&body["held"], &body["rules"][0]["reason"]), (&json!(true), &json!("a test")));
     assert_eq!(body["rules"][0]["space"], "schedule");
     let path = "/api/v1/schedules/often/fires";
     let held = |list: &Value| fire_rows(list).first().is_some_and(|fire| fire["reason"] == "held");
@@ -158,11 +158,11 @@ async fn a_paused_schedule_does_not_fire_and_is_marked_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_is_run_at_once() {
-    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
-    let ran = server.post("/api/v1/schedules/nightly/run", "").await;
-    assert_eq!(ran.status, 201, "{ran:?}");
-    let event = server.get(&format!("/api/v1/events/{}", ran.json()["eventId"])).await.json();
+async fn a_schedule_can_be_run_now() {
+    let server = TestServer::start_with_config(SCHEDULES_CONFIG, Setup::default()).await;
+    let response = server.post("/api/v1/schedules/nightly/run", "").await;
+    assert_eq!(response.status, 201, "{response:?}");
+    let event = server.get(&format!("/api/v1/events/{}", response.json()["eventId"])).await.json();
     assert_eq!(
         (&event["event"]["TYPE"], &event["event"]["key"]),
         (&json!("report.due"), &json!("report:daily"))
@@ -178,11 +178,12 @@ async fn a_schedule_is_run_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_has_its_own_schedules() {
+async fn a_token_bound_to_a_tenant_sees_only_the_schedules_of_the_tenant() {
     let list = [("other", "operator", Some("other"))];
     let mine = "  mine: {cron: '0 3 * * *', emit: {type: report.due, tenant: other}}\n";
     let yaml = SCHEDULES_CONFIG.replace("schedules:\n", &format!("schedules:\n{mine}"));
-    let mut server = TestServer::start_with(&format!("{yaml}{}", tokens_yaml(&list)), Setup::default()).await;
+    let mut server =
+        TestServer::start_with_config(&format!("{yaml}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "other".into();
     let list = server.get("/api/v1/schedules").await.json();
     assert_eq!(list["schedules"].as_array().unwrap().len(), 1);
@@ -207,15 +208,20 @@ async fn a_tenant_token_has_its_own_schedules() {
 async fn operators_cannot_run_a_blocked_schedule() {
     let list = [("root", "admin", None), ("ops", "operator", None)];
     let mut server =
-        TestServer::start_with(&format!("{SCHEDULES_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
+        TestServer::start_with_config(&format!("{SCHEDULES_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
     server.token = "root".into();
     server.put("/api/v1/schedules/nightly/pause", "").await;
     let path = "/api/v1/schedules/nightly/run";
-    assert_eq!(server.call_as("ops", "POST", path, "").await.status, 201, "a pause is the operator's own");
+    assert_eq!(
+        server.call_as("ops", "POST", path, "").await.status,
+        201,
+        "an operator may run a schedule that an operator can resume"
+    );
     server.put("/api/v1/schedules/nightly/block", r#"{"reason":"wrong figures"}"#).await;
     let response = server.call_as("ops", "POST", path, "").await;
     assert_eq!(response.problem_status(), 409);
     let detail = response.json()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("blocked by root") && detail.contains("wrong figures"), "{detail}");
-    assert_eq!(server.post(path, "").await.status, 201, "an admin may");
+    assert_eq!(server.post(path, "").await.status, 201, "an admin may run a blocked schedule");
 }

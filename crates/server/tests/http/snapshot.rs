@@ -19,9 +19,9 @@ use crate::stream::SseClient;
 use crate::test_server::TestServer;
 
 const ORDERS_URL: &str = "/jobscheduler/master/api/order";
-const CHAINS: [&str; 3] = ["/a/x", "/a/b/y", "/z"];
-/// Number of snapshots that are compared.
-const ROUNDS: usize = 60;
+const CHAIN_PATHS: [&str; 3] = ["/a/x", "/a/b/y", "/z"];
+/// Number of snapshots that are compared with the state of a reader.
+const COMPARED_SNAPSHOTS: usize = 60;
 /// Minimum number of events between two snapshots.
 const MIN_EVENTS_BETWEEN_SNAPSHOTS: usize = 40;
 /// Number of events that the journal retains.
@@ -56,25 +56,25 @@ async fn read_snapshot(server: &TestServer, path: &str) -> (ObservedOrders, u64)
     (orders, response["eventId"].as_u64().expect("an id"))
 }
 
-/// Applies an event. It must fit the current state.
+/// Applies an order event to the orders. Panics if the event does not fit their current state.
 fn apply_event(orders: &mut ObservedOrders, event: &Value) {
-    let (kind, key) = (to_text(&event["TYPE"]), to_text(&event["key"]));
+    let (event_type, key) = (to_text(&event["TYPE"]), to_text(&event["key"]));
     let key = key.strip_prefix("Order:").map_or(key.clone(), str::to_owned);
-    match kind.as_str() {
+    match event_type.as_str() {
         "FileBasedAdded" => {
             let observed =
                 ObservedOrder { node: to_text(&event["nodeId"]), suspended: false, running: false };
-            assert_eq!(orders.insert(key, observed), None, "{event} is there already");
+            assert_eq!(orders.insert(key, observed), None, "{event}: the order exists already");
             return;
         }
         "FileBasedRemoved" => {
-            assert!(orders.remove(&key).is_some(), "{event} is not there");
+            assert!(orders.remove(&key).is_some(), "{event}: there is no such order");
             return;
         }
         _ => {}
     }
-    let observed = orders.get_mut(&key).unwrap_or_else(|| panic!("{event} is not there"));
-    match kind.as_str() {
+    let observed = orders.get_mut(&key).unwrap_or_else(|| panic!("{event}: there is no such order"));
+    match event_type.as_str() {
         "OrderNodeChanged" => {
             let from = std::mem::replace(&mut observed.node, to_text(&event["nodeId"]));
             assert_eq!(from, to_text(&event["fromNodeId"]), "{event}");
@@ -87,19 +87,20 @@ fn apply_event(orders: &mut ObservedOrders, event: &Value) {
         "OrderSuspended" => assert!(!std::mem::replace(&mut observed.suspended, true), "{event}"),
         "OrderResumed" => assert!(std::mem::replace(&mut observed.suspended, false), "{event}"),
         "OrderStarted" | "OrderFinished" | "OrderSetBack" => {}
-        other => panic!("what is {other}?"),
+        other => panic!("unknown event type {other}"),
     }
 }
 
 /// Keeps a snapshot up to date by the events after it.
 struct SnapshotReader {
     orders: ObservedOrders,
+    /// The id up to which events have been read.
     after: u64,
-    /// Events that were read and are newer than the requested id.
+    /// Events that were read but are newer than the id up to which events were applied.
     buffered_events: Vec<Value>,
 }
 
-/// Events between have expired.
+/// The error of a reader: events after its id have expired.
 struct JournalTorn;
 
 impl SnapshotReader {
@@ -108,7 +109,8 @@ impl SnapshotReader {
         Self { orders, after, buffered_events: vec![] }
     }
 
-    /// Applies the events up to this id; returns their number.
+    /// Reads and applies the events up to an id, in pages of `limit` events or without a limit if it is 0. Returns their
+    /// number.
     async fn apply_events_until(
         &mut self,
         server: &TestServer,
@@ -147,7 +149,7 @@ impl SnapshotReader {
 struct Rng(u64);
 
 impl Rng {
-    fn below(&mut self, bound: usize) -> usize {
+    fn next_below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -159,16 +161,17 @@ impl Rng {
 struct RandomOperator {
     engine: Engine,
     rng: Rng,
-    /// The latest orders. Many have finished and no longer exist.
+    /// The keys of the newest added orders. Many of these orders have finished.
     keys: Vec<String>,
-    number: u64,
+    last_order_number: u64,
 }
 
 impl RandomOperator {
     async fn run_until_stopped(engine: Engine, stop: Arc<AtomicBool>) {
-        let mut operator = Self { engine, rng: Rng(0x9e37_79b9_7f4a_7c15), keys: vec![], number: 0 };
+        let mut operator =
+            Self { engine, rng: Rng(0x9e37_79b9_7f4a_7c15), keys: vec![], last_order_number: 0 };
         while !stop.load(Ordering::Relaxed) {
-            match operator.rng.below(16) {
+            match operator.rng.next_below(16) {
                 0..=6 => operator.add_orders().await,
                 7..=14 => operator.control_random_order().await,
                 _ => operator.set_random_chain_or_node().await,
@@ -182,10 +185,11 @@ impl RandomOperator {
 
     async fn add_orders(&mut self) {
         let mut new = Vec::new();
-        for _ in 0..=self.rng.below(6) {
-            self.number += 1;
-            let key = format!("{},{}", CHAINS[self.rng.below(CHAINS.len())], self.number);
-            let value = if self.rng.below(4) == 0 { "\"fail\"" } else { "null" };
+        for _ in 0..=self.rng.next_below(6) {
+            self.last_order_number += 1;
+            let key =
+                format!("{},{}", CHAIN_PATHS[self.rng.next_below(CHAIN_PATHS.len())], self.last_order_number);
+            let value = if self.rng.next_below(4) == 0 { "\"fail\"" } else { "null" };
             new.push(NewOrder { value: Json::from_trusted(value), ..new_order(&key) });
             self.keys.push(key);
         }
@@ -196,15 +200,15 @@ impl RandomOperator {
         if self.keys.is_empty() {
             return;
         }
-        let key = self.keys[self.rng.below(self.keys.len())].clone();
+        let key = self.keys[self.rng.next_below(self.keys.len())].clone();
         let node = |id: &str| Some(id.parse().expect("a node"));
-        let command = match self.rng.below(8) {
+        let command = match self.rng.next_below(8) {
             0 | 1 => OrderCommand::Suspend,
             2..=5 => OrderCommand::Resume,
             6 => OrderCommand::Remove,
             _ => OrderCommand::Change {
                 value: None,
-                node: node(["a", "b"][self.rng.below(2)]),
+                node: node(["a", "b"][self.rng.next_below(2)]),
                 planned_at: None,
             },
         };
@@ -218,9 +222,9 @@ impl RandomOperator {
     }
 
     async fn set_random_chain_or_node(&mut self) {
-        let chain = CHAINS[self.rng.below(CHAINS.len())].parse().expect("a chain");
-        if self.rng.below(2) == 0 {
-            let stopped = self.rng.below(3) == 0;
+        let chain = CHAIN_PATHS[self.rng.next_below(CHAIN_PATHS.len())].parse().expect("a chain");
+        if self.rng.next_below(2) == 0 {
+            let stopped = self.rng.next_below(3) == 0;
             self.engine.set_chain_stopped(&chain, stopped).await.expect("a store").expect("a chain");
         } else {
             let action = [
@@ -228,8 +232,8 @@ impl RandomOperator {
                 ChainNodeAction::Process,
                 ChainNodeAction::Stop,
                 ChainNodeAction::NextState,
-            ][self.rng.below(4)];
-            let node = ["a", "b"][self.rng.below(2)].parse().expect("a node");
+            ][self.rng.next_below(4)];
+            let node = ["a", "b"][self.rng.next_below(2)].parse().expect("a node");
             self.engine.set_chain_node_action(&chain, &node, action).await.expect("a store").expect("a node");
         }
     }
@@ -240,15 +244,15 @@ async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: 
     let nothing_older = Retention { max_age: Duration::ZERO, ..Retention::default() };
     let (all, beginning) = (EventFilter::default(), EventId::ZERO);
     while !stop.load(Ordering::Relaxed) {
-        let young =
+        let newest =
             engine.observer().read_newest(&all, beginning, RETAINED_EVENTS).await.expect("a store").events;
-        if young.len() == RETAINED_EVENTS
-            && let Some(oldest) = young.last()
+        if newest.len() == RETAINED_EVENTS
+            && let Some(oldest) = newest.last()
         {
-            let then = oldest.id.timestamp();
+            let oldest_time = oldest.id.timestamp();
             let pruned = engine
                 .store()
-                .prune(nothing_older, Retention::default(), Duration::MAX, then)
+                .prune(nothing_older, Retention::default(), Duration::MAX, oldest_time)
                 .await
                 .expect("a store");
             pruned_events.fetch_add(pruned.events as usize, Ordering::Relaxed);
@@ -257,6 +261,7 @@ async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: 
     }
 }
 
+/// A server whose orders are changed and whose journal is pruned all the time.
 struct BusyServer {
     server: TestServer,
     stop: Arc<AtomicBool>,
@@ -272,10 +277,10 @@ impl BusyServer {
         let store = folder.path().join("orders.db");
         let yaml =
             format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
-        let server = TestServer::start_in(
+        let server = TestServer::start_in_folder(
             folder.path(),
             &yaml,
-            chain_setup(&StepGate::open(), CHAINS.map(two_step_chain).into()),
+            chain_setup(&StepGate::open(), CHAIN_PATHS.map(two_step_chain).into()),
         )
         .await;
         let (stop, pruned_events) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -289,10 +294,10 @@ impl BusyServer {
 
     async fn stop_and_check(self) {
         self.stop.store(true, Ordering::Relaxed);
-        for background_jobs in self.background_jobs {
-            timeout(TEST_TIMEOUT, background_jobs).await.expect("an end").expect("without a panic");
+        for job in self.background_jobs {
+            timeout(TEST_TIMEOUT, job).await.expect("an end").expect("without a panic");
         }
-        assert!(self.pruned_events.load(Ordering::Relaxed) > 0, "retention was not at work");
+        assert!(self.pruned_events.load(Ordering::Relaxed) > 0, "no event was pruned");
         self.server.inner.stop().await;
     }
 }
@@ -324,7 +329,7 @@ async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
         let limit = [0, 1, 7, 100][round / 4 % 4];
         let mut reader = SnapshotReader::start(server, path).await;
         // The same reader continues as long as no event has expired.
-        while compared < ROUNDS {
+        while compared < COMPARED_SNAPSHOTS {
             wait_for_events(server, reader.after).await;
             let (later, until) = read_snapshot(server, path).await;
             match reader.apply_events_until(server, path, until, limit).await {
@@ -340,17 +345,17 @@ async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
                 break;
             }
         }
-        if compared == ROUNDS {
+        if compared == COMPARED_SNAPSHOTS {
             break;
         }
-        assert!(torn < 50 * ROUNDS, "torn again and again");
+        assert!(torn < 50 * COMPARED_SNAPSHOTS, "torn again and again");
     }
-    assert!(applied > 4 * ROUNDS, "only {applied} events in {compared} rounds");
+    assert!(applied > 4 * COMPARED_SNAPSHOTS, "only {applied} events in {compared} rounds");
 
     // A reader that resumes too late gets `Torn` and starts again.
     let (_, after) = read_snapshot(server, "").await;
-    let late = format!("{ORDERS_URL}?return=Event&after={after}&limit=1");
-    server.wait_until(&late, |seq| seq["TYPE"] == "Torn").await;
+    let expired_query = format!("{ORDERS_URL}?return=Event&after={after}&limit=1");
+    server.wait_until(&expired_query, |seq| seq["TYPE"] == "Torn").await;
     busy.stop_and_check().await;
 }
 
@@ -359,7 +364,7 @@ async fn a_snapshot_plus_server_sent_events_equals_a_later_snapshot() {
     let busy = BusyServer::new().await;
     let server = &busy.server;
     let mut compared = 0;
-    while compared < ROUNDS / 4 {
+    while compared < COMPARED_SNAPSHOTS / 4 {
         let (mut orders, after) = read_snapshot(server, "/a/").await;
         let kinds = "return=OrderEvent,FileBasedAdded,FileBasedRemoved&path=/a/";
         let mut frames =

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::chain_fixture::{StepGate, chain_setup, new_order, two_step_chain};
 use crate::client::{TEST_TIMEOUT, read_response};
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
 /// One server-sent event.
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ impl SseFrame {
     }
 }
 
+/// A connection to an event stream.
 pub(crate) struct SseClient(BufReader<TcpStream>);
 
 impl SseClient {
@@ -65,7 +66,7 @@ impl SseClient {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_come_with_their_ids_and_can_be_resumed() {
+async fn streamed_events_have_ids_after_which_a_stream_resumes() {
     let server = TestServer::start().await;
     let first = server
         .emit(
@@ -88,7 +89,7 @@ async fn events_come_with_their_ids_and_can_be_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_cursor_the_stream_begins_at_the_head() {
+async fn a_stream_without_a_cursor_starts_with_new_events() {
     let server = TestServer::start().await;
     server.emit(r#"{"type":"a"}"#).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream", &[]).await;
@@ -101,20 +102,20 @@ async fn a_reader_gets_its_cursor_before_the_first_event() {
     let server = TestServer::start().await;
     let first = server.emit(r#"{"type":"a"}"#).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream", &[]).await;
-    let place = loop {
+    let cursor = loop {
         if let Some(id) = frames.read_line().await.unwrap().strip_prefix("id: ") {
             break id.to_owned();
         }
     };
-    assert_eq!(place, first.to_string());
+    assert_eq!(cursor, first.to_string());
     drop(frames);
     let missed = server.emit(r#"{"type":"a"}"#).await;
-    let mut frames = SseClient::connect(&server, "/api/v1/stream", &[("last-event-id", &place)]).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream", &[("last-event-id", &cursor)]).await;
     assert_eq!(frames.next_frame().await.unwrap().id, Some(missed));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_cursor_is_torn() {
+async fn a_cursor_above_the_newest_event_is_torn() {
     let server = TestServer::start().await;
     let head = server.emit(r#"{"type":"a"}"#).await;
     let mut frames = SseClient::connect(&server, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
@@ -125,8 +126,10 @@ async fn a_foreign_cursor_is_torn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn task_changes_come_after_their_event_and_without_an_id() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+async fn task_changes_are_sent_after_their_event_and_without_an_id() {
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&key=k", &[]).await;
     server.emit(r#"{"type":"job","key":"other"}"#).await;
     let id = server.emit(r#"{"type":"job","key":"k"}"#).await;
@@ -145,8 +148,10 @@ async fn task_changes_come_after_their_event_and_without_an_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn named_types_bring_no_task_changes() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+async fn a_stream_of_selected_event_types_has_no_task_changes() {
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&return=job", &[]).await;
     let first = server.emit(r#"{"type":"job"}"#).await;
     let detail = format!("/api/v1/events/{first}");
@@ -156,8 +161,8 @@ async fn named_types_bring_no_task_changes() {
     assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
-/// Reads the frames of an order until it has ended and `done` of its tasks have succeeded: events with their ids, and
-/// task changes. The last changes may arrive after the order's end.
+/// Reads frames until an order was removed and `done` of its tasks have succeeded. Returns its events with their ids,
+/// and the task changes, of which the last may arrive after the order was removed.
 async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, String)>, Vec<Value>) {
     let (mut events, mut changes) = (Vec::new(), Vec::new());
     loop {
@@ -176,9 +181,11 @@ async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, St
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_followed_with_the_tasks_of_its_steps() {
     let gate = StepGate::closed();
-    let server =
-        TestServer::start_with("", chain_setup(&gate, vec![two_step_chain("/a/x"), two_step_chain("/z")]))
-            .await;
+    let server = TestServer::start_with_config(
+        "",
+        chain_setup(&gate, vec![two_step_chain("/a/x"), two_step_chain("/z")]),
+    )
+    .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     server.add_order(new_order("/z,1")).await;
     server.add_order(new_order("/a/x,1")).await;
@@ -204,7 +211,7 @@ async fn an_order_is_followed_with_the_tasks_of_its_steps() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_ends_streams() {
+async fn stopping_the_server_ends_streams() {
     let server = TestServer::start().await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?return=a", &[]).await;
     server.inner.stop().await;
@@ -238,7 +245,7 @@ async fn the_stop_event_is_sent_before_streams_end() {
 async fn a_step_is_reported_done_after_its_journal_events() {
     const ORDERS: usize = 150;
     let server =
-        TestServer::start_with("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
+        TestServer::start_with_config("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     let adding = async {
         for number in 0..ORDERS {
@@ -269,7 +276,9 @@ async fn a_step_is_reported_done_after_its_journal_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_changes_are_sent_while_the_journal_keeps_growing() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     let mut frames = SseClient::connect(&server, "/api/v1/stream?tenant=default", &[]).await;
     let busy = async {
         loop {
@@ -297,6 +306,6 @@ async fn task_changes_are_sent_while_the_journal_keeps_growing() {
     };
     tokio::select! {
         () = following => {}
-        _ = busier => unreachable!("it goes on"),
+        _ = busier => unreachable!("the emits never end"),
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::auth::tokens_yaml;
 use crate::client::TEST_TIMEOUT;
 use crate::stream::SseClient;
-use crate::test_server::{TestServer, in_process_handler, write_config};
+use crate::test_server::{TestServer, in_process_handler_setup, write_config};
 
 const ALL_TIME: &str = "start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z";
 
@@ -44,7 +44,7 @@ fn task_ids(list: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collection_is_synchronised_on_request() {
-    let server = TestServer::start_with(SOURCES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SOURCES_CONFIG, Setup::default()).await;
     let id = run_collection(&server, "quick", "orders").await;
     assert!(id.starts_with("quick_orders_"), "{id}");
     let task = server.wait_until(&format!("/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
@@ -79,20 +79,20 @@ async fn a_collection_is_synchronised_on_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_clients_create_one_task() {
-    let server = TestServer::start_with(SOURCES_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(SOURCES_CONFIG, Setup::default()).await;
     let calls = (0..100).map(|_| server.post("/tasks/?source=slow&collection=orders", ""));
-    let answers = futures::future::join_all(calls).await;
-    assert_eq!(answers.iter().filter(|response| response.status == 201).count(), 1);
-    assert_eq!(answers.iter().filter(|response| response.status == 200).count(), 99);
-    let ids: BTreeSet<_> = answers.iter().map(|response| response.json()["task_id"].to_string()).collect();
+    let responses = futures::future::join_all(calls).await;
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 99);
+    let ids: BTreeSet<_> = responses.iter().map(|response| response.json()["task_id"].to_string()).collect();
     assert_eq!(ids.len(), 1);
     let list = server.get(&format!("/tasks/?source=slow&{ALL_TIME}")).await.json();
     assert_eq!(list["tasks"].as_array().unwrap().len(), 1);
 
-    let id = answers[0].json()["task_id"].as_str().unwrap().to_owned();
+    let id = responses[0].json()["task_id"].as_str().unwrap().to_owned();
     server.wait_until(&format!("/tasks/{id}"), |task| task["status"] == "RUNNING").await;
     let again = server.post("/tasks?source=slow&collection=orders", "").await;
-    assert_eq!((again.status, &again.json()["task_id"]), (200, &json!(id)), "one that runs is as good");
+    assert_eq!((again.status, &again.json()["task_id"]), (200, &json!(id)), "a running task counts as well");
     assert_eq!(server.post(&format!("/api/v1/tasks/{id}/cancel"), "").await.status, 200);
     let next = run_collection(&server, "slow", "orders").await;
     assert_ne!(next, id);
@@ -108,7 +108,7 @@ sources:
     run: {command: ['sh', '-c', 'echo same; echo same; sleep 600']}
     collections: [{name: orders}]
 ";
-    let server = TestServer::start_with(config, Setup::default()).await;
+    let server = TestServer::start_with_config(config, Setup::default()).await;
     let id = run_collection(&server, "chatty", "orders").await;
     let mut frames = SseClient::connect(&server, &format!("/api/v1/tasks/{id}/logs?follow=true"), &[]).await;
     for number in 0..2 {
@@ -124,9 +124,11 @@ sources:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_complete_and_newest_first() {
-    let server =
-        TestServer::start_with(SOURCES_CONFIG, in_process_handler("job", |_| HandlerOutcome::succeeded()))
-            .await;
+    let server = TestServer::start_with_config(
+        SOURCES_CONFIG,
+        in_process_handler_setup("job", |_| HandlerOutcome::succeeded()),
+    )
+    .await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 450].join(","))).await;
     let list = server.get(&format!("/tasks?source=job&{ALL_TIME}")).await.json();
     let events: Vec<_> =
@@ -145,15 +147,15 @@ async fn lists_are_complete_and_newest_first() {
     assert_eq!(list(&format!("collection=order&{ALL_TIME}")).await, [] as [&str; 0]);
     assert_eq!(list(&format!("status=SUCCESS&{ALL_TIME}")).await.len(), 2);
     assert_eq!(list(&format!("status=RUNNING&{ALL_TIME}")).await, [] as [&str; 0]);
-    let made =
+    let created_at =
         server.get(&format!("/tasks/{second}")).await.json()["created_at"].as_str().unwrap().to_owned();
-    assert_eq!(list(&format!("start={made}&end=2100-01-01T00:00:00Z")).await, [second]);
-    assert_eq!(list(&format!("start=2000-01-01T00:00:00Z&end={made}")).await, [first]);
+    assert_eq!(list(&format!("start={created_at}&end=2100-01-01T00:00:00Z")).await, [second]);
+    assert_eq!(list(&format!("start=2000-01-01T00:00:00Z&end={created_at}")).await, [first]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_requests_name_what_is_wrong_and_create_nothing() {
-    let server = TestServer::start_with(SOURCES_CONFIG, Setup::default()).await;
+async fn bad_requests_name_the_wrong_parameter_and_create_nothing() {
+    let server = TestServer::start_with_config(SOURCES_CONFIG, Setup::default()).await;
     let (start, end) = ("start=2026-01-01T00:00:00Z", "end=2026-01-02T00:00:00Z");
     for (query, status, parameter) in [
         (format!("{start}&{end}"), 400, "source"),
@@ -202,16 +204,16 @@ async fn bad_requests_name_what_is_wrong_and_create_nothing() {
     assert_eq!(server.get("/tasks/none/logs").await.problem_status(), 404);
     assert_eq!(server.get("/tasks/none/logs?start=x").await.problem_status(), 400);
     assert_eq!(server.delete("/tasks/").await.problem_status(), 405);
-    assert_eq!(server.get("/api/v1/tasks").await.json()["tasks"], json!([]), "nothing was made");
+    assert_eq!(server.get("/api/v1/tasks").await.json()["tasks"], json!([]), "no task was created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_source_is_not_found_however_long_the_history() {
     let list =
         [("root", "admin", None), ("ours", "viewer", Some("default")), ("others", "viewer", Some("other"))];
-    let mut server = TestServer::start_with(
+    let mut server = TestServer::start_with_config(
         &tokens_yaml(&list),
-        in_process_handler("job", |_| HandlerOutcome::succeeded()),
+        in_process_handler_setup("job", |_| HandlerOutcome::succeeded()),
     )
     .await;
     server.token = "root".into();
@@ -240,7 +242,8 @@ async fn a_removed_source_is_found_while_its_tasks_remain() {
         tokens_yaml(&list)
     );
     let mut server =
-        TestServer::start_in(folder.path(), &format!("{base}{SOURCES_CONFIG}"), Setup::default()).await;
+        TestServer::start_in_folder(folder.path(), &format!("{base}{SOURCES_CONFIG}"), Setup::default())
+            .await;
     server.token = "root".into();
     let id = run_collection(&server, "quick", "orders").await;
     server.wait_until(&format!("/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
@@ -258,10 +261,11 @@ async fn a_removed_source_is_found_while_its_tasks_remain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_sees_only_its_own_sources() {
-    let list = [("root", "admin", None), ("ours", "operator", Some("default")), ("look", "viewer", None)];
+async fn a_token_bound_to_a_tenant_sees_only_the_sources_of_the_tenant() {
+    let list = [("root", "admin", None), ("ours", "operator", Some("default")), ("viewer", "viewer", None)];
     let mut server =
-        TestServer::start_with(&format!("{SOURCES_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
+        TestServer::start_with_config(&format!("{SOURCES_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
     server.token = "root".into();
     let theirs = run_collection(&server, "theirs", "orders").await;
     server.token = "ours".into();
@@ -278,7 +282,7 @@ async fn a_tenant_token_sees_only_its_own_sources() {
     );
     assert_eq!(crate::client::send_request(server.address, &admin, b"").await.status, 200);
     assert_eq!(
-        server.call_as("look", "POST", "/tasks?source=quick&collection=orders", "").await.problem_status(),
+        server.call_as("viewer", "POST", "/tasks?source=quick&collection=orders", "").await.problem_status(),
         403
     );
 }

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pointsman_core::store::AttemptResult;
 use pointsman_core::task::{LogLevel, LogLine};
-use pointsman_core::{HandlingKey, Json, NewEvent, Timestamp};
+use pointsman_core::{EventType, Json, NewEvent, Timestamp};
 use pointsman_engine::HandlerOutcome;
 use serde_json::json;
 
 use crate::stream::SseClient;
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_followed_from_event_to_result() {
@@ -16,8 +16,8 @@ async fn a_task_is_followed_from_event_to_result() {
         result: AttemptResult::Succeeded { result: Some(Json::parse(r#"{"done": 1}"#).unwrap()) },
         ..HandlerOutcome::succeeded()
     };
-    let server = TestServer::start_with("", in_process_handler("job", act)).await;
-    let id = server.emit_for_task(r#"{"type":"job.one","key":"k","priority":7}"#).await;
+    let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job.one","key":"k","priority":7}"#).await;
     let task = server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     assert_eq!(task["result"], json!({"done": 1}));
     assert_eq!(task["attempts"][0]["end"], "succeeded");
@@ -52,11 +52,11 @@ async fn a_task_is_followed_from_event_to_result() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn emitted_events_name_their_cause() {
-    let child = NewEvent::new(HandlingKey::new("child").unwrap());
+    let child = NewEvent::new(EventType::new("child").unwrap());
     let act =
         move |_: &_| HandlerOutcome { emitted_events: vec![child.clone()], ..HandlerOutcome::succeeded() };
-    let server = TestServer::start_with("", in_process_handler("job", act)).await;
-    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     let found =
         server.wait_until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
     let child = &found["eventSnapshots"][0]["eventId"];
@@ -67,7 +67,9 @@ async fn emitted_events_name_their_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_paged_newest_first() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 25].join(","))).await;
     server
         .wait_until("/api/v1/tasks?status=done&limit=1000", |l| l["tasks"].as_array().unwrap().len() == 25)
@@ -116,8 +118,8 @@ async fn an_operator_retries_a_failed_task() {
         true => HandlerOutcome::succeeded(),
         false => HandlerOutcome::failed("not yet"),
     };
-    let server = TestServer::start_with("", in_process_handler("job", act)).await;
-    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let task = server.wait_until(&path, |task| task["status"] == "FAILED").await;
     assert_eq!(task["error"], "not yet");
@@ -132,8 +134,10 @@ async fn an_operator_retries_a_failed_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_is_cancelled() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
-    let id = server.emit_for_task(r#"{"type":"job","delay":"1h"}"#).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job","delay":"1h"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let task = server.get(&path).await.json();
     assert_eq!(task["status"], "SCHEDULED");
@@ -145,7 +149,7 @@ async fn a_waiting_task_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_are_read_whole_and_followed() {
+async fn logs_are_read_completely_and_followed() {
     let line = |n: i64| LogLine {
         time: Timestamp::from_millis(n),
         level: LogLevel::Info,
@@ -155,8 +159,8 @@ async fn logs_are_read_whole_and_followed() {
         log_lines: (0..1200).map(line).collect(),
         ..HandlerOutcome::succeeded()
     };
-    let server = TestServer::start_with("", in_process_handler("job", act)).await;
-    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     let mut frames = SseClient::connect(&server, &format!("/api/v1/tasks/{id}/logs?follow=true"), &[]).await;
     let mut followed = Vec::new();
     loop {
@@ -195,8 +199,8 @@ async fn logs_with_long_lines_are_complete() {
         log_lines: (0..100).map(line).collect(),
         ..HandlerOutcome::succeeded()
     };
-    let server = TestServer::start_with("", in_process_handler("job", act)).await;
-    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    let server = TestServer::start_with_config("", in_process_handler_setup("job", act)).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"job"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     let number = |line: &serde_json::Value| {
         let message = line["message"].as_str().expect("a text");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pointsman_core::route::HandlerBinding;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey};
+use pointsman_core::{EventType, HandlerDef, HandlerName};
 use pointsman_engine::{Delivery, HandlerOutcome, HandlerSpec, Runner, Setup};
 use pointsman_server::Server;
 use pointsman_server::config::ConfigInputs;
@@ -26,22 +26,23 @@ const IN_MEMORY_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.
 impl TestServer {
     /// Starts a server without handlers, in memory.
     pub(crate) async fn start() -> Self {
-        Self::start_with("", Setup::default()).await
+        Self::start_with_config("", Setup::default()).await
     }
 
-    /// Starts a server in memory with more configuration and in-process handlers.
-    pub(crate) async fn start_with(more: &str, program: Setup) -> Self {
+    /// Starts a server in memory with additional configuration, and with the in-process handlers and chains of `setup`.
+    pub(crate) async fn start_with_config(more_config: &str, setup: Setup) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut server = Self::start_in(folder.path(), &format!("{IN_MEMORY_CONFIG}{more}"), program).await;
+        let mut server =
+            Self::start_in_folder(folder.path(), &format!("{IN_MEMORY_CONFIG}{more_config}"), setup).await;
         server._folder = Some(folder);
         server
     }
 
-    /// Starts a server with its configuration in this folder.
-    pub(crate) async fn start_in(folder: &Path, yaml: &str, program: Setup) -> Self {
-        let sources = write_config(folder, yaml);
-        let config = sources.load().expect("a configuration without faults");
-        let server = Server::start(config, Some(sources), program).await.expect("a server");
+    /// Starts a server whose configuration is `yaml`, written to a file in this folder.
+    pub(crate) async fn start_in_folder(folder: &Path, yaml: &str, setup: Setup) -> Self {
+        let inputs = write_config(folder, yaml);
+        let config = inputs.load_config().expect("a configuration without faults");
+        let server = Server::start(config, Some(inputs), setup).await.expect("a server");
         let address = server.address().expect("an address");
         let token = server.first_token().unwrap_or_default().to_owned();
         Self { inner: server, address, token, _folder: None }
@@ -90,7 +91,7 @@ impl TestServer {
         self.call("DELETE", path, &[], b"").await
     }
 
-    /// Calls the server with another token.
+    /// Sends a request with another token than that of this server.
     pub(crate) async fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> TestResponse {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
@@ -98,7 +99,7 @@ impl TestServer {
     }
 
     /// Emits an event and returns the id of its first task.
-    pub(crate) async fn emit_for_task(&self, body: &str) -> String {
+    pub(crate) async fn emit_and_get_task_id(&self, body: &str) -> String {
         let response = self.post("/api/v1/events", body).await.json();
         response["events"][0]["tasks"][0].as_str().expect("a task").to_owned()
     }
@@ -127,7 +128,7 @@ impl TestServer {
     }
 }
 
-/// Writes a configuration file and returns its source.
+/// Writes a configuration file, and returns the inputs to load it.
 pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigInputs {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
@@ -149,8 +150,8 @@ impl Runner for InProcessRunner {
     }
 }
 
-/// A handler of the program, routed to the event type of its name.
-pub(crate) fn in_process_handler(
+/// A setup with an in-process handler, to which the event type of the same name is routed.
+pub(crate) fn in_process_handler_setup(
     name: &str,
     act: impl Fn(&Delivery) -> HandlerOutcome + Send + Sync + 'static,
 ) -> Setup {
@@ -160,6 +161,6 @@ pub(crate) fn in_process_handler(
     def.retry.max_retries = 0;
     let timeout = std::time::Duration::from_secs(30);
     setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcessRunner(Arc::new(act)))) });
-    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), HandlerBinding::new_queued(name));
+    setup.routes.bind(EventType::new(name.as_str()).expect("a type"), HandlerBinding::new_queued(name));
     setup
 }

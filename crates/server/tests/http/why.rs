@@ -2,7 +2,7 @@ use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
 fn find_gate<'a>(why: &'a Value, name: &str) -> &'a Value {
     let gates = why["gates"].as_array().expect("a list");
@@ -11,13 +11,15 @@ fn find_gate<'a>(why: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_names_the_gate_that_blocks_it() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::succeeded())).await;
-    let late = server.emit_for_task(r#"{"type":"job","key":"k","delay":"1h"}"#).await;
+    let server =
+        TestServer::start_with_config("", in_process_handler_setup("job", |_| HandlerOutcome::succeeded()))
+            .await;
+    let delayed = server.emit_and_get_task_id(r#"{"type":"job","key":"k","delay":"1h"}"#).await;
     server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
-    let next = server.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
+    let next = server.emit_and_get_task_id(r#"{"type":"job","key":"k"}"#).await;
 
-    let why = server.get(&format!("/api/v1/tasks/{late}/why")).await.json();
-    assert_eq!((&why["task_id"], &why["status"]), (&json!(late), &json!("SCHEDULED")));
+    let why = server.get(&format!("/api/v1/tasks/{delayed}/why")).await.json();
+    assert_eq!((&why["task_id"], &why["status"]), (&json!(delayed), &json!("SCHEDULED")));
     assert!(why["eventId"].is_u64());
     let due = find_gate(&why, "due");
     assert_eq!((&due["open"], due["until"].as_str().unwrap().is_empty()), (&json!(false), false));
@@ -27,8 +29,8 @@ async fn a_waiting_task_names_the_gate_that_blocks_it() {
     assert_eq!(find_gate(&why, "handler")["open"], true);
 
     let why = server.get(&format!("/api/v1/tasks/{next}/why")).await.json();
-    assert_eq!(find_gate(&why, "lane")["tasks"], json!([late]));
-    assert_eq!(why["summary"], find_gate(&why, "lane")["detail"], "the first that is closed");
+    assert_eq!(find_gate(&why, "lane")["tasks"], json!([delayed]));
+    assert_eq!(why["summary"], find_gate(&why, "lane")["detail"], "the detail of the first closed gate");
     assert_eq!(server.get("/api/v1/tasks/none/why").await.problem_status(), 404);
     assert_eq!(server.get(&format!("/api/v1/tasks/{next}/why?x=1")).await.problem_status(), 400);
 }
@@ -41,9 +43,9 @@ handlers:
   fails: {run: {command: ['false']}, retry: {max: 0}}
 event_handlers: {stay: [stay], fails: [fails]}
 ";
-    let server = TestServer::start_with(config, Setup::default()).await;
-    let stay = server.emit_for_task(r#"{"type":"stay"}"#).await;
-    let fails = server.emit_for_task(r#"{"type":"fails"}"#).await;
+    let server = TestServer::start_with_config(config, Setup::default()).await;
+    let stay = server.emit_and_get_task_id(r#"{"type":"stay"}"#).await;
+    let fails = server.emit_and_get_task_id(r#"{"type":"fails"}"#).await;
     let path = format!("/api/v1/tasks/{stay}");
     let task = server.wait_until(&path, |task| task["status"] == "RUNNING").await;
     assert_eq!((&task["running"]["number"], &task["running"]["lease_until"]), (&json!(1), &json!("")));
@@ -65,7 +67,7 @@ event_handlers: {stay: [stay], fails: [fails]}
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_token_sees_nothing_of_other_tenants() {
+async fn a_token_bound_to_a_tenant_sees_nothing_of_other_tenants() {
     let config = "
 handlers:
   stay: {run: {command: ['sleep', '600']}, concurrency: 1}
@@ -73,17 +75,20 @@ event_handlers: {stay: [stay]}
 ";
     let list = [("rootadmin", "admin", None), ("shop", "viewer", Some("shop"))];
     let mut server =
-        TestServer::start_with(&format!("{config}{}", tokens_yaml(&list)), Setup::default()).await;
+        TestServer::start_with_config(&format!("{config}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "rootadmin".into();
-    let theirs = server.emit_for_task(r#"{"type":"stay","tenant":"other"}"#).await;
+    let theirs = server.emit_and_get_task_id(r#"{"type":"stay","tenant":"other"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{theirs}"), |task| task["status"] == "RUNNING").await;
-    let ours = server.emit_for_task(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
-    let next = server.emit_for_task(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
+    let ours = server.emit_and_get_task_id(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
+    let next = server.emit_and_get_task_id(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
     server.put("/api/v1/handlers/stay/pause", r#"{"reason":"lunch"}"#).await;
     let path = format!("/api/v1/tasks/{next}/why");
-    let whole = server.get(&path).await;
-    assert_eq!(find_gate(&whole.json(), "concurrency")["tasks"], json!([theirs]));
-    assert!(whole.text().contains("rootadmin") && whole.text().contains("pointsman-"), "{whole:?}");
+    let full_response = server.get(&path).await;
+    assert_eq!(find_gate(&full_response.json(), "concurrency")["tasks"], json!([theirs]));
+    assert!(
+        full_response.text().contains("rootadmin") && full_response.text().contains("pointsman-"),
+        "{full_response:?}"
+    );
 
     server.token = "shop".into();
     let response = server.get(&path).await;
@@ -98,7 +103,7 @@ event_handlers: {stay: [stay]}
         detail.contains("1 of at most 1") && detail.contains("one of the blocking tasks is not shown"),
         "{detail}"
     );
-    assert_eq!(find_gate(&why, "lane")["tasks"], json!([ours]), "its own is shown");
+    assert_eq!(find_gate(&why, "lane")["tasks"], json!([ours]), "a task of its own tenant is shown");
     let rule = find_gate(&why, "rule");
     assert_eq!((&rule["rule"]["kind"], &rule["rule"]["by"]), (&json!("pause"), &json!("")));
     assert!(rule["detail"].as_str().unwrap().contains("all tenants"), "{rule}");

@@ -26,27 +26,28 @@ async fn claim_tasks(server: &TestServer, body: &str) -> Value {
     response.json()["tasks"].clone()
 }
 
-/// Claims the one task there is.
-async fn claim_one(server: &TestServer) -> Value {
+/// Claims a task of `far`, after waiting for one if needed.
+async fn claim_one_task(server: &TestServer) -> Value {
     let tasks = claim_tasks(server, r#"{"handlers":["far"],"wait":"60s"}"#).await;
     assert_eq!(tasks.as_array().expect("a list").len(), 1, "{tasks}");
     tasks[0].clone()
 }
 
-/// Sends a report about a task with the fence of its claim.
-async fn report(server: &TestServer, task: &Value, what: &str, more: &Value) -> TestResponse {
+/// Sends a report about a claimed task, such as `heartbeat` or `done`, with the fence of the claim.
+async fn send_report(server: &TestServer, task: &Value, call: &str, members: &Value) -> TestResponse {
     let mut body = json!({"fence": task["fence"]});
-    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    body.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
     server
-        .post(&format!("/api/v1/worker/{}/{what}", task["id"].as_str().expect("a text")), &body.to_string())
+        .post(&format!("/api/v1/worker/{}/{call}", task["id"].as_str().expect("a text")), &body.to_string())
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_claimed_renewed_and_completed_with_its_emits() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
-    let id = server.emit_for_task(r#"{"type":"far.one","key":"k","value":{"n":1},"tenant":"shop"}"#).await;
-    let task = claim_one(&server).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
+    let id =
+        server.emit_and_get_task_id(r#"{"type":"far.one","key":"k","value":{"n":1},"tenant":"shop"}"#).await;
+    let task = claim_one_task(&server).await;
     for (member, value) in [
         ("id", json!(id)),
         ("attempt", json!(1)),
@@ -68,13 +69,13 @@ async fn a_task_is_claimed_renewed_and_completed_with_its_emits() {
     assert_eq!(running["status"], "RUNNING");
     assert_ne!(running["running"]["lease_until"], "");
 
-    let kept = report(&server, &task, "heartbeat", &json!({"lease": "10m"})).await.json();
-    assert!(kept["lease_until"].as_str().unwrap() > task["lease_until"].as_str().unwrap(), "{kept}");
+    let renewed = send_report(&server, &task, "heartbeat", &json!({"lease": "10m"})).await.json();
+    assert!(renewed["lease_until"].as_str().unwrap() > task["lease_until"].as_str().unwrap(), "{renewed}");
     let lines = json!({"logs": ["plain", {"message": "loud", "level": "error"}]});
-    assert_eq!(report(&server, &task, "logs", &lines).await.json(), json!({"logged": 2}));
+    assert_eq!(send_report(&server, &task, "logs", &lines).await.json(), json!({"logged": 2}));
     for kind in ["Torn", "task"] {
         let refused =
-            report(&server, &task, "done", &json!({"emit": [{"type": "child"}, {"type": kind}]})).await;
+            send_report(&server, &task, "done", &json!({"emit": [{"type": "child"}, {"type": kind}]})).await;
         assert_eq!(
             (refused.problem_status(), &refused.json()["pointer"]),
             (422, &json!("/emit/1/type")),
@@ -82,7 +83,7 @@ async fn a_task_is_claimed_renewed_and_completed_with_its_emits() {
         );
     }
     let end = json!({"result": {"ok": true}, "emit": [{"type": "child"}], "log": ["last"]});
-    let ended = report(&server, &task, "done", &end).await;
+    let ended = send_report(&server, &task, "done", &end).await;
     assert_eq!(ended.status, 200, "{ended:?}");
     assert_eq!((&ended.json()["status"], &ended.json()["id"]), (&json!("SUCCESS"), &json!(id)));
 
@@ -100,41 +101,41 @@ async fn a_task_is_claimed_renewed_and_completed_with_its_emits() {
         ("done", json!({})),
         ("snooze", json!({})),
     ] {
-        assert_eq!(report(&server, &task, what, &more).await.problem_status(), 409, "{what}");
+        assert_eq!(send_report(&server, &task, what, &more).await.problem_status(), 409, "{what}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_retried_and_a_snooze_costs_no_retry() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
-    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
     let waits = server.get("/api/v1/handlers/far").await.json();
     assert!(waits["oldest_runnable_seconds"].is_number(), "{waits}");
-    let task = claim_one(&server).await;
+    let task = claim_one_task(&server).await;
     let held = server.get("/api/v1/handlers/far").await.json();
     assert_eq!((&held["oldest_runnable_seconds"], &held["counts"]["running"]), (&json!(null), &json!(1)));
-    let failed = report(&server, &task, "fail", &json!({"error": "no luck"})).await.json();
+    let failed = send_report(&server, &task, "fail", &json!({"error": "no luck"})).await.json();
     assert_eq!((&failed["status"], &failed["state"]), (&json!("SCHEDULED"), &json!("new")));
-    let task = claim_one(&server).await;
+    let task = claim_one_task(&server).await;
     assert_eq!((&task["attempt"], &task["retries"]), (&json!(2), &json!(1)));
     let until = "2000-01-01T00:00:00Z";
-    assert_eq!(report(&server, &task, "snooze", &json!({"until": until})).await.json()["state"], "new");
-    let task = claim_one(&server).await;
+    assert_eq!(send_report(&server, &task, "snooze", &json!({"until": until})).await.json()["state"], "new");
+    let task = claim_one_task(&server).await;
     assert_eq!((&task["attempt"], &task["retries"]), (&json!(3), &json!(1)));
-    let last = report(&server, &task, "fail", &json!({"error": "never", "retry": false})).await.json();
+    let last = send_report(&server, &task, "fail", &json!({"error": "never", "retry": false})).await.json();
     assert_eq!((&last["status"], &last["delay_until"]), (&json!("FAILED"), &json!("")));
     assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["error"], "never");
 
-    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
-    let task = claim_one(&server).await;
-    let snoozed = report(&server, &task, "snooze", &json!({"for": "1h"})).await.json();
+    let id = server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
+    let task = claim_one_task(&server).await;
+    let snoozed = send_report(&server, &task, "snooze", &json!({"for": "1h"})).await.json();
     assert!(!snoozed["delay_until"].as_str().unwrap().is_empty(), "{snoozed}");
     assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["status"], "SCHEDULED");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_without_a_run_is_pulled() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
     let id = server.post("/tasks?source=shop&collection=orders", "").await.json()["task_id"].clone();
     let tasks =
         claim_tasks(&server, r#"{"handlers":["far","shop"],"max":10,"wait":60,"lease":"PT5M"}"#).await;
@@ -142,46 +143,46 @@ async fn a_source_without_a_run_is_pulled() {
     assert_eq!((&tasks[0]["source"], &tasks[0]["collection"]), (&json!("shop"), &json!("orders")));
     let again = server.post("/tasks?source=shop&collection=orders", "").await;
     assert_eq!((again.status, &again.json()["task_id"]), (200, &id));
-    let ended = report(&server, &tasks[0], "done", &json!({"emit": [{"type": "synced"}]})).await.json();
+    let ended = send_report(&server, &tasks[0], "done", &json!({"emit": [{"type": "synced"}]})).await.json();
     let event = server.get(&format!("/api/v1/events/{}", ended["events"][0])).await.json();
     assert_eq!(event["cause"], json!({"eventId": null, "task": id, "depth": 1}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_with_a_stale_fence_gets_409() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
-    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
     let tasks = claim_tasks(&server, r#"{"handlers":["far"],"wait":"60s","lease":"1s"}"#).await;
     let lost = &tasks[0];
     // The lease expires and another worker gets the task; then the first worker reports.
-    let task = claim_one(&server).await;
+    let task = claim_one_task(&server).await;
     assert_eq!((&task["id"], &task["attempt"], &task["retries"]), (&json!(id), &json!(2), &json!(0)));
-    let stale = report(&server, lost, "done", &json!({"emit": [{"type": "ghost"}]})).await;
+    let stale = send_report(&server, lost, "done", &json!({"emit": [{"type": "ghost"}]})).await;
     assert_eq!((stale.problem_status(), &stale.json()["pointer"]), (409, &json!("/fence")));
-    assert_eq!(report(&server, lost, "heartbeat", &json!({})).await.problem_status(), 409);
-    assert_eq!(report(&server, lost, "logs", &json!({"logs": ["x"]})).await.problem_status(), 409);
+    assert_eq!(send_report(&server, lost, "heartbeat", &json!({})).await.problem_status(), 409);
+    assert_eq!(send_report(&server, lost, "logs", &json!({"logs": ["x"]})).await.problem_status(), 409);
     assert_eq!(server.get("/api/v1/events?limit=-1&return=ghost").await.json()["TYPE"], "Empty");
     server.post(&format!("/api/v1/tasks/{id}/cancel"), "").await;
-    let canceled = report(&server, &task, "heartbeat", &json!({})).await;
+    let canceled = send_report(&server, &task, "heartbeat", &json!({})).await;
     assert_eq!(canceled.problem_status(), 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_heartbeat_renews_by_the_claimed_lease_and_a_snooze_lasts_a_second() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
-    server.emit_for_task(r#"{"type":"far"}"#).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
+    server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
     let task = claim_tasks(&server, r#"{"handlers":["far"],"wait":"60s","lease":"1h"}"#).await[0].clone();
-    let kept = report(&server, &task, "heartbeat", &json!({})).await.json();
-    assert!(kept["lease_until"].as_str().unwrap() >= task["lease_until"].as_str().unwrap(), "{kept}");
+    let renewed = send_report(&server, &task, "heartbeat", &json!({})).await.json();
+    assert!(renewed["lease_until"].as_str().unwrap() >= task["lease_until"].as_str().unwrap(), "{renewed}");
     let at = pointsman_engine::now();
-    let snoozed = report(&server, &task, "snooze", &json!({"for": "0s"})).await.json();
+    let snoozed = send_report(&server, &task, "snooze", &json!({"for": "0s"})).await.json();
     let due = snoozed["delay_until"].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(due >= at.plus(Duration::from_secs(1)), "{snoozed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disconnected_claim_leases_nothing() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
     let body = r#"{"handlers":["far"],"wait":"300s","lease":"1h"}"#;
     for _ in 0..3 {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -191,14 +192,14 @@ async fn a_disconnected_claim_leases_nothing() {
         stream.write_all(request.as_bytes()).await.unwrap();
     }
     assert_eq!(claim_tasks(&server, r#"{"handlers":["far"]}"#).await, json!([]), "there is nothing yet");
-    server.emit_for_task(r#"{"type":"far"}"#).await;
-    let task = claim_one(&server).await;
-    assert_eq!(report(&server, &task, "done", &json!({})).await.status, 200);
+    server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
+    let task = claim_one_task(&server).await;
+    assert_eq!(send_report(&server, &task, "done", &json!({})).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_in_a_claim_have_pointers() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
     let many = format!(r#"{{"handlers":{}}}"#, json!(vec!["far"; 257]));
     for (body, status, pointer) in [
         ("", 400, "/handlers"),
@@ -232,9 +233,9 @@ async fn faults_in_a_claim_have_pointers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_faulty_report_changes_nothing() {
-    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
-    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
-    let task = claim_one(&server).await;
+    let server = TestServer::start_with_config(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_and_get_task_id(r#"{"type":"far"}"#).await;
+    let task = claim_one_task(&server).await;
     let good = json!({"type": "child"});
     for (what, more, status, pointer) in [
         ("done", json!({"emit": [good, {"type": "a..b"}]}), 400, "/emit/1/type"),
@@ -256,24 +257,25 @@ async fn a_faulty_report_changes_nothing() {
         ("logs", json!({}), 400, "/logs"),
         ("logs", json!({"logs": [{"message": "x", "level": "loud"}]}), 400, "/logs/0/level"),
     ] {
-        let response = report(&server, &task, what, &more).await;
+        let response = send_report(&server, &task, what, &more).await;
         let pointed = response.json()["pointer"].clone();
         assert_eq!((response.problem_status(), pointed), (status, json!(pointer)), "{what} {more:.80}");
     }
     assert_eq!(server.get("/api/v1/events?limit=-1&return=child").await.json()["TYPE"], "Empty");
     assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["status"], "RUNNING");
     assert_eq!(
-        report(&server, &json!({"id": "none", "fence": 1}), "done", &json!({})).await.problem_status(),
+        send_report(&server, &json!({"id": "none", "fence": 1}), "done", &json!({})).await.problem_status(),
         404
     );
-    assert_eq!(report(&server, &task, "done", &json!({"emit": [good]})).await.status, 200);
+    assert_eq!(send_report(&server, &task, "done", &json!({"emit": [good]})).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_worker_touches_only_its_tenants_tasks() {
+async fn a_worker_token_bound_to_a_tenant_gets_only_the_tasks_of_the_tenant() {
     let list = [("root", "admin", None), ("ours", "worker", Some("shop")), ("all", "worker", None)];
     let mut server =
-        TestServer::start_with(&format!("{PULL_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
+        TestServer::start_with_config(&format!("{PULL_CONFIG}{}", tokens_yaml(&list)), Setup::default())
+            .await;
     server.token = "root".into();
     server.emit(r#"[{"type":"far"},{"type":"far","tenant":"shop"}]"#).await;
     server.token = "ours".into();
@@ -282,8 +284,8 @@ async fn a_bound_worker_touches_only_its_tenants_tasks() {
     server.token = "all".into();
     let foreign = claim_tasks(&server, r#"{"handlers":["far"],"max":10,"wait":"60s"}"#).await;
     server.token = "ours".into();
-    assert_eq!(report(&server, &foreign[0], "done", &json!({})).await.problem_status(), 404);
-    assert_eq!(report(&server, &foreign[0], "heartbeat", &json!({})).await.problem_status(), 404);
+    assert_eq!(send_report(&server, &foreign[0], "done", &json!({})).await.problem_status(), 404);
+    assert_eq!(send_report(&server, &foreign[0], "heartbeat", &json!({})).await.problem_status(), 404);
     assert_eq!(server.post("/api/v1/worker/claim", r#"{"handlers":["theirs"]}"#).await.problem_status(), 422);
-    assert_eq!(report(&server, &own[0], "done", &json!({})).await.status, 200);
+    assert_eq!(send_report(&server, &own[0], "done", &json!({})).await.status, 200);
 }

@@ -20,7 +20,7 @@ pub async fn assert_store_consistent(store: &dyn Store) {
 
 async fn assert_prev_links(store: &dyn Store) {
     let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.read_journal_range().await).expired_up_to);
-    let whole = after == EventId::ZERO;
+    let nothing_expired = after == EventId::ZERO;
     loop {
         let filter = EventFilter::default();
         let page = expect_ok(
@@ -32,10 +32,11 @@ async fn assert_prev_links(store: &dyn Store) {
         after = newest.id;
         for event in page.events {
             // Engine events have no `prev` link.
-            let is_engines = event.kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
-            let Some(key) = event.key.as_ref().filter(|_| !is_engines) else { continue };
+            let is_engine_event =
+                event.event_type.as_str().starts_with(|first: char| first.is_ascii_uppercase());
+            let Some(key) = event.key.as_ref().filter(|_| !is_engine_event) else { continue };
             let before = last.insert((event.tenant.clone(), key.clone()), event.id);
-            if whole || before.is_some() {
+            if nothing_expired || before.is_some() {
                 assert_eq!(event.prev, before, "{key} of {}: the event before {}", event.tenant, event.id);
             }
         }
@@ -46,11 +47,11 @@ async fn assert_prev_links(store: &dyn Store) {
 type QueueTaskCounts = [u64; 4];
 
 async fn assert_queue_counts_and_fences(store: &dyn Store) {
-    let mut published: BTreeMap<(HandlerName, Tenant), QueueTaskCounts> = BTreeMap::new();
+    let mut counted: BTreeMap<(HandlerName, Tenant), QueueTaskCounts> = BTreeMap::new();
     for queue in expect_ok(store.list_queues(None).await) {
-        let counts = published.entry((queue.handler, queue.tenant)).or_default();
-        let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
-        counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
+        let counts = counted.entry((queue.handler, queue.tenant)).or_default();
+        let view_counts = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
+        counts.iter_mut().zip(view_counts).for_each(|(count, more)| *count += more);
     }
     let (mut listed, mut fences): (BTreeMap<_, QueueTaskCounts>, _) = (BTreeMap::new(), BTreeSet::new());
     let mut before = None;
@@ -74,9 +75,9 @@ async fn assert_queue_counts_and_fences(store: &dyn Store) {
             next => before = next,
         }
     }
-    published.retain(|_, counts| *counts != QueueTaskCounts::default());
+    counted.retain(|_, counts| *counts != QueueTaskCounts::default());
     assert_eq!(
-        published, listed,
-        "what queues count, and what is listed: waiting, scheduled, running, missing"
+        counted, listed,
+        "queue counters differ from the listed tasks: waiting, scheduled, running, missing"
     );
 }

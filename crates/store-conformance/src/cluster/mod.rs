@@ -5,12 +5,12 @@ pub mod orders;
 pub mod pruning;
 pub mod racing;
 pub mod random_walk;
-mod round_robin_store;
+mod round_robin_harness;
 mod suite;
 
 use async_trait::async_trait;
 pub use consistency::assert_store_consistent;
-pub use round_robin_store::RoundRobinHarness;
+pub use round_robin_harness::RoundRobinHarness;
 
 use crate::Harness;
 use crate::fixture::{RegistrationBuilder, StoreFixture};

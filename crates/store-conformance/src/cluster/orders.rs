@@ -6,12 +6,12 @@ use pointsman_core::store::{AttemptResult, OrderCommand};
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 
-fn registration() -> RegistrationBuilder {
+fn base_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/c", "a=first>b b=second>done done")
 }
 
 pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &dyn TestCluster) {
-    let [one, other] = join_nodes(cluster, registration()).await;
+    let [one, other] = join_nodes(cluster, base_registration()).await;
     one.try_add_order(new_order("/c,1").with_value("1")).await.expect("the command is accepted");
     let step = one.claim_one().await;
     other.send_order_command("/c,1", OrderCommand::Suspend).await.expect("the command is accepted");
@@ -30,26 +30,30 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
 }
 
 pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
-    let [one, other] = join_nodes(cluster, registration()).await;
+    let [one, other] = join_nodes(cluster, base_registration()).await;
     for n in 0..6 {
         one.try_add_order(new_order(&format!("/c,{n}"))).await.expect("the command is accepted");
     }
     let (chain, node) = (chain_path("/c"), chain_node_id("b"));
     expect_ok(one.store.set_chain_node_action(&chain, &node, ChainNodeAction::Stop, one.now).await)
         .expect("the command is accepted");
-    assert_eq!(other.run_all_ready().await.len(), 6, "each has run its first step, and none its second");
+    assert_eq!(
+        other.run_all_ready_tasks().await.len(),
+        6,
+        "each has run its first step, and none its second"
+    );
     expect_ok(other.store.set_chain_node_action(&chain, &node, ChainNodeAction::Process, one.now).await)
         .expect("the command is accepted");
     expect_ok(other.store.set_chain_stopped(&chain, true, one.now).await).expect("the command is accepted");
     assert!(one.claim(1).await.is_empty());
     expect_ok(one.store.set_chain_stopped(&chain, false, one.now).await).expect("the command is accepted");
-    assert_eq!(other.run_all_ready().await.len(), 6);
+    assert_eq!(other.run_all_ready_tasks().await.len(), 6);
     assert!(one.list_orders("/").await.is_empty());
     cluster.assert_consistent().await;
 }
 
 pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
-    let [mut one, mut other] = join_nodes(cluster, registration()).await;
+    let [mut one, mut other] = join_nodes(cluster, base_registration()).await;
     for n in 0..4 {
         other.try_add_order(new_order(&format!("/c,{n}"))).await.expect("the command is accepted");
     }
@@ -58,9 +62,9 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     one.register(changed.clone()).await;
     other.registration = changed;
     other.succeed(&step).await;
-    let ran = other.run_all_ready().await;
+    let ran = other.run_all_ready_tasks().await;
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
-    let stranded = one.list_orders("/").await;
-    assert!(stranded.iter().all(|view| view.node_undefined), "{stranded:?}");
+    let orphaned = one.list_orders("/").await;
+    assert!(orphaned.iter().all(|view| view.node_undefined), "{orphaned:?}");
 }

@@ -21,7 +21,7 @@ async fn advance_two_days_with_heartbeats(nodes: &mut [StoreFixture<'_>]) {
     nodes.iter_mut().for_each(|node| node.advance_clock(2 * DAY_SECS));
     for _ in 0..=48 {
         for node in nodes.iter() {
-            node.heartbeat().await;
+            node.send_heartbeat().await;
         }
         for node in nodes.iter() {
             node.rescue_tasks().await;
@@ -29,18 +29,18 @@ async fn advance_two_days_with_heartbeats(nodes: &mut [StoreFixture<'_>]) {
     }
 }
 
-/// Every node has the objects in its cache.
+/// Every node has the objects in its cache when one of them deletes them.
 pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(cluster: &dyn TestCluster) {
     const OBJECT_COUNT: usize = 20;
     let mut nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     for _ in 0..3 {
         for node in &nodes {
-            node.emit_together(
+            node.emit_in_one_batch(
                 (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&numbered_object_key(n))).collect(),
             )
             .await;
         }
-        nodes[0].run_all_ready().await;
+        nodes[0].run_all_ready_tasks().await;
         advance_two_days_with_heartbeats(&mut nodes).await;
         assert_eq!(nodes[0].prune_events_and_objects(ONE_DAY).await, OBJECT_COUNT as u64);
         let mut last = vec![None; OBJECT_COUNT];
@@ -56,7 +56,7 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
         for task in claimed {
             nodes[2].succeed(&task).await;
         }
-        nodes[1].run_all_ready().await;
+        nodes[1].run_all_ready_tasks().await;
         cluster.assert_consistent().await;
     }
 }
@@ -65,8 +65,8 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
     const OBJECT_COUNT: usize = 300;
     let mut nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     let new = |n: usize| new_event("record").with_key(&numbered_object_key(n));
-    let first = nodes[0].emit_together((0..OBJECT_COUNT).map(new).collect()).await.events;
-    nodes[0].run_all_ready().await;
+    let first = nodes[0].emit_in_one_batch((0..OBJECT_COUNT).map(new).collect()).await.events;
+    nodes[0].run_all_ready_tasks().await;
     advance_two_days_with_heartbeats(&mut nodes).await;
     let begin = nodes[0].read_journal_range().await.head;
     let [pruner, one, other] = &nodes;
@@ -94,7 +94,7 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
     cluster.assert_consistent().await;
 }
 
-/// The task is retried after the pruner has already scanned its object.
+/// Tasks are retried while the pruner scans their objects.
 pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn TestCluster) {
     const OBJECT_COUNT: usize = 40;
     let registration = RegistrationBuilder::default().route("record", &["fails", "waits"]);
@@ -110,9 +110,9 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     let [pruner, retrier, worker] = &nodes;
     let retries = async {
         for event in &events {
-            let parked = event.tasks.iter().find(|id| id.to_string().contains("fails"));
+            let failed_task = event.tasks.iter().find(|id| id.to_string().contains("fails"));
             // The retry may run before or after the other task ends; both results are valid.
-            let _ = retrier.retry_task(parked.expect("its task")).await;
+            let _ = retrier.retry_task(failed_task.expect("its task")).await;
         }
     };
     let ends = async {

@@ -47,7 +47,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
     cluster.assert_consistent().await;
 }
 
-/// Tracks the running tasks and the last event of each object.
+/// Checks that at most one task of each object runs at a time, and that its events are claimed in order.
 #[derive(Default)]
 struct LaneTracker {
     running_keys: BTreeSet<String>,
@@ -75,7 +75,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
     let nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     for n in 0..TASK_COUNT / 50 {
         let some = (0..50).map(|i| new_event("record").with_key(&format!("object:{}", (n + i * i) % 40)));
-        nodes[n % 3].emit_together(some.collect()).await;
+        nodes[n % 3].emit_in_one_batch(some.collect()).await;
     }
     let lanes = Mutex::new(LaneTracker::default());
     run_on_all_nodes(&nodes, 2, async |node, _| {
@@ -85,7 +85,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
                 .iter()
                 .for_each(|task| lanes.lock().expect("no lock holder has panicked").record_start(task));
             for task in claimed {
-                // Recorded before the task is finished: another node may claim its successor right afterwards.
+                // The end is recorded first: right after the finish another node may claim the next task of the lane.
                 lanes.lock().expect("no lock holder has panicked").record_end(&task);
                 node.succeed(&task).await;
             }
@@ -103,13 +103,13 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
         RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 3),
     )
     .await;
-    nodes[0].emit_many(TASK_COUNT, new_event("record")).await;
+    nodes[0].emit_copies(TASK_COUNT, new_event("record")).await;
     let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let most = run_on_all_nodes(&nodes, 2, async |node, _| {
-        let mut most = 0;
+    let max_running = run_on_all_nodes(&nodes, 2, async |node, _| {
+        let mut max_running = 0;
         while ran.load(Ordering::SeqCst) < TASK_COUNT {
             let claimed = node.claim(4).await;
-            most = most.max(running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len());
+            max_running = max_running.max(running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len());
             for task in claimed {
                 tokio::task::yield_now().await;
                 running.fetch_sub(1, Ordering::SeqCst);
@@ -117,10 +117,10 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
                 node.succeed(&task).await;
             }
         }
-        most
+        max_running
     });
-    let most = most.await.into_iter().max().expect("there are some");
-    assert_eq!((ran.into_inner(), most), (TASK_COUNT, 3));
+    let max_running = max_running.await.into_iter().max().expect("there are some");
+    assert_eq!((ran.into_inner(), max_running), (TASK_COUNT, 3));
     cluster.assert_consistent().await;
 }
 
@@ -130,20 +130,20 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
         RegistrationBuilder::single_handler().unordered("index").rate_limit("index", "10/m"),
     )
     .await;
-    nodes[0].emit_many(100, new_event("record")).await;
-    let mut began = 0;
-    for turn in 0..40 {
+    nodes[0].emit_copies(100, new_event("record")).await;
+    let mut started = 0;
+    for round in 0..40 {
         for node in &nodes {
             for task in node.claim(100).await {
                 node.succeed(&task).await;
-                began += 1;
+                started += 1;
             }
         }
         // The initial burst may start immediately.
-        assert!(began <= turn + 10, "{began} starts after {turn} rounds");
+        assert!(started <= round + 10, "{started} starts after {round} rounds");
         nodes.iter_mut().for_each(|node| node.advance_clock(6));
     }
-    assert!(began >= 36, "{began}");
+    assert!(started >= 36, "{started}");
     cluster.assert_consistent().await;
 }
 
@@ -159,9 +159,9 @@ pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn Tes
         expect_ok(one.store.set_rule(block.clone()).await);
         other.emit(new_event("record").for_tenant("shop")).await;
         other.emit(new_event("record")).await;
-        assert_eq!(third.run_all_ready().await.len(), 1, "the other tenant's is not held");
+        assert_eq!(third.run_all_ready_tasks().await.len(), 1, "the other tenant's task is not blocked");
         assert!(expect_ok(third.store.lift_rule(block.kind, &block.scope, block.tenant.as_ref()).await));
-        assert_eq!(one.run_all_ready().await.len(), 1);
+        assert_eq!(one.run_all_ready_tasks().await.len(), 1);
     }
     assert!(expect_ok(one.store.list_rules().await).is_empty());
     cluster.assert_consistent().await;
@@ -182,7 +182,7 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     let again = NewCollectionRun { source_collection: source_collection("crm/people"), priority: None };
     assert!(
         !expect_ok(one.store.run_collection(again, None, one.now).await)
-            .expect("the pair is registered")
+            .expect("the collection is registered")
             .created,
         "it is queued on both"
     );
@@ -196,11 +196,11 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         join_nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
     idle.emit(new_event("record").with_key("a")).await;
     let mut waiting = 1;
-    // A few commits, more than invalidation records are kept for, and thousands; over few and over many queues.
+    // Tries a few commits, more commits than invalidation records are kept for, and thousands, over few and many queues.
     for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
         for n in 0..commits {
-            let of = format!("t{}", n % tenants);
-            busy.emit(new_event("note").with_key(&format!("{}", n % 50)).for_tenant(&of)).await;
+            let tenant_name = format!("t{}", n % tenants);
+            busy.emit(new_event("note").with_key(&format!("{}", n % 50)).for_tenant(&tenant_name)).await;
             waiting += 1;
             if n % 10 == 0 {
                 busy.succeed(&busy.claim_one().await).await;
@@ -219,33 +219,41 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         waiting -= 1;
         cluster.assert_consistent().await;
     }
-    assert_eq!(idle.run_all_ready().await.len() as u64, waiting);
+    assert_eq!(idle.run_all_ready_tasks().await.len() as u64, waiting);
     assert!(busy.claim(1).await.is_empty());
     cluster.assert_consistent().await;
 }
 
 pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
-    let [mut living, mut silent] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
-    living.emit(new_event("record").with_key("a")).await;
-    living.emit(new_event("record").with_key("a")).await;
-    let held = silent.claim_one().await;
-    living.advance_clock(LEASE_SECS + 1);
-    assert!(living.heartbeat().await);
-    assert_eq!(living.rescue_tasks().await.freed_tasks.len(), 1);
-    silent.now = living.now;
-    assert!(silent.claim(10).await.is_empty());
-    let late = silent.finish_attempt(finished_attempt(&held, success())).await;
-    assert!(matches!(late, Err(TaskCommandError::StaleFence | TaskCommandError::WrongState(_))), "{late:?}");
-    assert!(!silent.heartbeat().await);
-    silent.advance_clock(1);
-    living.now = silent.now;
-    let again = living.claim_one().await;
-    assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
-    assert!(silent.finish_attempt(finished_attempt(&held, success())).await.is_err());
-    assert_eq!(expect_ok(silent.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
-    assert!(expect_ok(silent.store.find_lost_attempts(vec![(again.seq, again.fence)]).await).is_empty());
-    living.succeed(&again).await;
-    living.succeed(&living.claim_one().await).await;
+    let [mut live_node, mut expired_node] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    live_node.emit(new_event("record").with_key("a")).await;
+    live_node.emit(new_event("record").with_key("a")).await;
+    let running = expired_node.claim_one().await;
+    live_node.advance_clock(LEASE_SECS + 1);
+    assert!(live_node.send_heartbeat().await);
+    assert_eq!(live_node.rescue_tasks().await.freed_tasks.len(), 1);
+    expired_node.now = live_node.now;
+    assert!(expired_node.claim(10).await.is_empty());
+    let refused = expired_node.finish_attempt(finished_attempt(&running, success())).await;
+    assert!(
+        matches!(refused, Err(TaskCommandError::StaleFence | TaskCommandError::WrongState(_))),
+        "{refused:?}"
+    );
+    assert!(!expired_node.send_heartbeat().await);
+    expired_node.advance_clock(1);
+    live_node.now = expired_node.now;
+    let again = live_node.claim_one().await;
+    assert!((again.seq, again.attempt) == (running.seq, 2) && again.fence > running.fence);
+    assert!(expired_node.finish_attempt(finished_attempt(&running, success())).await.is_err());
+    assert_eq!(
+        expect_ok(expired_node.store.find_lost_attempts(vec![(running.seq, running.fence)]).await),
+        [running.fence]
+    );
+    assert!(
+        expect_ok(expired_node.store.find_lost_attempts(vec![(again.seq, again.fence)]).await).is_empty()
+    );
+    live_node.succeed(&again).await;
+    live_node.succeed(&live_node.claim_one().await).await;
     cluster.assert_consistent().await;
 }
 
@@ -253,16 +261,19 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     let [one, other] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     let first = one.emit(new_event("record").with_key("a")).await;
     one.emit(new_event("record").with_key("a")).await;
-    let held = one.claim_one().await;
-    assert_eq!(held.id, first.tasks[0]);
-    other.cancel_task(&held.id).await.expect("the command is accepted");
-    assert!(one.finish_attempt(finished_attempt(&held, success())).await.is_err());
-    assert_eq!(expect_ok(one.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
-    other.retry_task(&held.id).await.expect("the command is accepted");
+    let running = one.claim_one().await;
+    assert_eq!(running.id, first.tasks[0]);
+    other.cancel_task(&running.id).await.expect("the command is accepted");
+    assert!(one.finish_attempt(finished_attempt(&running, success())).await.is_err());
+    assert_eq!(
+        expect_ok(one.store.find_lost_attempts(vec![(running.seq, running.fence)]).await),
+        [running.fence]
+    );
+    other.retry_task(&running.id).await.expect("the command is accepted");
     let next = one.claim_one().await;
-    assert_ne!(next.seq, held.seq, "a retried task is at the end of its lane");
+    assert_ne!(next.seq, running.seq, "a retried task is at the end of its lane");
     one.succeed(&next).await;
-    assert_eq!(other.run_all_ready().await.len(), 1);
+    assert_eq!(other.run_all_ready_tasks().await.len(), 1);
     cluster.assert_consistent().await;
 }
 
@@ -285,7 +296,7 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     .await;
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
-    let ran = run_on_all_nodes(&nodes, 1, async |node, _| node.run_all_ready().await.len()).await;
+    let ran = run_on_all_nodes(&nodes, 1, async |node, _| node.run_all_ready_tasks().await.len()).await;
     assert_eq!(ran.iter().sum::<usize>(), 3);
     let again =
         run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;

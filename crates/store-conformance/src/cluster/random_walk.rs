@@ -21,18 +21,18 @@ const OPERATIONS_PER_WALKER: usize = 500;
 const WALKERS_PER_NODE: usize = 2;
 
 const HANDLERS: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
-const EVENT_TYPES: [&str; 4] = ["record", "record.published", "note", "silence"];
+const EVENT_TYPES: [&str; 4] = ["record", "record.published", "note", "unrouted"];
 const TENANTS: [&str; 3] = ["default", "shop", "club"];
 
-fn registration() -> RegistrationBuilder {
-    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+fn base_registration() -> RegistrationBuilder {
+    let two_tasks_per_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
         .route("record", &["audit"])
         .route("record.published", &["check!", "index!", "notify"])
         .route("note", &["notify", "index", "batch"])
         .halt_on_error("audit")
         .unordered("notify")
-        .limits("notify", two_of_an_object)
+        .limits("notify", two_tasks_per_object)
         .concurrency_limit("batch", 2)
         .chain("/c", "a=first>b!x b=second>done x=first>done done")
 }
@@ -87,8 +87,8 @@ impl RandomWalker<'_> {
         let count = 1 + self.rng.random_below(3);
         let mut events = Vec::new();
         for _ in 0..count {
-            let (kind, of) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
-            let mut new = new_event(kind).for_tenant(of);
+            let (kind, tenant_name) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
+            let mut new = new_event(kind).for_tenant(tenant_name);
             if self.rng.random_below(4) > 0 {
                 new = new.with_key(&format!("object:{}", self.rng.random_below(12)));
             }
@@ -106,8 +106,8 @@ impl RandomWalker<'_> {
     }
 
     async fn claim_tasks(&mut self) {
-        let asking = self.fixture.claim_request(1 + self.rng.random_below(3));
-        let claims = expect_ok(self.fixture.store.claim_tasks(asking, self.shared.advance_clock()).await);
+        let request = self.fixture.claim_request(1 + self.rng.random_below(3));
+        let claims = expect_ok(self.fixture.store.claim_tasks(request, self.shared.advance_clock()).await);
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
@@ -132,7 +132,7 @@ impl RandomWalker<'_> {
     /// Finishes an attempt that this or another node claimed. It may have been cancelled or rescued in the meantime.
     async fn finish_random_attempt(&mut self) {
         let Some(task) = self.take_running_task() else { return };
-        let ended = match self.rng.random_below(10) {
+        let result = match self.rng.random_below(10) {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
@@ -140,15 +140,15 @@ impl RandomWalker<'_> {
             _ => AttemptResult::Released,
         };
         let emits = match self.rng.random_below(6) {
-            0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
+            0 => vec![new_event("unrouted").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![info_log_line(self.shared.advance_clock(), "said"); self.rng.random_below(3)];
-        let ending =
-            FinishedAttempt { emitted_events: emits, log_lines: logs, ..finished_attempt(&task, ended) };
+        let logs = vec![info_log_line(self.shared.advance_clock(), "a log line"); self.rng.random_below(3)];
+        let attempt =
+            FinishedAttempt { emitted_events: emits, log_lines: logs, ..finished_attempt(&task, result) };
         let claim = (self.rng.random_below(2) == 0).then(|| self.fixture.claim_request(1));
         let (_, claims) = expect_ok(
-            self.fixture.store.finish_attempts(vec![ending], claim, self.shared.advance_clock()).await,
+            self.fixture.store.finish_attempts(vec![attempt], claim, self.shared.advance_clock()).await,
         );
         self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
@@ -164,21 +164,27 @@ impl RandomWalker<'_> {
     }
 
     async fn cancel_random_task(&mut self) {
-        let live =
+        let unfinished =
             TaskFilter { statuses: vec![TaskStatus::New, TaskStatus::Locked], ..TaskFilter::default() };
-        let live = expect_ok(self.fixture.store.list_tasks(live, None, 40).await).tasks;
-        if !live.is_empty() {
+        let unfinished = expect_ok(self.fixture.store.list_tasks(unfinished, None, 40).await).tasks;
+        if !unfinished.is_empty() {
             let _ = expect_ok(
-                self.fixture.store.cancel_task(&self.rng.choose(&live).id, self.shared.advance_clock()).await,
+                self.fixture
+                    .store
+                    .cancel_task(&self.rng.choose(&unfinished).id, self.shared.advance_clock())
+                    .await,
             );
         }
     }
 
     /// Sets a rule or lifts one.
     async fn set_or_lift_rule(&mut self) {
-        let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
-        let rule =
-            self.fixture.new_rule(RuleKind::Pause, name, (self.rng.random_below(2) == 0).then_some(of));
+        let (name, tenant_name) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
+        let rule = self.fixture.new_rule(
+            RuleKind::Pause,
+            name,
+            (self.rng.random_below(2) == 0).then_some(tenant_name),
+        );
         match self.rng.random_below(3) {
             0 => expect_ok(self.fixture.store.set_rule(rule).await),
             _ => {
@@ -199,7 +205,7 @@ impl RandomWalker<'_> {
         let command = match self.rng.random_below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
-            3 => move_to_chain_node("b"),
+            3 => move_order_command("b"),
             _ => OrderCommand::Remove,
         };
         let tenant = Tenant::default();
@@ -208,7 +214,7 @@ impl RandomWalker<'_> {
         );
     }
 
-    /// All nodes are within the lease, so there is nothing to rescue.
+    /// Sends a heartbeat and asserts that a rescue finds nothing: with this long lease no node has expired.
     async fn assert_nothing_to_rescue(&mut self) {
         expect_ok(self.fixture.store.record_heartbeat(self.fixture.node, self.shared.advance_clock()).await);
         let rescued = expect_ok(
@@ -228,7 +234,7 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedWal
     for (task, n) in
         shared.running_tasks.into_inner().expect("no lock holder has panicked").into_iter().zip(0..)
     {
-        // Some were cancelled while they were running.
+        // The finish of a task that was cancelled while it was running is refused.
         let _ = nodes[n % nodes.len()].finish_attempt(finished_attempt(&task, success())).await;
     }
     for view in nodes[1].list_orders("/").await {
@@ -238,7 +244,7 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedWal
             .expect("the command is accepted");
     }
     loop {
-        // A permanently failed task blocks its lane.
+        // Permanently failed tasks of a halting handler block their lanes, so all failed tasks are retried.
         let halted = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
         let halted = nodes[0].list_tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
         for (chunk, n) in halted.chunks(50).zip(0..) {
@@ -258,7 +264,7 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedWal
 }
 
 async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
-    let mut nodes: [_; 3] = join_nodes(cluster, registration()).await;
+    let mut nodes: [_; 3] = join_nodes(cluster, base_registration()).await;
     let shared = SharedWalkState {
         clock_micros: AtomicI64::new(START_TIME.micros()),
         running_tasks: Mutex::default(),
@@ -271,8 +277,8 @@ async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
     cluster.assert_consistent().await;
     finish_remaining_work(&mut nodes, shared).await;
     cluster.assert_consistent().await;
-    let live = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
-    let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
+    let unfinished = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
+    let left = nodes[0].list_tasks(&TaskFilter { statuses: unfinished, ..TaskFilter::default() }).await;
     assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
     assert!(nodes[0].list_orders("/").await.is_empty());
     let queues = expect_ok(nodes[2].store.list_queues(None).await);

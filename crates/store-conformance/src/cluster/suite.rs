@@ -56,8 +56,8 @@ macro_rules! cluster_suite {
                 a_scheduled_head_blocks_its_lane
                 cancelling_a_task_behind_the_head_does_not_unblock_the_lane
             }
-            late_tasks {
-                late_tasks_run_one_at_a_time_in_the_order_they_were_retried
+            out_of_order_tasks {
+                out_of_order_tasks_run_one_at_a_time_in_the_order_they_were_retried
             }
             object_retention {
                 an_unused_object_is_deleted_and_its_prev_links_restart
@@ -173,7 +173,7 @@ macro_rules! round_robin_tests {
 mod tests {
     /// A behaviour that is not listed is never run.
     #[test]
-    fn every_behaviour_is_listed() {
+    fn every_behaviour_is_listed_in_the_suite() {
         let listed: Vec<&str> = include_str!("suite.rs").lines().map(str::trim).collect();
         let mut found = 0;
         for text in [

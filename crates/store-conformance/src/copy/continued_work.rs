@@ -12,7 +12,7 @@ use crate::fixture::*;
 pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     fixture.advance_clock(1);
     assert_emits_continue(&fixture).await;
-    let held =
+    let locked_tasks =
         fixture.list_tasks(&TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() }).await;
     let last_number = expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0;
     let entry = AuditEntry {
@@ -26,10 +26,10 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     assert_eq!(expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0, last_number + 1);
 
     // The first rescue frees the tasks of the old node; a worker's tasks are freed when their lease expires.
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     let rescued: BTreeSet<_> =
         fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
-    let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
+    let locked: BTreeSet<_> = locked_tasks.into_iter().map(|task| task.id).collect();
     assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
     assert_orders_continue(&mut fixture).await;
 
@@ -37,15 +37,15 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
         assert!(fixture.lift_pause_rule(name).await);
     }
     fixture.advance_clock(3600);
-    assert!(fixture.heartbeat().await);
+    assert!(fixture.send_heartbeat().await);
     fixture.rescue_tasks().await;
-    assert!(!fixture.run_all_ready().await.is_empty());
+    assert!(!fixture.run_all_ready_tasks().await.is_empty());
     let left =
         TaskFilter { statuses: vec![TaskStatus::Locked, TaskStatus::Scheduled], ..TaskFilter::default() };
     assert!(fixture.list_tasks(&left).await.is_empty());
 }
 
-/// Checks ids, `prev` and idempotency keys.
+/// Asserts that event ids, `prev` links and idempotency keys continue from those of the original.
 async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
     let head = fixture.read_journal_range().await.head;
     let last = fixture.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
@@ -62,7 +62,7 @@ async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
 
 /// Asserts that unfinished orders can be finished.
 async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
-    let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
+    let unfinished_orders = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
     fixture.set_chain_node_action("/publish/article render", ChainNodeAction::Process).await;
     assert!(fixture.lift_pause_rule("/publish/article").await);
     fixture.advance_clock(60);
@@ -71,7 +71,7 @@ async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
             fixture.succeed(&task).await;
         }
     }
-    for key in half_way {
+    for key in unfinished_orders {
         assert!(fixture.find_order(key).await.is_none(), "{key} has ended");
     }
     assert!(fixture.find_order("/publish/article,4").await.is_some(), "this one is suspended");

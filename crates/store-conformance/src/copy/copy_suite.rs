@@ -31,7 +31,7 @@ macro_rules! copy_suite {
             }
             round_trips {
                 a_store_copied_to_the_tested_kind_is_equal_and_continues
-                a_store_copied_there_and_back_is_equal_and_continues
+                a_store_copied_to_the_tested_kind_and_back_is_equal_and_continues
                 a_store_copied_to_the_other_kind_is_equal_and_continues
                 a_store_copied_within_its_kind_is_equal_and_continues
             }
@@ -64,7 +64,7 @@ mod tests {
 
     /// A behaviour that is not listed is never run.
     #[test]
-    fn every_copy_behaviour_is_listed() {
+    fn every_copy_behaviour_is_listed_in_the_suite() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/copy");
         let listed: BTreeSet<_> = include_str!("copy_suite.rs").lines().map(str::trim).collect();
         let mut found = 0;

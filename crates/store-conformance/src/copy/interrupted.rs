@@ -9,55 +9,58 @@ use crate::fixture::START_TIME;
 
 pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
-    let (here, back) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
-    assert!(copy_page_by_page(&source, &here).await > 15);
-    assert!(copy_page_by_page(&here, &back).await > 15);
-    for location in [&here, &back] {
-        assert!(!is_refused_as_unfinished_copy(location).await, "{location:?} is whole");
+    let (tested, other) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
+    assert!(copy_page_by_page(&source, &tested).await > 15);
+    assert!(copy_page_by_page(&tested, &other).await > 15);
+    for location in [&tested, &other] {
+        assert!(!is_refused_as_unfinished_copy(location).await, "{location:?} is complete");
     }
 }
 
-/// Copies over a connection that breaks before the seventh page, and then to the same location without it.
+/// Copies over a connection that breaks before the seventh page, and then continues the copy to the same location
+/// directly.
 pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     to: L,
-    over_the_wire: impl FnOnce() -> Box<dyn CopyEndpoint> + Send + 'static,
-    cut: impl FnOnce() + Send + 'static,
+    open_remote_target: impl FnOnce() -> Box<dyn CopyEndpoint> + Send + 'static,
+    break_connection: impl FnOnce() + Send + 'static,
 ) {
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
     let from = source.clone();
-    let broken =
-        run_blocking(move || copy_with_hook(&mut *from.open_source(), over_the_wire(), 7, cut)).await;
-    assert!(matches!(broken, Err(CopyError::WriteTarget(StoreError::Unavailable(_)))), "{broken:?}");
-    let (moved, first) = run_blocking(move || {
-        let mut first = None;
-        let mut published = |step: CopyProgress| {
-            first.get_or_insert(step);
-        };
-        (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut published), first)
+    let broken = run_blocking(move || {
+        copy_with_hook(&mut *from.open_source(), open_remote_target(), 7, break_connection)
     })
     .await;
-    let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(matches!(broken, Err(CopyError::WriteTarget(StoreError::Unavailable(_)))), "{broken:?}");
+    let (copied, first) = run_blocking(move || {
+        let mut first = None;
+        let mut record_progress = |progress: CopyProgress| {
+            first.get_or_insert(progress);
+        };
+        (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut record_progress), first)
+    })
+    .await;
+    let report = copied.unwrap_or_else(|error| panic!("{error:?}"));
     assert!(report.differing_tables().is_empty(), "{report:?}");
     assert!(
-        matches!(first, Some(CopyProgress::CopyStarted { total_rows: all, already_copied: before }) if before > 6 && before < all),
+        matches!(first, Some(CopyProgress::CopyStarted { total_rows, already_copied }) if already_copied > 6 && already_copied < total_rows),
         "{first:?}"
     );
 }
 
 /// Copies one page per call until the copy is complete. Returns the number of interruptions.
 async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
-    let mut cuts = 0;
+    let mut interruptions = 0;
     loop {
         match from.copy_at_most_pages_to(to, 1).await {
             Ok(report) => {
                 assert!(report.differing_tables().is_empty(), "{report:?}");
-                return cuts;
+                return interruptions;
             }
-            Err(CopyError::WriteTarget(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
+            Err(CopyError::WriteTarget(StoreError::Unavailable(reason))) => assert_eq!(reason, "cut off"),
             Err(error) => panic!("{error:?}"),
         }
-        cuts += 1;
-        assert!(cuts < 100, "the copy does not end");
+        interruptions += 1;
+        assert!(interruptions < 100, "the copy does not end");
         assert!(is_refused_as_unfinished_copy(to).await, "an incomplete store is not opened");
     }
 }

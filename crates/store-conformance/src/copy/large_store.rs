@@ -10,7 +10,7 @@ use super::{CopyingHarness, StoreLocation};
 use crate::Harness;
 use crate::fixture::*;
 
-/// More than two pages.
+/// The number of events: more than two pages of a copy.
 const EVENT_COUNT: usize = 10_500;
 
 pub async fn many_events_keep_their_ids_in_the_tested_store<L: StoreLocation>() {
@@ -21,8 +21,8 @@ pub async fn many_events_keep_their_ids_in_the_other_store<L: StoreLocation>() {
     assert_ids_survive_copy::<L>(&[L::TESTED_KIND, L::OTHER_KIND]).await;
 }
 
-async fn assert_ids_survive_copy<L: StoreLocation>(way: &[L::Kind]) {
-    let harness = CopyingHarness::<L>::with_location_kinds(way);
+async fn assert_ids_survive_copy<L: StoreLocation>(location_kinds: &[L::Kind]) {
+    let harness = CopyingHarness::<L>::with_location_kinds(location_kinds);
     let large = LargeStore::new(&harness).await.assert_survives_copy().await;
     large.assert_prunes_oldest().await;
     large.assert_waiting_task_runs().await;
@@ -76,7 +76,7 @@ impl<'h> LargeStore<'h> {
         self.assert_waiting_task_kept().await;
         assert!(self.fixture.lift_pause_rule("index").await);
         assert_eq!(
-            event_ids_of(&self.fixture.run_all_ready().await),
+            event_ids_of(&self.fixture.run_all_ready_tasks().await),
             [self.waiting_event.id],
             "its event was kept while it waited"
         );
@@ -100,17 +100,17 @@ async fn emit_and_run_many(fixture: &StoreFixture<'_>) {
         let bulk = new_event("bulk").with_value(&batch.to_string());
         let mut events: Vec<_> = (0..500).map(|n| bulk.clone().with_key(&format!("o{batch}-{n}"))).collect();
         events.push(bulk);
-        fixture.emit_together(events).await;
+        fixture.emit_in_one_batch(events).await;
     }
     loop {
         let tasks = fixture.claim(500).await;
         if tasks.is_empty() {
             return;
         }
-        let ending = |task| {
+        let attempt = |task| {
             let logs = vec![info_log_line(fixture.now, "begun"), info_log_line(fixture.now, "done")];
             FinishedAttempt { log_lines: logs, ..finished_attempt(task, success()) }
         };
-        fixture.finish_attempts(tasks.iter().map(ending).collect()).await;
+        fixture.finish_attempts(tasks.iter().map(attempt).collect()).await;
     }
 }

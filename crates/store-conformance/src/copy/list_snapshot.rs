@@ -10,7 +10,7 @@ use crate::fixture::*;
 const OBJECT_KEYS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
 const SCHEDULE_NAMES: [&str; 3] = ["nightly", "shop/orders", "held"];
 
-/// Returns all lists by name, as text. The node list contains nodes up to `node` only.
+/// Returns all lists by name, as text. Nodes that joined after `node` are left out, since each restart joins one.
 pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
     let mut snapshot = ListSnapshot::default();
     snapshot_registry(fixture, node, &mut snapshot).await;
@@ -58,16 +58,17 @@ async fn snapshot_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &
 }
 
 async fn snapshot_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
-    snapshot.add("extent", &fixture.read_journal_range().await);
+    snapshot.add("journal_range", &fixture.read_journal_range().await);
     let events = fixture.read_all_events().await;
     snapshot.add("journal", &events);
     for event in &events {
         snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.read_event(event.id).await));
     }
     for name in OBJECT_KEYS {
-        for of in ["default", "acme"] {
-            let object = expect_ok(fixture.store.read_object(&tenant(of), &object_key(name), 100).await);
-            snapshot.add(&format!("object {name} of {of}"), &object);
+        for tenant_name in ["default", "acme"] {
+            let object =
+                expect_ok(fixture.store.read_object(&tenant(tenant_name), &object_key(name), 100).await);
+            snapshot.add(&format!("object {name} of {tenant_name}"), &object);
         }
     }
 }

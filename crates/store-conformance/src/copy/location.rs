@@ -36,7 +36,7 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     /// Opens the location as a copy source. Blocks, as do all calls of the returned value: see [`run_blocking`].
     fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError>;
 
-    /// Opens the location as a copy target. Blocks as well.
+    /// Opens the location as a copy target. Blocks, as do all calls of the returned value.
     fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError>;
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
@@ -60,12 +60,13 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         harness.close_current_store()
     }
 
+    /// Copies this store into the one at `to`, and compares the two.
     async fn copy_to(&self, to: &Self) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_store(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
     }
 
-    /// Copies at most `pages` pages.
+    /// Copies at most `pages` pages, then fails as if the connection broke.
     async fn copy_at_most_pages_to(&self, to: &Self, pages: usize) -> Result<ComparisonReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_at_most_pages_then_fail(&mut *from.open_source(), to.open_target(), pages))
@@ -83,6 +84,7 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         run_blocking(move || copy_with_hook(&mut *from.open_source(), to.open_target(), page, action)).await
     }
 
+    /// Compares this store with its finished copy at `other`.
     async fn verify_copy(&self, other: &Self) -> Result<ComparisonReport, CopyError> {
         let (one, other) = (self.clone(), other.clone());
         run_blocking(move || verify_copy(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {}))

@@ -1,6 +1,6 @@
 //! Behaviours of copies from one store to another.
 //!
-//! - `full_store.rs` fills a store with data of every kind, `list_snapshot.rs` reads all of it, `continued_work.rs`
+//! - `sample_data.rs` fills a store with data of every kind, `list_snapshot.rs` reads all of it, `continued_work.rs`
 //!   checks that the copy continues its work.
 //! - `location.rs` is the location of a store, `copying_harness.rs` a harness that copies the store at every restart,
 //!   `page_hook.rs` runs code between two pages.

@@ -12,12 +12,12 @@ struct HookedCopyTarget<F> {
 }
 
 impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for HookedCopyTarget<F> {
-    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
-        self.target.count_rows(section)
+    fn count_rows(&mut self, table: TableKind) -> store::Result<Option<u64>> {
+        self.target.count_rows(table)
     }
 
-    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
-        self.target.read_page(section, after)
+    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+        self.target.read_page(table, after)
     }
 
     fn count_outbox_events(&mut self) -> store::Result<u64> {
@@ -34,12 +34,12 @@ impl<F: FnMut() -> store::Result<()> + Send> CopyEndpoint for HookedCopyTarget<F
 
     fn write_rows_and_progress(
         &mut self,
-        section: TableKind,
+        table: TableKind,
         rows: Vec<CopyRow>,
         note: &str,
     ) -> store::Result<bool> {
         (self.before_page_write)()?;
-        self.target.write_rows_and_progress(section, rows, note)
+        self.target.write_rows_and_progress(table, rows, note)
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {
@@ -53,12 +53,12 @@ pub(super) fn copy_at_most_pages_then_fail(
     target: Box<dyn CopyEndpoint>,
     mut pages: usize,
 ) -> Result<ComparisonReport, CopyError> {
-    let page = move || {
-        let some = pages.checked_sub(1);
-        pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
+    let count_page = move || {
+        let pages_left = pages.checked_sub(1);
+        pages = pages_left.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
         Ok(())
     };
-    copy_store(source, &mut HookedCopyTarget { target, before_page_write: page }, &mut |_| {})
+    copy_store(source, &mut HookedCopyTarget { target, before_page_write: count_page }, &mut |_| {})
 }
 
 /// Copies and runs `action` before the given page (the first is 1) is written.
@@ -68,17 +68,17 @@ pub(super) fn copy_with_hook(
     page: usize,
     action: impl FnOnce() + Send,
 ) -> Result<ComparisonReport, CopyError> {
-    let (mut pages, mut action) = (0, Some(action));
-    let before = || {
-        pages += 1;
-        if pages == page
+    let (mut current_page, mut action) = (0, Some(action));
+    let before_page_write = || {
+        current_page += 1;
+        if current_page == page
             && let Some(action) = action.take()
         {
             action();
         }
         Ok(())
     };
-    let moved = copy_store(source, &mut HookedCopyTarget { target, before_page_write: before }, &mut |_| {});
-    assert!(action.is_none(), "there was no page {page}: {moved:?}");
-    moved
+    let copied = copy_store(source, &mut HookedCopyTarget { target, before_page_write }, &mut |_| {});
+    assert!(action.is_none(), "there was no page {page}: {copied:?}");
+    copied
 }

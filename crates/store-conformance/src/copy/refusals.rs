@@ -9,10 +9,10 @@ pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>()
     let source = L::create_with_sample_data(L::OTHER_KIND).await;
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = create_store_with_handler::<L>(kind).await;
-        let moved = source.copy_to(&target).await;
+        let copied = source.copy_to(&target).await;
         assert!(
-            matches!(&moved, Err(CopyError::TargetNotEmpty(what)) if what.contains("handlers (1)")),
-            "{moved:?}"
+            matches!(&copied, Err(CopyError::TargetNotEmpty(contents)) if contents.contains("handlers (1)")),
+            "{copied:?}"
         );
         assert_copy_succeeds(&source, &L::create_empty(kind).await).await;
     }
@@ -34,8 +34,8 @@ pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLoc
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
         copy_three_pages(&source, &target).await;
-        let moved = other.copy_to(&target).await;
-        assert!(matches!(moved, Err(CopyError::OtherCopyUnfinished)), "{moved:?}");
+        let copied = other.copy_to(&target).await;
+        assert!(matches!(copied, Err(CopyError::OtherCopyUnfinished)), "{copied:?}");
         assert_copy_succeeds(&source, &target).await;
     }
 }
@@ -45,8 +45,8 @@ pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let part = L::create_empty(kind).await;
         copy_three_pages(&source, &part).await;
-        let moved = part.copy_to(&L::create_empty(L::OTHER_KIND).await).await;
-        assert!(matches!(moved, Err(CopyError::SourceIncomplete)), "{moved:?}");
+        let copied = part.copy_to(&L::create_empty(L::OTHER_KIND).await).await;
+        assert!(matches!(copied, Err(CopyError::SourceIncomplete)), "{copied:?}");
     }
 }
 
@@ -57,8 +57,8 @@ pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: Stor
         let store = source.open(START_TIME).await;
         expect_ok(store.join_node("again", START_TIME).await);
         store.close();
-        let moved = source.copy_to(&target).await;
-        assert!(matches!(moved, Err(CopyError::SourceChangedSinceStart)), "{moved:?}");
+        let copied = source.copy_to(&target).await;
+        assert!(matches!(copied, Err(CopyError::SourceChangedSinceStart)), "{copied:?}");
         assert_copy_succeeds(&source, &L::create_empty(to).await).await;
     }
 }
@@ -113,18 +113,18 @@ async fn copy_three_pages<L: StoreLocation>(from: &L, to: &L) {
 /// Writes a progress note, as an unfinished copy does.
 async fn write_progress_note<L: StoreLocation>(location: &L) {
     let location = location.clone();
-    let left = run_blocking(move || {
+    let written = run_blocking(move || {
         let mut target = location.open_target();
         expect_ok(target.read_copy_progress());
         expect_ok(target.write_rows_and_progress(TableKind::NamedTexts, vec![], "a note"))
     });
-    assert!(left.await, "no other copy writes to the target");
+    assert!(written.await, "no other copy writes to the target");
 }
 
-/// Asserts that an unfinished target is refused on either side of a verification.
+/// Asserts that a verification refuses an unfinished copy, whether it is given as the target or as the source.
 async fn assert_verify_refused<L: StoreLocation>(source: &L, target: &L) {
-    let there = source.verify_copy(target).await;
-    assert!(matches!(there, Err(CopyError::TargetIncomplete)), "{there:?}");
-    let back = target.verify_copy(source).await;
-    assert!(matches!(back, Err(CopyError::SourceIncomplete)), "{back:?}");
+    let forward = source.verify_copy(target).await;
+    assert!(matches!(forward, Err(CopyError::TargetIncomplete)), "{forward:?}");
+    let reverse = target.verify_copy(source).await;
+    assert!(matches!(reverse, Err(CopyError::SourceIncomplete)), "{reverse:?}");
 }

@@ -53,9 +53,9 @@ macro_rules! copy_restart_suite {
                 lane_order_survives_a_restart
                 a_repeated_attempt_carries_the_same_event_id_and_prev
             }
-            late_tasks {
-                the_late_flag_survives_a_restart
-                a_lane_with_late_tasks_continues_after_a_restart
+            out_of_order_tasks {
+                the_out_of_order_flag_survives_a_restart
+                a_lane_with_out_of_order_tasks_continues_after_a_restart
             }
             fire_ledger {
                 fires_are_listed_latest_first_in_pages

@@ -9,7 +9,7 @@ pub async fn a_store_copied_to_the_tested_kind_is_equal_and_continues<L: StoreLo
     assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 1).await;
 }
 
-pub async fn a_store_copied_there_and_back_is_equal_and_continues<L: StoreLocation>() {
+pub async fn a_store_copied_to_the_tested_kind_and_back_is_equal_and_continues<L: StoreLocation>() {
     assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 2).await;
 }
 
@@ -22,13 +22,13 @@ pub async fn a_store_copied_within_its_kind_is_equal_and_continues<L: StoreLocat
 }
 
 /// Asserts that the store is equal after each of several copies through the given kinds, and then continues its work.
-pub async fn assert_equal_after_copies<L: StoreLocation>(way: &[L::Kind], moves: usize) {
-    let harness = CopyingHarness::<L>::with_location_kinds(way);
+pub async fn assert_equal_after_copies<L: StoreLocation>(location_kinds: &[L::Kind], copies: usize) {
+    let harness = CopyingHarness::<L>::with_location_kinds(location_kinds);
     let mut fixture = StoreFixture::new(&harness, sample_registration()).await;
     fill_with_sample_data(&mut fixture).await;
     let node = fixture.node;
     let before = snapshot_lists(&fixture, node).await;
-    for _ in 0..moves {
+    for _ in 0..copies {
         fixture = fixture.reopen().await;
         assert_same_lists(&snapshot_lists(&fixture, node).await, &before);
     }

@@ -26,7 +26,7 @@ pub fn sample_registration() -> RegistrationBuilder {
         .config_file("Job:/index", "1")
 }
 
-/// Fills a fixture registered with [`full_registration`]. Afterwards about half of its work is unfinished.
+/// Fills a fixture registered with [`sample_registration`]. Afterwards about half of its work is unfinished.
 pub async fn fill_with_sample_data(fixture: &mut StoreFixture<'_>) {
     let capabilities =
         NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
@@ -54,11 +54,11 @@ async fn emit_events(fixture: &mut StoreFixture<'_>) {
     fixture.undefine_handler_and_rescue("gone").await;
 }
 
-/// Some tasks succeed, some fail, some fail permanently, some are still running.
+/// Runs tasks: some succeed, some fail, some fail permanently, some are snoozed, and the last ones stay running.
 async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
     for round in 0..3 {
         for (n, task) in fixture.claim(9).await.iter().enumerate() {
-            let ended = match n % 4 {
+            let result = match n % 4 {
                 0 => AttemptResult::Succeeded { result: Some(parse_json("{\"ok\": true}")) },
                 1 => retryable_failure(),
                 2 => AttemptResult::Failed {
@@ -74,19 +74,19 @@ async fn run_some_tasks(fixture: &mut StoreFixture<'_>) {
                 info_log_line(fixture.now, "two\0lines"),
             ];
             fixture
-                .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(task, ended) })
+                .finish_attempt(FinishedAttempt { log_lines: logs, ..finished_attempt(task, result) })
                 .await
                 .expect("its fence is the last one");
         }
         fixture.advance_clock(7);
     }
     fixture.request_run("shop/orders").await;
-    assert!(!fixture.fetch_as_worker(&["fetched"], 1).await.is_empty());
+    assert!(!fixture.claim_as_worker(&["fetched"], 1).await.is_empty());
     assert!(!fixture.claim(2).await.is_empty());
-    fixture.schedule_ahead(2).await;
+    fixture.schedule_tasks(2).await;
 }
 
-/// One order has ended, one has finished its first step, one is suspended, one is planned for later, one waits for a
+/// Adds orders: one ends, one finishes its first step, one is suspended, one is planned for later, one waits for a
 /// retry.
 async fn add_orders(fixture: &mut StoreFixture<'_>) {
     for id in ["1", "2", "3", "4"] {
@@ -111,31 +111,29 @@ async fn add_orders(fixture: &mut StoreFixture<'_>) {
 }
 
 async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
-    let plans = [
+    let definitions = [
         schedule_definition("nightly", "0 3 * * *"),
         schedule_definition("shop/orders", "@hourly"),
         schedule_definition("held", "daily"),
     ];
-    fixture.register_schedules(&plans).await;
+    fixture.register_schedules(&definitions).await;
     let (first, second) = (fixture.seconds_from_now(1), fixture.seconds_from_now(2));
     fixture.set_pause_rule("@held").await;
     fixture.advance_clock(3);
     fixture
-        .resolve_firing(
+        .record_fire(
             FireRequestBuilder::emitting_event(new_event("report").with_key("daily")).build("nightly", first),
         )
         .await;
-    fixture.resolve_firing(skip_request("nightly", second)).await;
+    fixture.record_fire(skip_fire_request("nightly", second)).await;
     fixture
-        .resolve_firing(
+        .record_fire(
             FireRequestBuilder::running_collection("shop/customers")
                 .with_punctuality(Punctuality::CaughtUp)
                 .build("shop/orders", first),
         )
         .await;
-    fixture
-        .resolve_firing(FireRequestBuilder::emitting_event(new_event("report")).build("held", second))
-        .await;
+    fixture.record_fire(FireRequestBuilder::emitting_event(new_event("report")).build("held", second)).await;
 }
 
 async fn set_rules_and_audit_entries(fixture: &mut StoreFixture<'_>) {

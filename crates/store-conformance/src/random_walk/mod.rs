@@ -30,18 +30,18 @@ const STEP_COUNT: usize = 700;
 /// events, one that is unordered and limited to two tasks per object, one pulled by workers, and two sources.
 const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
 
-/// The pairs of the sources.
+/// The collections of the two sources.
 const SOURCE_COLLECTIONS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
 
-fn registration() -> RegistrationBuilder {
-    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+fn base_registration() -> RegistrationBuilder {
+    let two_tasks_per_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
         .route("record", &["audit", "remote"])
         .route("record.published", &["check!", "index!", "notify"])
         .route("note", &["notify", "index", "batch"])
         .halt_on_error("audit")
         .unordered("notify")
-        .limits("notify", two_of_an_object)
+        .limits("notify", two_tasks_per_object)
         .concurrency_limit("batch", 2)
         .pulled_by_workers("remote")
         .collection("crm/people", 300)
@@ -56,7 +56,7 @@ struct RandomWalk<'h> {
     step_log: StepLog,
     /// Two nodes that claim; a crash replaces one of them.
     nodes: [NodeId; 2],
-    /// All tasks claimed so far, finished or not; stale endings are made from these.
+    /// All tasks claimed so far, finished or not; the walk also finishes attempts of tasks that it has lost.
     claimed_tasks: Vec<ClaimedTask>,
     /// Emissions with an idempotency key, and their receipts.
     keyed_receipts: Vec<(EmitBatch, EmitReceipt)>,
@@ -87,12 +87,12 @@ fn walk_count() -> u64 {
 
 /// Runs one walk. It must pass with any seed; the suite runs a few.
 pub async fn run_seeded_walk(harness: &dyn Harness, seed: u64) {
-    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = StoreFixture::new(harness, base_registration()).await;
     let second = expect_ok(fixture.store.join_node("second", fixture.now).await);
     let mut walk = RandomWalk {
         nodes: [fixture.node, second],
         fixture,
-        model: StoreModel::new(registration()),
+        model: StoreModel::new(base_registration()),
         rng: Rng::new(seed),
         step_log: StepLog { seed, steps: Vec::new() },
         claimed_tasks: Vec::new(),
@@ -101,7 +101,7 @@ pub async fn run_seeded_walk(harness: &dyn Harness, seed: u64) {
         highest_fence: i64::MIN,
     };
     for n in 1..=STEP_COUNT {
-        walk = walk.take_step().await;
+        walk = walk.run_random_step().await;
         if n % 25 == 0 {
             walk.check_lanes().await;
         }
@@ -118,7 +118,7 @@ impl RandomWalk<'_> {
     async fn run_remaining_tasks(&mut self) {
         self.step_log.add("run remaining tasks".into());
         self.fixture.node = self.nodes[0];
-        self.fixture.register(registration()).await;
+        self.fixture.register(base_registration()).await;
         self.undefined_handlers.clear();
         for rule in std::mem::take(&mut self.model.rules) {
             assert!(expect_ok(
@@ -128,9 +128,9 @@ impl RandomWalk<'_> {
         for name in HANDLERS {
             self.adopt_missing_tasks(name).await;
         }
-        while !self.model.live_tasks.is_empty() {
+        while !self.model.active_tasks.is_empty() {
             self.succeed_running_tasks().await;
-            for seq in self.model.live_tasks_with_status(TaskStatus::Error) {
+            for seq in self.model.active_tasks_with_status(TaskStatus::Error) {
                 let id = self.model.tasks[&seq].id.clone();
                 assert_eq!(self.fixture.retry_task(&id).await, Ok(()));
                 self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now).expect("it is halted");
@@ -150,7 +150,11 @@ impl RandomWalk<'_> {
             match next.filter(|_| idle) {
                 Some(due) => self.fixture.now = due,
                 None => {
-                    assert!(!idle || self.model.live_tasks.is_empty(), "stuck: {:?}", self.model.live_tasks)
+                    assert!(
+                        !idle || self.model.active_tasks.is_empty(),
+                        "stuck: {:?}",
+                        self.model.active_tasks
+                    )
                 }
             }
         }
@@ -159,16 +163,16 @@ impl RandomWalk<'_> {
         self.check_attempts().await;
         self.check_journal().await;
         assert!(self.fixture.claim(10).await.is_empty());
-        assert!(self.fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+        assert!(self.fixture.claim_as_worker(&["remote"], 10).await.is_empty());
     }
 
     /// Finishes every running attempt successfully.
     async fn succeed_running_tasks(&mut self) {
-        let mut endings = Vec::new();
-        for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
+        let mut attempts = Vec::new();
+        for seq in self.model.active_tasks_with_status(TaskStatus::Locked) {
             if let TaskState::Locked(lease) = self.model.tasks[&seq].lifecycle.state {
                 let (emits, logs) = (vec![], vec![]);
-                endings.push(FinishedAttempt {
+                attempts.push(FinishedAttempt {
                     task: seq,
                     fence: lease.fence,
                     result: success(),
@@ -181,7 +185,7 @@ impl RandomWalk<'_> {
                     .expect("it runs");
             }
         }
-        assert!(self.fixture.finish_attempts(endings).await.iter().all(Result::is_ok));
+        assert!(self.fixture.finish_attempts(attempts).await.iter().all(Result::is_ok));
     }
 }
 

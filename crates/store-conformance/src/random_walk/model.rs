@@ -23,16 +23,16 @@ pub(super) struct ModelTask {
     pub(super) id: TaskId,
     pub(super) handler: HandlerName,
     pub(super) tenant: Tenant,
-    /// The object whose lane it runs in.
+    /// The object in whose lane the task runs; None if it has no lane.
     lane_key: Option<ObjectKey>,
-    /// None for a source's task, which has a pair instead.
+    /// The event of the task; None for a run of a source, which has a collection instead.
     pub(super) event: Option<EventId>,
     pub(super) source_collection: Option<SourceCollection>,
     /// Position in its lane; tasks with smaller numbers run first.
     lane_position: u64,
     pub(super) priority: Priority,
     is_sync: bool,
-    /// An attempt has ended, or none ever will: later tasks of the event no longer wait for it.
+    /// Whether an attempt has ended or none ever will, so that later tasks of the event no longer wait for this one.
     has_opened_sync_gate: bool,
     pub(super) lifecycle: TaskLifecycle,
     pub(super) attempt_outcomes: Vec<AttemptOutcome>,
@@ -42,18 +42,18 @@ pub(super) struct ModelTask {
 
 impl ModelTask {
     pub(super) fn queue_subject(&self) -> QueueSubject {
-        self.source_collection
-            .as_ref()
-            .map_or(QueueSubject::Events, |pair| QueueSubject::Collection(pair.collection.clone()))
+        self.source_collection.as_ref().map_or(QueueSubject::Events, |collection| {
+            QueueSubject::Collection(collection.collection.clone())
+        })
     }
 }
 
 pub(super) struct StoreModel {
-    /// All handlers, currently registered or not.
+    /// The registration with all handlers, whether or not they are registered now.
     pub(super) registration: RegistrationBuilder,
     pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
-    /// Tasks that are not in the history.
-    pub(super) live_tasks: BTreeSet<TaskSeq>,
+    /// The tasks that are not in the history.
+    pub(super) active_tasks: BTreeSet<TaskSeq>,
     tasks_by_event: HashMap<EventId, Vec<TaskSeq>>,
     pub(super) events: BTreeMap<EventId, Event>,
     last_event_by_object: HashMap<TenantObject, EventId>,
@@ -77,7 +77,7 @@ impl StoreModel {
         Self {
             registration,
             tasks: BTreeMap::new(),
-            live_tasks: BTreeSet::new(),
+            active_tasks: BTreeSet::new(),
             tasks_by_event: HashMap::new(),
             events: BTreeMap::new(),
             last_event_by_object: HashMap::new(),
@@ -106,15 +106,15 @@ impl StoreModel {
         if let Some(object) = object {
             self.last_event_by_object.insert(object, got.id);
         }
-        let bindings = current.routes().resolve_handlers(&new.kind);
-        assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
+        let bindings = current.build_routes().resolve_handlers(&new.event_type);
+        assert_eq!(bindings.len(), got.tasks.len(), "one task for each handler");
         for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
             assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
-            let prefix = format!("{}_{}_", binding.handler, new.kind);
+            let prefix = format!("{}_{}_", binding.handler, new.event_type);
             assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
             let ordered =
-                self.registration.handler_def(binding.handler.as_str()).ordering == LaneOrdering::Key;
-            let shadow = ModelTask {
+                self.registration.expect_handler_def(binding.handler.as_str()).ordering == LaneOrdering::Key;
+            let model_task = ModelTask {
                 id: id.clone(),
                 handler: binding.handler,
                 tenant: new.tenant.clone(),
@@ -130,52 +130,53 @@ impl StoreModel {
                 prev_sent: None,
             };
             self.next_lane_position += 1;
-            self.tasks.insert(*seq, shadow);
-            self.live_tasks.insert(*seq);
+            self.tasks.insert(*seq, model_task);
+            self.active_tasks.insert(*seq);
         }
         self.tasks_by_event.insert(got.id, seqs.to_vec());
         self.events.insert(got.id, expected_event(new, got));
     }
 
-    /// Adds a run that the store created for a pair.
-    pub(super) fn add_run(&mut self, pair: &SourceCollection, task: &Task) {
-        let shadow = ModelTask {
+    /// Adds a run that the store created for a collection.
+    pub(super) fn add_run(&mut self, collection: &SourceCollection, task: &Task) {
+        let model_task = ModelTask {
             id: task.id.clone(),
-            handler: pair.source.clone(),
+            handler: collection.source.clone(),
             tenant: task.tenant.clone(),
             lane_key: None,
             event: None,
-            source_collection: Some(pair.clone()),
+            source_collection: Some(collection.clone()),
             lane_position: self.next_lane_position,
             priority: task.priority,
             is_sync: false,
             has_opened_sync_gate: false,
-            // The store may put it in a lane or not: a pair has at most one unfinished task either way.
+            // The store may put it in a lane or not: a collection has at most one unfinished task either way.
             lifecycle: TaskLifecycle::new(task.created_at, task.lifecycle.has_lane),
             attempt_outcomes: Vec::new(),
             prev_sent: None,
         };
         self.next_lane_position += 1;
-        self.tasks.insert(task.seq, shadow);
-        self.live_tasks.insert(task.seq);
+        self.tasks.insert(task.seq, model_task);
+        self.active_tasks.insert(task.seq);
     }
 
-    /// The queued or running task of a pair.
-    pub(super) fn active_task_of_collection(&self, pair: &SourceCollection) -> Option<TaskSeq> {
+    /// The new, scheduled or running task of a collection.
+    pub(super) fn queued_or_running_task(&self, collection: &SourceCollection) -> Option<TaskSeq> {
         let queued = [TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked];
-        let is = |seq: &&TaskSeq| {
+        let is_wanted = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
-            task.source_collection.as_ref() == Some(pair) && queued.contains(&task.lifecycle.state.status())
+            task.source_collection.as_ref() == Some(collection)
+                && queued.contains(&task.lifecycle.state.status())
         };
-        self.live_tasks.iter().find(is).copied()
+        self.active_tasks.iter().find(is_wanted).copied()
     }
 
-    /// Whether a task cannot be retried or adopted because another of its pair is queued or running.
+    /// Whether a task cannot be retried or adopted because another task of its collection is queued or running.
     pub(super) fn is_collection_busy(&self, seq: TaskSeq) -> bool {
         self.tasks[&seq]
             .source_collection
             .as_ref()
-            .is_some_and(|pair| self.active_task_of_collection(pair).is_some())
+            .is_some_and(|collection| self.queued_or_running_task(collection).is_some())
     }
 
     /// Applies a command to a task with the core's transition function.
@@ -186,16 +187,16 @@ impl StoreModel {
         now: Timestamp,
     ) -> Result<(), TaskCommandError> {
         let task = self.tasks.get_mut(&seq).ok_or(TaskCommandError::NoSuchTask)?;
-        let def = self.registration.handler_def(task.handler.as_str());
+        let def = self.registration.expect_handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.lifecycle, command, def, now)?;
         task.lifecycle = life;
         for effect in effects {
             match effect {
                 TaskEffect::RecordAttempt(end) => task.attempt_outcomes.push(end),
                 TaskEffect::OpenSyncGate => task.has_opened_sync_gate = true,
-                TaskEffect::Archive => drop(self.live_tasks.remove(&seq)),
-                TaskEffect::Unarchive => drop(self.live_tasks.insert(seq)),
-                // Lane heads are derived.
+                TaskEffect::Archive => drop(self.active_tasks.remove(&seq)),
+                TaskEffect::Unarchive => drop(self.active_tasks.insert(seq)),
+                // The model derives the lane heads from the lane positions.
                 TaskEffect::AdvanceLane => {}
                 TaskEffect::JoinLane => {
                     task.lane_position = self.next_lane_position;
@@ -214,10 +215,10 @@ impl StoreModel {
         self.tasks.get_mut(&seq).expect("a task of the model")
     }
 
-    /// Live tasks with this status.
-    pub(super) fn live_tasks_with_status(&self, status: TaskStatus) -> Vec<TaskSeq> {
-        let is = |seq: &&TaskSeq| self.tasks[*seq].lifecycle.state.status() == status;
-        self.live_tasks.iter().filter(is).copied().collect()
+    /// Active tasks with this status.
+    pub(super) fn active_tasks_with_status(&self, status: TaskStatus) -> Vec<TaskSeq> {
+        let is_wanted = |seq: &&TaskSeq| self.tasks[*seq].lifecycle.state.status() == status;
+        self.active_tasks.iter().filter(is_wanted).copied().collect()
     }
 
     pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
@@ -226,7 +227,7 @@ impl StoreModel {
             .any(|rule| rule.applies_to_queue(&task.handler, &task.queue_subject(), &task.tenant))
     }
 
-    /// Tasks that wait only for their due time: at the head of their lane, with an open gate.
+    /// New tasks at the head of their lane with an open sync gate. They can only wait for their due time, a rule or a limit.
     pub(super) fn unblocked_new_tasks(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
@@ -246,19 +247,22 @@ impl StoreModel {
     }
 
     fn tasks_by_lane_position(&self) -> Vec<(&TaskSeq, &ModelTask)> {
-        let mut by_place: Vec<_> = self.live_tasks.iter().map(|seq| (seq, &self.tasks[seq])).collect();
-        by_place.sort_by_key(|(_, task)| task.lane_position);
-        by_place
+        let mut by_position: Vec<_> = self.active_tasks.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        by_position.sort_by_key(|(_, task)| task.lane_position);
+        by_position
     }
 
-    /// The non-empty lanes of every object: the head and the number of tasks behind it.
+    /// The lanes of every object: the head of each and the number of tasks behind it.
     pub(super) fn lane_heads_by_object(&self) -> HashMap<TenantObject, LaneHeads> {
         let mut lanes: HashMap<TenantObject, LaneHeads> =
             self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
         for (seq, task) in self.tasks_by_lane_position() {
             let Some(key) = task.lane_key.as_ref().filter(|_| task.lifecycle.in_lane) else { continue };
-            let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
-            of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
+            let object_lanes = lanes.entry((task.tenant.clone(), key.clone())).or_default();
+            object_lanes
+                .entry(task.handler.clone())
+                .and_modify(|(_, behind)| *behind += 1)
+                .or_insert((*seq, 0));
         }
         lanes
     }
@@ -271,14 +275,14 @@ impl StoreModel {
         before.filter(|other| other.is_sync).all(|other| other.has_opened_sync_gate)
     }
 
-    /// Due tasks, blocked by a rule or not.
+    /// Unblocked new tasks that are due, whether or not a rule or a limit keeps them from starting.
     pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
         let due =
             |seq: &TaskSeq| matches!(self.tasks[seq].lifecycle.state, TaskState::New { due } if due <= now);
         self.unblocked_new_tasks().into_iter().filter(due).collect()
     }
 
-    /// Number of these tasks that their handlers' limits allow to run beside the running ones.
+    /// The number of these tasks that their handlers' limits allow to run in addition to the running ones.
     pub(super) fn count_tasks_within_limits(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
         let mut waiting: HashMap<&HandlerName, HashMap<Option<TenantObject>, usize>> = HashMap::new();
         for seq in tasks {
@@ -286,21 +290,21 @@ impl StoreModel {
             *waiting.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let mut running: HashMap<&HandlerName, HashMap<Option<TenantObject>, usize>> = HashMap::new();
-        for seq in self.live_tasks_with_status(TaskStatus::Locked) {
+        for seq in self.active_tasks_with_status(TaskStatus::Locked) {
             let task = &self.tasks[&seq];
             *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let capacity = waiting.into_iter().map(|(handler, objects)| {
-            let limits = &self.registration.handler_def(handler.as_str()).limits;
+            let limits = &self.registration.expect_handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
             let of_object = |(object, count): (Option<TenantObject>, usize)| {
-                let most = limits.concurrency_per_key.filter(|_| object.is_some());
+                let limit = limits.concurrency_per_key.filter(|_| object.is_some());
                 let taken = taken.get(&object).copied().unwrap_or(0);
-                most.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+                limit.map_or(count, |limit| count.min((limit as usize).saturating_sub(taken)))
             };
             let count: usize = objects.into_iter().map(of_object).sum();
             let taken: usize = taken.values().sum();
-            limits.concurrency.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+            limits.concurrency.map_or(count, |limit| count.min((limit as usize).saturating_sub(taken)))
         });
         capacity.sum()
     }
@@ -312,19 +316,19 @@ impl StoreModel {
 
     /// Whether a limit applies to the handler; the store then chooses which of its tasks run.
     pub(super) fn has_concurrency_limit(&self, handler: &HandlerName) -> bool {
-        let limits = &self.registration.handler_def(handler.as_str()).limits;
+        let limits = &self.registration.expect_handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
     }
 
     pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
-        self.registration.handler_def(handler.as_str()).pull
+        self.registration.expect_handler_def(handler.as_str()).pull
     }
 
-    /// The counters of every queue that has live tasks.
+    /// The counters of every queue that has active tasks.
     pub(super) fn queue_counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
         let ready = self.ready_tasks(now);
         let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
-        for seq in &self.live_tasks {
+        for seq in &self.active_tasks {
             let task = &self.tasks[seq];
             let column = match task.lifecycle.state {
                 TaskState::New { .. } if ready.contains(seq) => 0,
@@ -344,6 +348,6 @@ impl StoreModel {
 
 /// The event as the journal should contain it.
 fn expected_event(new: &NewEvent, got: &SequencedEvent) -> Event {
-    let NewEvent { kind, key, sub_object: sub, value, context, tenant, cause, .. } = new.clone();
-    Event { id: got.id, prev: got.prev, kind, key, sub_object: sub, value, context, tenant, cause }
+    let NewEvent { event_type, key, sub_object: sub, value, context, tenant, cause, .. } = new.clone();
+    Event { id: got.id, prev: got.prev, event_type, key, sub_object: sub, value, context, tenant, cause }
 }

@@ -14,31 +14,35 @@ impl RandomWalk<'_> {
     /// Checks that a claim returned exactly as many tasks as the model allows, and only claimable ones.
     pub(super) fn check_claim_result(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
         let now = self.fixture.now;
-        let (pulls, of) = match &claim.claimant {
+        let (pulls, tenant) = match &claim.claimant {
             Claimant::Node(_) => (false, None),
             Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
         };
-        let mine = |seq: &TaskSeq| {
+        let claimable = |seq: &TaskSeq| {
             let task = &self.model.tasks[seq];
             claim.handlers.contains(&task.handler)
                 && !self.model.is_blocked_by_rule(task)
                 && self.model.is_pulled(&task.handler) == pulls
-                && of.is_none_or(|of| task.tenant == *of)
+                && tenant.is_none_or(|tenant| task.tenant == *tenant)
         };
-        let scheduled: BTreeSet<_> =
-            self.model.live_tasks_with_status(TaskStatus::Scheduled).into_iter().filter(mine).collect();
-        let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(mine).collect();
-        let waiting: Vec<_> = self.model.unblocked_new_tasks().into_iter().filter(mine).collect();
-        let there = self.model.count_tasks_within_limits(scheduled.union(&ready).copied());
+        let scheduled: BTreeSet<_> = self
+            .model
+            .active_tasks_with_status(TaskStatus::Scheduled)
+            .into_iter()
+            .filter(claimable)
+            .collect();
+        let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(claimable).collect();
+        let waiting: Vec<_> = self.model.unblocked_new_tasks().into_iter().filter(claimable).collect();
+        let available = self.model.count_tasks_within_limits(scheduled.union(&ready).copied());
 
         let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
         assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
         for seq in &taken {
-            let known = scheduled.contains(seq) || ready.contains(seq);
-            assert!(known, "{seq} was claimed but could not run: {:?}", self.model.tasks.get(seq));
+            let could_run = scheduled.contains(seq) || ready.contains(seq);
+            assert!(could_run, "{seq} was claimed but could not run: {:?}", self.model.tasks.get(seq));
         }
-        assert_eq!(taken.len(), claim.max_tasks.min(there), "a claim gives all it can");
-        assert_eq!(claims.has_more, there > claim.max_tasks, "whether there is more");
+        assert_eq!(taken.len(), claim.max_tasks.min(available), "a claim gives all it can");
+        assert_eq!(claims.has_more, available > claim.max_tasks, "whether there is more");
         if taken.iter().any(|seq| ready.contains(seq)) {
             let free = |seq: &&TaskSeq| !self.model.has_concurrency_limit(&self.model.tasks[*seq].handler);
             assert!(
@@ -56,14 +60,14 @@ impl RandomWalk<'_> {
             let published = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
             assert!(published <= soonest, "next_due is {published}, but a task is due at {soonest}");
         }
-        assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
+        assert!(claims.next_due.is_none_or(|due| due > now), "`next_due` is not in the past");
         self.lock_claimed_tasks_in_model(claim, claims);
     }
 
     /// Checks that within one queue no task is claimed before one of higher priority.
     fn check_priorities(&self, ready: &BTreeSet<TaskSeq>, taken: &BTreeSet<TaskSeq>) {
-        let mut least_taken = BTreeMap::new();
-        let mut most_left = BTreeMap::new();
+        let mut lowest_taken = BTreeMap::new();
+        let mut highest_left = BTreeMap::new();
         for seq in ready {
             let task = &self.model.tasks[seq];
             if self.model.has_concurrency_limit(&task.handler) {
@@ -72,15 +76,15 @@ impl RandomWalk<'_> {
             // All sources of a tenant share one queue.
             let queue = (Some(&task.handler).filter(|_| task.source_collection.is_none()), &task.tenant);
             if taken.contains(seq) {
-                let least = least_taken.entry(queue).or_insert(task.priority);
+                let least = lowest_taken.entry(queue).or_insert(task.priority);
                 *least = task.priority.min(*least);
             } else {
-                let most = most_left.entry(queue).or_insert(task.priority);
+                let most = highest_left.entry(queue).or_insert(task.priority);
                 *most = task.priority.max(*most);
             }
         }
-        for (queue, taken) in least_taken {
-            let left = most_left.get(&queue);
+        for (queue, taken) in lowest_taken {
+            let left = highest_left.get(&queue);
             assert!(left.is_none_or(|left| *left <= taken), "{queue:?}: {taken:?} before {left:?}");
         }
     }
@@ -100,22 +104,29 @@ impl RandomWalk<'_> {
             self.model
                 .apply_command(task.seq, TaskCommand::Lock(lease), self.fixture.now)
                 .expect("it could run");
-            let shadow = self.model.task_mut(task.seq);
-            assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
+            let model_task = self.model.task_mut(task.seq);
+            assert_eq!((&task.id, &task.handler), (&model_task.id, &model_task.handler));
             let published = (task.attempt, task.retries, task.out_of_order);
             assert_eq!(
                 published,
-                (shadow.lifecycle.attempt, shadow.lifecycle.retries, shadow.lifecycle.late)
+                (
+                    model_task.lifecycle.attempt,
+                    model_task.lifecycle.retries,
+                    model_task.lifecycle.out_of_order
+                )
             );
-            let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent_event);
+            let prev_sent = *model_task.prev_sent.get_or_insert(task.prev_sent_event);
             assert!(
                 task.out_of_order || task.prev_sent_event == prev_sent,
                 "a repeated attempt carries the same previous event"
             );
             self.claimed_tasks.push(task.clone());
-            let shadow = &self.model.tasks[&task.seq];
-            let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
-                assert_eq!(Some(&task.collection_run().source_collection), shadow.source_collection.as_ref());
+            let model_task = &self.model.tasks[&task.seq];
+            let Some(event) = model_task.event.map(|id| &self.model.events[&id]) else {
+                assert_eq!(
+                    Some(&task.collection_run().source_collection),
+                    model_task.source_collection.as_ref()
+                );
                 continue;
             };
             assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
@@ -126,8 +137,8 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// Checks the queue counters against the model. Tasks that have fallen due since the queue's last claim may still
-    /// count as waiting, and so may paused ones: there only the sum is compared.
+    /// Checks the queue counters against the model. Tasks that became due since the queue's last claim may still count
+    /// as waiting, and so may paused ones: for these only the sum of ready and waiting tasks is compared.
     pub(super) async fn check_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
         let want = self.model.queue_counts(self.fixture.now);
         let views = expect_ok(self.fixture.store.list_queues(None).await);
@@ -136,12 +147,12 @@ impl RandomWalk<'_> {
             let queue = (view.handler.clone(), view.subject.clone(), view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is listed twice");
             let want = want.get(&queue).copied().unwrap_or_default();
-            let held = self.is_queue_blocked(&queue);
+            let is_blocked = self.is_queue_blocked(&queue);
             if want != [0; 6] {
-                assert_eq!(view.paused, held, "{queue:?} held");
+                assert_eq!(view.paused, is_blocked, "{queue:?} is_blocked");
             }
             let got = queue_view_counts(view);
-            if !held
+            if !is_blocked
                 && claimed_handlers.contains(&view.handler)
                 && !self.model.has_concurrency_limit(&view.handler)
             {
@@ -151,12 +162,12 @@ impl RandomWalk<'_> {
             assert_eq!(got[2..], want[2..], "{queue:?}: scheduled, running, halted, missing");
         }
         for queue in want.keys() {
-            assert!(seen.contains(queue), "{queue:?} has live tasks");
+            assert!(seen.contains(queue), "{queue:?} has active tasks");
         }
     }
 
-    fn is_queue_blocked(&self, (handler, of, tenant): &QueueKey) -> bool {
-        self.model.rules.iter().any(|rule| rule.applies_to_queue(handler, of, tenant))
+    fn is_queue_blocked(&self, (handler, subject, tenant): &QueueKey) -> bool {
+        self.model.rules.iter().any(|rule| rule.applies_to_queue(handler, subject, tenant))
     }
 
     /// Checks that store and model contain the same tasks in the same states.
@@ -164,11 +175,11 @@ impl RandomWalk<'_> {
         let found = self.fixture.list_tasks(&Default::default()).await;
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost and none is added");
         for task in found {
-            let shadow = &self.model.tasks[&task.seq];
-            assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
+            let model_task = &self.model.tasks[&task.seq];
+            assert_eq!((&task.id, task.event), (&model_task.id, model_task.event));
             assert_eq!(
                 normalize_worker_lease(task.lifecycle),
-                normalize_worker_lease(shadow.lifecycle),
+                normalize_worker_lease(model_task.lifecycle),
                 "{}",
                 task.id
             );
@@ -188,24 +199,24 @@ impl RandomWalk<'_> {
 
     /// Checks that every ended attempt is recorded.
     pub(super) async fn check_attempts(&self) {
-        for shadow in self.model.tasks.values() {
-            let task = self.fixture.read_task(&shadow.id).await;
+        for model_task in self.model.tasks.values() {
+            let task = self.fixture.read_task(&model_task.id).await;
             let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
-            assert_eq!(ends, shadow.attempt_outcomes, "{}", task.id);
+            assert_eq!(ends, model_task.attempt_outcomes, "{}", task.id);
         }
     }
 
     /// Checks that the journal contains every unexpired event as it was emitted.
     pub(super) async fn check_journal(&self) {
-        let extent = self.fixture.read_journal_range().await;
-        assert_eq!(extent.head, self.model.last_event_id());
-        let read = self.fixture.read_events_after(extent.expired_up_to, &Default::default()).await;
+        let journal_range = self.fixture.read_journal_range().await;
+        assert_eq!(journal_range.head, self.model.last_event_id());
+        let read = self.fixture.read_events_after(journal_range.expired_up_to, &Default::default()).await;
         let want: Vec<_> =
-            self.model.events.values().filter(|event| event.id > extent.expired_up_to).collect();
+            self.model.events.values().filter(|event| event.id > journal_range.expired_up_to).collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
-    /// The oldest event younger than this, which must not have expired.
+    /// Returns the oldest event that is younger than this many seconds; it must not have expired.
     pub(super) fn oldest_event_younger_than(&self, seconds: u64) -> Option<EventId> {
         let cutoff = self.fixture.now.minus(secs(seconds));
         self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()

@@ -8,20 +8,20 @@ use pointsman_core::task::{TaskCommand, TaskCommandError, TaskSeq, TaskState};
 use pointsman_core::{Rule, TaskId, TaskStatus};
 
 use super::random_steps::TENANTS;
-use super::{HANDLERS, RandomWalk, SOURCE_COLLECTIONS, random_rule_kind, registration};
+use super::{HANDLERS, RandomWalk, SOURCE_COLLECTIONS, base_registration, random_rule_kind};
 use crate::fixture::*;
 
 impl RandomWalk<'_> {
     pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
         let name = *self.rng.try_choose(&[&HANDLERS[..], &SOURCE_COLLECTIONS[..]].concat()).expect("some");
-        let of = self.rng.chance_percent(50).then(|| TENANTS[self.rng.random_below(2)]);
-        let rule: Rule = self.fixture.new_rule(kind, name, of);
+        let tenant_name = self.rng.chance_percent(50).then(|| TENANTS[self.rng.random_below(2)]);
+        let rule: Rule = self.fixture.new_rule(kind, name, tenant_name);
         self.step_log.add(format!("set rule {rule:?}"));
         expect_ok(self.fixture.store.set_rule(rule.clone()).await);
-        self.model.rules.retain(|standing| !standing.replaces(&rule));
+        self.model.rules.retain(|other| !other.replaces(&rule));
         self.model.rules.push(rule);
-        for seq in self.model.live_tasks_with_status(TaskStatus::Scheduled) {
+        for seq in self.model.active_tasks_with_status(TaskStatus::Scheduled) {
             if self.model.is_blocked_by_rule(&self.model.tasks[&seq]) {
                 self.model
                     .apply_command(seq, TaskCommand::Unschedule, self.fixture.now)
@@ -42,14 +42,14 @@ impl RandomWalk<'_> {
         let Some(rule) = self.rng.try_choose(&self.model.rules).cloned() else { return };
         self.step_log.add(format!("lift rule {rule:?}"));
         assert!(expect_ok(self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await));
-        self.model.rules.retain(|standing| *standing != rule);
+        self.model.rules.retain(|other| *other != rule);
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// Any task, unless its handler is undefined.
+    /// Returns a random task; None if its handler is undefined.
     fn random_task(&mut self) -> Option<TaskSeq> {
         let seqs: Vec<_> = match self.rng.chance_percent(50) {
-            true => self.model.live_tasks.iter().copied().collect(),
+            true => self.model.active_tasks.iter().copied().collect(),
             false => self.model.tasks.keys().copied().collect(),
         };
         let seq = *self.rng.try_choose(&seqs)?;
@@ -58,7 +58,7 @@ impl RandomWalk<'_> {
     }
 
     pub(super) async fn retry_random_task(&mut self) {
-        let halted = self.model.live_tasks_with_status(TaskStatus::Error);
+        let halted = self.model.active_tasks_with_status(TaskStatus::Error);
         let Some(seq) = self.random_task() else { return };
         let seq = self
             .rng
@@ -71,14 +71,17 @@ impl RandomWalk<'_> {
         let answer = self.fixture.retry_task(&id).await;
         if answer == Err(TaskCommandError::EventExpired) {
             let task = &self.model.tasks[&seq];
-            assert!(!self.model.live_tasks.contains(&seq), "the event of an unfinished task does not expire");
-            let forgotten = self.fixture.read_journal_range().await.expired_up_to;
-            assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
+            assert!(
+                !self.model.active_tasks.contains(&seq),
+                "the event of an unfinished task does not expire"
+            );
+            let expired_up_to = self.fixture.read_journal_range().await.expired_up_to;
+            assert!(task.event.is_some_and(|event| event <= expired_up_to), "{id}");
             return;
         }
-        let parked =
+        let left_lane =
             matches!(self.model.tasks[&seq].lifecycle.state, TaskState::Error { halts_lane: false, .. });
-        if parked && self.model.is_collection_busy(seq) {
+        if left_lane && self.model.is_collection_busy(seq) {
             assert_eq!(answer, Err(TaskCommandError::CollectionBusy), "{id}");
             return;
         }
@@ -104,11 +107,11 @@ impl RandomWalk<'_> {
 
     pub(super) async fn adopt_missing_tasks(&mut self, name: &str) {
         self.step_log.add(format!("adopt tasks of {name}"));
-        let mut missing = self.model.live_tasks_with_status(TaskStatus::Missing);
+        let mut missing = self.model.active_tasks_with_status(TaskStatus::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
-            // One missing task of a pair is adopted, and only if none is queued or running.
+            // One missing task of a collection is adopted, and only if none is queued or running.
             if !self.model.is_collection_busy(seq) {
                 self.model.apply_command(seq, TaskCommand::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
@@ -123,23 +126,23 @@ impl RandomWalk<'_> {
         if !self.undefined_handlers.is_empty() {
             self.step_log.add(format!("restore handlers {:?}", self.undefined_handlers));
             self.undefined_handlers.clear();
-            self.fixture.register(registration()).await;
+            self.fixture.register(base_registration()).await;
             return;
         }
         let name = HANDLERS[self.rng.random_below(HANDLERS.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
-        if self.model.live_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
+        if self.model.active_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
             return;
         }
         self.step_log.add(format!("undefine handler {name}"));
         self.undefined_handlers.insert(name);
         self.send_heartbeats().await;
-        self.fixture.register(registration().without_handler(name)).await;
+        self.fixture.register(base_registration().without_handler(name)).await;
         let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire_leases_in_model(None);
         let mut gone = [
-            self.model.live_tasks_with_status(TaskStatus::New),
-            self.model.live_tasks_with_status(TaskStatus::Scheduled),
+            self.model.active_tasks_with_status(TaskStatus::New),
+            self.model.active_tasks_with_status(TaskStatus::Scheduled),
         ]
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
@@ -153,7 +156,7 @@ impl RandomWalk<'_> {
     /// Expires the leases of a dead node and the overdue leases of workers in the model.
     fn expire_leases_in_model(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, TaskStatus)> {
         let mut expired = Vec::new();
-        for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
+        for seq in self.model.active_tasks_with_status(TaskStatus::Locked) {
             let TaskState::Locked(lease) = self.model.tasks[&seq].lifecycle.state else { continue };
             let over = match lease.until {
                 Some(until) => until < self.fixture.now,
@@ -196,9 +199,9 @@ impl RandomWalk<'_> {
     pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("prune events older than 120 s".into());
         self.fixture.prune(Retention { max_age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-        let extent = self.fixture.read_journal_range().await;
+        let journal_range = self.fixture.read_journal_range().await;
         let young = self.oldest_event_younger_than(120);
-        assert!(young.is_none_or(|young| extent.expired_up_to < young), "young events stay");
+        assert!(young.is_none_or(|young| journal_range.expired_up_to < young), "young events stay");
         self.check_journal().await;
     }
 

@@ -17,7 +17,7 @@ pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 
 impl<'h> RandomWalk<'h> {
     /// Runs one step, chosen at random.
-    pub(super) async fn take_step(mut self) -> Self {
+    pub(super) async fn run_random_step(mut self) -> Self {
         let chance = self.rng.random_below(1000);
         match chance {
             0..210 => self.emit_random_events().await,
@@ -27,7 +27,7 @@ impl<'h> RandomWalk<'h> {
             480..730 => self.finish_random_attempts().await,
             730..745 => self.renew_random_lease().await,
             745..830 => self.advance_clock_randomly(),
-            830..870 => self.schedule_tasks().await,
+            830..870 => self.schedule_random_tasks().await,
             870..900 => self.set_random_rule().await,
             900..925 => self.lift_random_rule().await,
             925..950 => self.retry_random_task().await,
@@ -44,7 +44,7 @@ impl<'h> RandomWalk<'h> {
     fn random_event(&mut self) -> NewEvent {
         let kind = *self
             .rng
-            .try_choose(&["record", "record.published", "record.published", "note", "silence"])
+            .try_choose(&["record", "record.published", "record.published", "note", "unrouted"])
             .expect("some");
         let mut new = new_event(kind).with_value(&self.rng.random_below(1000).to_string());
         new = new.for_tenant(TENANTS[usize::from(self.rng.chance_percent(25))]);
@@ -73,31 +73,35 @@ impl<'h> RandomWalk<'h> {
             return claim;
         }
         let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.random_below(2)]));
-        ClaimRequest { claimant: Claimant::Worker { lease_until: self.new_lease_end(), tenant }, ..claim }
+        ClaimRequest {
+            claimant: Claimant::Worker { lease_until: self.lease_end_from_now(), tenant },
+            ..claim
+        }
     }
 
     /// The end of a lease granted now: never on a full second, where expiry would be ambiguous.
-    fn new_lease_end(&self) -> Timestamp {
+    fn lease_end_from_now(&self) -> Timestamp {
         self.fixture.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
-    /// Requests a run of a pair, whether one is unfinished or not.
+    /// Requests a run of a collection, whether or not it has an unfinished one.
     async fn request_random_run(&mut self) {
-        let pair = source_collection(SOURCE_COLLECTIONS[self.rng.random_below(SOURCE_COLLECTIONS.len())]);
-        self.step_log.add(format!("run {pair}"));
-        let run = NewCollectionRun { source_collection: pair.clone(), priority: None };
+        let collection =
+            source_collection(SOURCE_COLLECTIONS[self.rng.random_below(SOURCE_COLLECTIONS.len())]);
+        self.step_log.add(format!("run {collection}"));
+        let run = NewCollectionRun { source_collection: collection.clone(), priority: None };
         let answer = expect_ok(self.fixture.store.run_collection(run, None, self.fixture.now).await);
-        if self.undefined_handlers.contains(pair.source.as_str()) {
-            assert_eq!(answer, Err(NoSuchCollection(pair).into()));
+        if self.undefined_handlers.contains(collection.source.as_str()) {
+            assert_eq!(answer, Err(NoSuchCollection(collection).into()));
             return;
         }
-        let run = answer.expect("the pair is registered");
-        match self.model.active_task_of_collection(&pair) {
+        let run = answer.expect("the collection is registered");
+        match self.model.queued_or_running_task(&collection) {
             Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
             None => {
                 assert!(run.created);
                 let task = self.fixture.read_task(&run.task).await;
-                self.model.add_run(&pair, &task);
+                self.model.add_run(&collection, &task);
             }
         }
         self.check_counters(&BTreeSet::new()).await;
@@ -106,7 +110,7 @@ impl<'h> RandomWalk<'h> {
     /// Renews a lease that a worker may already have lost.
     async fn renew_random_lease(&mut self) {
         let Some(task) = self.rng.try_choose(&self.claimed_tasks).cloned() else { return };
-        let until = self.new_lease_end();
+        let until = self.lease_end_from_now();
         self.step_log.add(format!("renew {}", task.id));
         let answer = expect_ok(self.fixture.store.renew_lease(task.seq, task.fence, until).await);
         let command = TaskCommand::Renew { fence: task.fence, until };
@@ -114,16 +118,16 @@ impl<'h> RandomWalk<'h> {
     }
 
     async fn emit_random_events(&mut self) {
-        let mut emissions = Vec::new();
+        let mut batches = Vec::new();
         for _ in 0..self.rng.random_one_to(2) {
             let events: Vec<_> = (0..self.rng.random_one_to(2)).map(|_| self.random_event()).collect();
-            emissions.push(match self.rng.chance_percent(10) {
+            batches.push(match self.rng.chance_percent(10) {
                 true => {
                     keyed_emit_batch("default", &format!("once-{}", self.keyed_receipts.len()), 1, events)
                 }
                 false => emit_batch(events),
             });
-            if emissions
+            if batches
                 .last()
                 .is_some_and(|last: &pointsman_core::store::EmitBatch| last.idempotency.is_some())
             {
@@ -131,15 +135,15 @@ impl<'h> RandomWalk<'h> {
             }
         }
         let claim = self.rng.chance_percent(30).then(|| self.random_claim_request());
-        self.step_log.add(format!("emit {} with claim {claim:?}", emissions.len()));
-        let asked = self.fixture.store.append(emissions.clone(), claim.clone(), self.fixture.now).await;
-        let (answers, claims) = expect_ok(asked);
-        for (emission, answer) in emissions.into_iter().zip(answers) {
+        self.step_log.add(format!("emit {} with claim {claim:?}", batches.len()));
+        let result = self.fixture.store.append(batches.clone(), claim.clone(), self.fixture.now).await;
+        let (answers, claims) = expect_ok(result);
+        for (batch, answer) in batches.into_iter().zip(answers) {
             let receipt = answer.expect("a new key, or none");
             assert!(!receipt.repeated);
-            self.add_events_to_model(&emission.events, &receipt.events).await;
-            if emission.idempotency.is_some() {
-                self.keyed_receipts.push((emission, receipt));
+            self.add_events_to_model(&batch.events, &receipt.events).await;
+            if batch.idempotency.is_some() {
+                self.keyed_receipts.push((batch, receipt));
             }
         }
         self.check_claim_and_counters(claim, claims).await;
@@ -172,18 +176,18 @@ impl<'h> RandomWalk<'h> {
 
     /// Repeats an emission under its idempotency key, sometimes with other content.
     async fn repeat_keyed_emit_batch(&mut self) {
-        let Some((mut emission, receipt)) = self.rng.try_choose(&self.keyed_receipts).cloned() else {
+        let Some((mut batch, receipt)) = self.rng.try_choose(&self.keyed_receipts).cloned() else {
             return;
         };
         let other = self.rng.chance_percent(30);
-        let Some(idempotency) = emission.idempotency.as_mut() else { return };
+        let Some(idempotency) = batch.idempotency.as_mut() else { return };
         idempotency.request_digest[0] ^= u8::from(other) << 7;
         self.step_log.add(format!("repeat {} with other content: {other}", idempotency.key));
         let want = match other {
             true => Err(IdempotencyError::Conflict(idempotency.key.clone())),
             false => Ok(EmitReceipt { repeated: true, ..receipt }),
         };
-        assert_eq!(self.fixture.append(vec![emission]).await, [want]);
+        assert_eq!(self.fixture.append(vec![batch]).await, [want]);
     }
 
     async fn claim_random_tasks(&mut self) {
@@ -194,32 +198,33 @@ impl<'h> RandomWalk<'h> {
     }
 
     async fn finish_random_attempts(&mut self) {
-        let mut endings = Vec::new();
+        let mut attempts = Vec::new();
         for _ in 0..self.rng.random_one_to(5) {
-            if let Some(ending) = self.random_finished_attempt() {
-                endings.push(ending);
+            if let Some(attempt) = self.random_finished_attempt() {
+                attempts.push(attempt);
             }
         }
         let claim = self.rng.chance_percent(30).then(|| self.random_claim_request());
-        self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
+        self.step_log.add(format!("finish {attempts:?} with claim {claim:?}"));
         let (answers, claims) = expect_ok(
-            self.fixture.store.finish_attempts(endings.clone(), claim.clone(), self.fixture.now).await,
+            self.fixture.store.finish_attempts(attempts.clone(), claim.clone(), self.fixture.now).await,
         );
-        assert_eq!(answers.len(), endings.len());
-        for (ending, answer) in endings.into_iter().zip(answers) {
-            self.check_finish_result(ending, answer).await;
+        assert_eq!(answers.len(), attempts.len());
+        for (attempt, answer) in attempts.into_iter().zip(answers) {
+            self.check_finish_result(attempt, answer).await;
         }
         self.check_claim_and_counters(claim, claims).await;
     }
 
-    /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
+    /// Finishes a random attempt: mostly that of a running task, sometimes one that has ended, sometimes with an invalid
+    /// fence.
     fn random_finished_attempt(&mut self) -> Option<FinishedAttempt> {
-        let zombie = self.rng.chance_percent(10);
+        let any_claimed = self.rng.chance_percent(10);
         let running = |seq: TaskSeq| self.model.tasks[&seq].lifecycle.state.status() == TaskStatus::Locked;
-        let of: Vec<_> =
-            self.claimed_tasks.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
-        let task = self.rng.try_choose(&of)?.clone();
-        let ended = match self.rng.random_below(100) {
+        let candidates: Vec<_> =
+            self.claimed_tasks.iter().filter(|task| any_claimed || running(task.seq)).cloned().collect();
+        let task = self.rng.try_choose(&candidates)?.clone();
+        let result = match self.rng.random_below(100) {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
@@ -228,7 +233,7 @@ impl<'h> RandomWalk<'h> {
             },
             _ => AttemptResult::Released,
         };
-        let emits = match ended {
+        let emits = match result {
             AttemptResult::Succeeded { .. }
                 if task.subject.cause_depth() < 3 && self.rng.chance_percent(15) =>
             {
@@ -237,16 +242,16 @@ impl<'h> RandomWalk<'h> {
             _ => vec![],
         };
         let fence = task.fence - i64::from(self.rng.chance_percent(4)) * 1_000_000;
-        Some(FinishedAttempt { fence, emitted_events: emits, ..finished_attempt(&task, ended) })
+        Some(FinishedAttempt { fence, emitted_events: emits, ..finished_attempt(&task, result) })
     }
 
     async fn check_finish_result(
         &mut self,
-        ending: FinishedAttempt,
+        attempt: FinishedAttempt,
         answer: Result<FinishReceipt, TaskCommandError>,
     ) {
-        let fence = ending.fence;
-        let command = match ending.result {
+        let fence = attempt.fence;
+        let command = match attempt.result {
             AttemptResult::Succeeded { .. } => TaskCommand::Succeed { fence },
             AttemptResult::Failed { retry_at: after, permanent: last, .. } => {
                 TaskCommand::Fail { fence, retry_at: after, permanent: last }
@@ -254,18 +259,18 @@ impl<'h> RandomWalk<'h> {
             AttemptResult::Snoozed { until } => TaskCommand::Snooze { fence, until },
             AttemptResult::Released => TaskCommand::Release { fence },
         };
-        let verdict = self.model.apply_command(ending.task, command, self.fixture.now);
+        let verdict = self.model.apply_command(attempt.task, command, self.fixture.now);
         let finished = match (verdict, answer) {
             (Ok(()), Ok(finished)) => finished,
             (verdict, answer) => {
-                assert_eq!(answer.map(|_| ()), verdict, "{}: {command:?}", ending.task);
+                assert_eq!(answer.map(|_| ()), verdict, "{}: {command:?}", attempt.task);
                 return;
             }
         };
-        let state = self.model.tasks[&ending.task].lifecycle.state;
+        let state = self.model.tasks[&attempt.task].lifecycle.state;
         let due = if let TaskState::New { due } = state { Some(due) } else { None };
-        assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", ending.task);
-        self.add_events_to_model(&ending.emitted_events, &finished.emitted).await;
+        assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", attempt.task);
+        self.add_events_to_model(&attempt.emitted_events, &finished.emitted).await;
     }
 
     fn advance_clock_randomly(&mut self) {
@@ -274,22 +279,26 @@ impl<'h> RandomWalk<'h> {
         self.fixture.advance_clock(seconds);
     }
 
-    async fn schedule_tasks(&mut self) {
+    async fn schedule_random_tasks(&mut self) {
         let ahead = self.rng.random_one_to(8);
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();
-        let before = self.model.live_tasks_with_status(TaskStatus::Scheduled);
+        let before = self.model.active_tasks_with_status(TaskStatus::Scheduled);
         let capacity = ahead.saturating_sub(before.len());
-        let most = before.len() + self.model.count_tasks_within_limits(ready.iter().copied()).min(capacity);
+        let max_scheduled =
+            before.len() + self.model.count_tasks_within_limits(ready.iter().copied()).min(capacity);
         // The store may or may not prefetch limited tasks and tasks of workers.
         let plain = |seq: &&TaskSeq| {
             let handler = &self.model.tasks[*seq].handler;
             !self.model.has_concurrency_limit(handler) && !self.model.is_pulled(handler)
         };
-        let least = before.len() + ready.iter().filter(plain).count().min(capacity);
-        let want = self.fixture.schedule_ahead(ahead).await;
-        assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
+        let min_scheduled = before.len() + ready.iter().filter(plain).count().min(capacity);
+        let want = self.fixture.schedule_tasks(ahead).await;
+        assert!(
+            (min_scheduled..=max_scheduled).contains(&want),
+            "{want} are scheduled, not {min_scheduled} to {max_scheduled}"
+        );
         let filter = TaskFilter { statuses: vec![TaskStatus::Scheduled], ..TaskFilter::default() };
         let found: BTreeSet<_> = self.fixture.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
         assert_eq!(found.len(), want);

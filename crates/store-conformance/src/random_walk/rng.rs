@@ -26,9 +26,9 @@ impl Rng {
         1 + self.random_below(n)
     }
 
-    /// Returns true with this probability in percent.
-    pub(crate) fn chance_percent(&mut self, chance: usize) -> bool {
-        self.random_below(100) < chance
+    /// Returns true with this probability.
+    pub(crate) fn chance_percent(&mut self, percent: usize) -> bool {
+        self.random_below(100) < percent
     }
 
     /// Returns a random item of a non-empty slice.

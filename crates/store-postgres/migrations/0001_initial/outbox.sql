@@ -3,8 +3,8 @@
 -- `emit` checks an event and inserts it into the outbox. A node removes it from there, gives it its id and its `prev`,
 -- and records the id under the receipt. Producers wait neither for each other nor for a node.
 
--- The number of an event in the outbox. A transaction has an id before it gets a number, so that one can determine when
--- no more rows can appear at or below a number. See outbox_mark.
+-- The numbers of the rows of the outbox. A transaction has an id before it gets a number, so that one can determine
+-- when no more rows can appear at or below a number. See outbox_progress.
 CREATE SEQUENCE pointsman.outbox_number MAXVALUE 281474976710655;
 
 CREATE FUNCTION pointsman.next_outbox_number() RETURNS bigint LANGUAGE plpgsql AS $$
@@ -13,7 +13,7 @@ BEGIN
     RETURN pg_catalog.nextval('pointsman.outbox_number');
 END $$;
 
--- Emitted events that have no id yet, in the order of arrival. Rows live for milliseconds.
+-- Emitted events that have no id yet, in the order of their numbers. A row usually exists for milliseconds.
 CREATE TABLE pointsman.outbox (
     n               bigint  PRIMARY KEY DEFAULT pointsman.next_outbox_number(),
     receipt         uuid,
@@ -47,7 +47,8 @@ CREATE TABLE pointsman.outbox_progress (
 ) WITH (fillfactor = 10);
 INSERT INTO pointsman.outbox_progress DEFAULT VALUES;
 
--- Rows of the outbox that are not events, because they were inserted manually, and the reason.
+-- Rows of the outbox that were set aside because they cannot become events, with the reason. Only rows that were
+-- inserted manually can be invalid; an idempotency key may also have been used over HTTP.
 CREATE TABLE pointsman.outbox_refused (
     n               bigint  NOT NULL,
     receipt         uuid,
@@ -67,8 +68,8 @@ CREATE TABLE pointsman.outbox_refused (
 );
 CREATE INDEX outbox_refused_n ON pointsman.outbox_refused (n);
 
--- The event of each receipt. `n` is part of the receipt, so that rows are inserted and deleted in order. Event ids
--- contain the time, by which old receipts expire.
+-- The event of each receipt. `n` is the number of the row in the outbox, which is part of the receipt, so that rows are
+-- inserted and deleted in order. Event ids contain the time, by which old receipts expire.
 CREATE TABLE pointsman.receipt (
     n       bigint PRIMARY KEY,
     receipt uuid   NOT NULL,
@@ -87,13 +88,13 @@ CREATE TABLE pointsman.outbox_idempotency_key (
 );
 CREATE INDEX outbox_idempotency_key_at ON pointsman.outbox_idempotency_key (at);
 
--- Whether an emit must notify the nodes: 1 if their drainers sleep, 2 if one is awake or was notified. A sequence,
--- because no transaction locks it. Transactions that notify commit one after the other, so only the first emit after
--- the drainers fell asleep does it. With 16 connections on two cores: 6,200 emits a second without any notification,
--- 6,700 with this sequence, 2,300 with a notification each.
+-- Whether an emit must notify the nodes: 1 if their drainers sleep, 2 if one is awake or was notified. This is a
+-- sequence, because transactions do not lock sequences. Transactions that notify commit one after the other, so only
+-- the first emit after the drainers fell asleep notifies. With 16 connections on two cores: 6,200 emits a second
+-- without any notification, 6,700 with this sequence, 2,300 with a notification each.
 CREATE SEQUENCE pointsman.drainer_state MAXVALUE 2;
 
--- The types that only the engine emits.
+-- Returns the event types that only the engine emits. Types below them are reserved too.
 CREATE FUNCTION pointsman.reserved_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClosed', 'FileBasedEvent', 'FileBasedAdded',
              'FileBasedRemoved', 'FileBasedReplaced', 'FileBasedActivated', 'OrderEvent', 'OrderStarted',
@@ -102,13 +103,13 @@ SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClose
              'JobChainNodeActionChanged', 'TaskEvent', 'TaskStarted', 'TaskEnded', 'TaskClosed']
 $$;
 
--- The names of the event stream's own frames: readers of the stream would take an event of such a type for a frame.
+-- Returns the names of the event stream's own frames: readers of the stream would take an event of such a type for one.
 -- Types below them are allowed.
 CREATE FUNCTION pointsman.frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT ARRAY['Torn', 'task']
 $$;
 
--- Quotes a text, with escapes for control characters.
+-- Quotes a text as error messages of the HTTP API do, with escapes for control characters.
 CREATE FUNCTION pointsman.quote_escaped(text text, quote text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 SELECT quote || coalesce(string_agg(
            CASE WHEN c = E'\\' OR c = quote THEN E'\\' || c
@@ -165,7 +166,7 @@ BEGIN
         pointsman.quote_escaped(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
 END $$;
 
--- Raises the error of an invalid key or sub.
+-- Raises the error of an invalid argument `key` or `sub`.
 CREATE FUNCTION pointsman.refuse_key(argument text, key text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(key) NOT BETWEEN 1 AND 512 THEN
@@ -231,7 +232,7 @@ BEGIN
         END IF;
         SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_idempotency_key k
         WHERE k.tenant = claim_idempotency_key.tenant AND k.key = claim_idempotency_key.key;
-        -- If it is not there, it has been forgotten in between.
+        -- If the key has expired in between, the loop claims it.
         IF FOUND AND earlier.digest <> digest THEN
             RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
                 format('idempotency_key: the idempotency key %s was used before with other content',
@@ -242,7 +243,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Notifies the nodes. A transaction that will be prepared must not notify, and can prevent it by a setting.
+-- Wakes the drainers of the nodes. A transaction that will be prepared must not notify: it sets pointsman.notify to
+-- off.
 CREATE FUNCTION pointsman.notify_nodes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(current_setting('pointsman.notify', true), '') <> 'off' THEN
@@ -265,14 +267,14 @@ CREATE FUNCTION pointsman.emit(
     sub             text     DEFAULT NULL
 ) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pointsman, pg_temp AS $$
 DECLARE
-    body   text := coalesce(value, 'null')::text;
-    at     timestamp := clock_timestamp() AT TIME ZONE 'UTC';
-    at_us  bigint := extract(epoch FROM at) * 1000000;
-    due_us bigint;
-    n      bigint;
-    ticket uuid;
-    taken  uuid;
-    digest bytea;
+    body            text := coalesce(value, 'null')::text;
+    at              timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+    at_us           bigint := extract(epoch FROM at) * 1000000;
+    due_us          bigint;
+    n               bigint;
+    new_receipt     uuid;
+    claimed_receipt uuid;
+    digest          bytea;
 BEGIN
     tenant := coalesce(tenant, 'default');
     priority := coalesce(priority, 100);
@@ -291,7 +293,7 @@ BEGIN
     IF octet_length(sub) NOT BETWEEN 1 AND 512 OR sub COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
         PERFORM pointsman.refuse_key('sub', sub);
     END IF;
-    -- Shorter ones are neither too deep nor do they hold such numbers.
+    -- Shorter values are neither too deep nor do they contain such numbers.
     IF octet_length(body) > 200 THEN
         PERFORM pointsman.check_value(value, body);
     END IF;
@@ -309,26 +311,27 @@ BEGIN
     END IF;
 
     n := pointsman.next_outbox_number();
-    -- Random, but for its version and for the number at its end, by which it is found again.
-    ticket := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
+    -- A random uuid, except for its version and for the row number at its end, by which `event_of` finds the row.
+    new_receipt := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
     due_us := extract(epoch FROM at + delay) * 1000000;
     IF idempotency_key IS NOT NULL THEN
         digest := sha256(convert_to(jsonb_build_array(
             type, key, sub, tenant, value, context, extract(epoch FROM delay), priority)::text, 'UTF8'));
-        taken := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, ticket, at_us);
-        IF taken <> ticket THEN
-            RETURN taken;
+        claimed_receipt := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, new_receipt, at_us);
+        IF claimed_receipt <> new_receipt THEN
+            RETURN claimed_receipt;
         END IF;
     END IF;
     INSERT INTO pointsman.outbox
-    VALUES (n, ticket, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest, at_us);
+    VALUES (n, new_receipt, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest,
+            at_us);
     IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
         PERFORM pointsman.notify_nodes();
     END IF;
-    RETURN ticket;
+    RETURN new_receipt;
 END $$;
 
--- The id of the event of a receipt; NULL as long as it has none. All tables are read in one snapshot.
+-- Returns the id of the event of a receipt; NULL while its row is in the outbox. All tables are read in one snapshot.
 CREATE FUNCTION pointsman.event_of(receipt uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pointsman, pg_temp AS $$
 DECLARE

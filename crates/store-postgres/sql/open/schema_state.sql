@@ -1,4 +1,5 @@
--- Whether the schema has the table of migrations, and whether it is empty. No row: there is no such schema.
+-- Whether the schema has the table of migrations, and whether it is empty. Returns no row if
+-- there is no schema `pointsman`.
 SELECT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid AND c.relname = 'migration'),
        NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid)
            AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid)

@@ -1,6 +1,6 @@
 -- At most $1 waiting rows of the outbox, with the columns that determine their read set, and the state of the drainer
--- and of the progress in each row. If nothing waits, one row with the latter. Texts that are too long for an event,
--- which may have been inserted manually, are cut but stay too long.
+-- and of the progress in each row. If nothing waits, one row with the latter. Texts that
+-- are too long for an event, which only a manual insert can write, are shortened, but remain too long.
 SELECT w.asleep, w.empty_up_to, w.candidate, w.candidate_xact, w.oldest, w.newest, w.last,
        o.n, left(o.type, 256), left(o.tenant, 129), left(o.key, 513), left(o.idempotency_key, 256)
 FROM (SELECT (SELECT last_value FROM pointsman.drainer_state) = 1 AS asleep,

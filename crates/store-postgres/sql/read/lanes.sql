@@ -1,6 +1,6 @@
--- The first non-empty lanes of an object, at most $4; it can have $3. For each: its first task with the columns of
--- related tables, and the number of its tasks, counted up to $5. Each lane is found after the one before it by the
--- index, however many tasks that has.
+-- The first non-empty lanes of an object, at most $4 of the $3 that it can have: for each lane its first task with
+-- columns of related tables, and the number of its tasks, counted up to $5. The index finds each lane from the one
+-- before it, however many tasks that one has.
 WITH RECURSIVE head AS (
     SELECT 1 AS nth, t.lane, t.seq, (o.number + 1) * $3 AS until
     FROM pointsman.object o

@@ -1,6 +1,5 @@
--- Counts orders by state: with keys from $1 on and before $2, of a tenant ($3) or all, at the time $4. $5 says which of
--- them a path means that starts with $1: `all`, the `children` of that folder, or `exactly` that and, if it is a chain,
--- its orders.
+-- Counts orders by state: with keys from $1 on and before $2, of a tenant ($3) or all, at the time $4. $5 selects
+-- among these keys: `all`, the `children` of the folder $1, or `exactly` $1 and, if that is a chain, its orders.
 SELECT count(*),
        count(*) FILTER (WHERE o.started IS NULL AND o.planned IS NULL),
        count(*) FILTER (WHERE o.started IS NULL AND o.planned > $4),

@@ -1,2 +1,2 @@
--- The namespace of the task ids.
+-- The namespace of the public task ids.
 SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'

@@ -1,2 +1,2 @@
--- Ends a copy into this store.
+-- Deletes the progress of a finished copy into this store.
 DELETE FROM pointsman.meta WHERE name = 'move' AND text = $1 RETURNING 1

@@ -1,4 +1,4 @@
--- Completes the version after all rows are copied: the counters that depend on all rows.
+-- Inserts the last commit version of a copy, with the counters that depend on all rows.
 WITH deleted AS (DELETE FROM pointsman.commit_version)
 INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
                                       last_object, last_order, journaled_events, archived_tasks, last_archive_number,

@@ -1,2 +1,2 @@
--- Begins a copy into this store. No row: another one has begun.
+-- Inserts the first progress of a copy into this store. Returns no row if another copy has begun.
 INSERT INTO pointsman.meta (name, text) VALUES ('move', $1) ON CONFLICT (name) DO NOTHING RETURNING 1

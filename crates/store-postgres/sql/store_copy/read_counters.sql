@@ -1,4 +1,4 @@
--- The counters of the store. Of events, only those count that have not expired.
+-- The counters of a store, in the columns that they have in all stores. The fifth is the number of expired events.
 SELECT (SELECT text::bigint FROM pointsman.meta WHERE name = 'task_id_namespace'),
        (SELECT text::bigint FROM pointsman.meta WHERE name = 'salt'),
        greatest(coalesce((SELECT max(id) FROM pointsman.journal), 0), s.expired_up_to),

@@ -1,4 +1,5 @@
--- Advances the version with the last numbers of events and archived tasks. All caches are dropped.
+-- Inserts the next commit version, with the last numbers of events and archived tasks and the ends of their partitions.
+-- The rows of earlier commits are deleted, so that nodes drop all their caches.
 WITH deleted AS (DELETE FROM pointsman.commit_version)
 INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
                                       last_object, last_order, journaled_events, archived_tasks, last_archive_number,

@@ -1,2 +1,2 @@
--- How many rows a test has written.
+-- Counts the rows that a test has written.
 SELECT count(*) FROM seen

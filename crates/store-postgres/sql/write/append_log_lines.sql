@@ -1,5 +1,5 @@
--- Appends lines to the logs of tasks. $3 counts a task's new lines from 1. The end of a log is found once for each task
--- before the insert: for every line, 10,000 lines of one task take 7 s instead of 0.1.
+-- Appends lines to the logs of tasks. $3 counts a task's new lines from 1. The last line of a log is found once for
+-- each task: finding it for each new line makes 10,000 lines of a task take 7 s instead of 0.1 s.
 INSERT INTO pointsman.log (partition_key, task, n, time, level, message)
 SELECT $1, task, max(ended) OVER (PARTITION BY task) + line, time, level, message
 FROM (SELECT u.*, CASE line WHEN 1 THEN

@@ -1,2 +1,2 @@
--- Deletes an entry that is no longer in the configuration files.
+-- Deletes the digest of an object that is no longer configured in files.
 DELETE FROM pointsman.file_digest WHERE key = $1

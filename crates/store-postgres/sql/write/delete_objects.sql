@@ -1,4 +1,4 @@
--- Deletes objects. Each is found by its key first: a join may go through all objects instead.
+-- Deletes objects. Each object is looked up by its key, because a join may scan all objects.
 DELETE FROM pointsman.object WHERE ctid = ANY (ARRAY(
     SELECT o.row_id FROM unnest($1::text[], $2::text[]) AS unused (tenant, key)
     CROSS JOIN LATERAL (

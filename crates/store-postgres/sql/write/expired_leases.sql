@@ -1,4 +1,4 @@
--- Locked tasks of pull workers, claimed since $2, whose leases have expired.
+-- Tasks that pull workers have locked since $2, and whose leases ended before $1.
 SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
        priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
        planned, created, reason, error

@@ -1,2 +1,2 @@
--- Entries of the configuration files.
+-- The digests of the objects that are configured in files.
 SELECT key, digest FROM pointsman.file_digest

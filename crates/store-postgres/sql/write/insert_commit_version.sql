@@ -1,5 +1,5 @@
--- Records the counters and changes of this commit. The last statement before the commit. One old version is deleted by
--- its number, so that deleted rows are not scanned.
+-- Records the counters and the changes of a commit; the last statement before it. Also deletes the row of one old
+-- commit, by its number, so that no deleted rows are scanned.
 WITH deleted AS (DELETE FROM pointsman.commit_version WHERE version = $1 - 64)
 INSERT INTO pointsman.commit_version (version, registry_version, invalidations, last_event, expired_up_to, last_task,
                                       last_fence, last_object, last_order, journaled_events, archived_tasks,

@@ -1,4 +1,4 @@
--- Idempotency records of these keys.
+-- The idempotency records of these tenants and keys.
 SELECT a.tenant, a.key, a.digest, a.response
 FROM unnest($1::text[], $2::text[]) AS w (tenant, key)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Sets when objects were checked. Each is found by its key first: a join may go through all objects instead.
+-- Sets when retention checked objects. Each object is looked up by its key, because a join may scan all objects.
 INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent, checked)
 SELECT o.tenant, o.key, o.number, o.last_event, o.last_sent, used.checked
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS used (tenant, key, checked)

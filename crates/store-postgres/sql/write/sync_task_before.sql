@@ -1,5 +1,5 @@
--- The first active synchronous task of an event before a stage. With $3, only one that is not late and has had no
--- attempt that ended otherwise than by a release (3).
+-- The first active synchronous task of an event before a stage. With $3, only a task that is not
+-- late and has no ended attempts except released ones (outcome 3).
 SELECT t.seq FROM pointsman.journal j
 JOIN pointsman.task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
 WHERE j.id = $1 AND t.sync AND t.stage < $2 AND t.phase <= 5

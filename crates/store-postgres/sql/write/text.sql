@@ -1,2 +1,2 @@
--- A text by its name.
+-- A text of `pointsman.meta` by its name.
 SELECT text FROM pointsman.meta WHERE name = $1

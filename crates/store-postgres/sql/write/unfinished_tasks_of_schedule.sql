@@ -1,4 +1,4 @@
--- Active tasks of a schedule's last event.
+-- Unfinished tasks of a schedule's last event, up to locked ones.
 SELECT t.seq FROM pointsman.schedule s
 JOIN pointsman.journal j ON j.id = s.last_event
 JOIN pointsman.task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks

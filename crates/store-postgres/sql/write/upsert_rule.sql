@@ -1,5 +1,5 @@
--- Sets a rule; an existing one gets the new time, author and reason. If the next number is taken by a manually inserted
--- rule, it gets the smallest free one.
+-- Sets a rule; an existing one gets the new time, author and reason. If a manually inserted rule has the next
+-- number, the new rule gets the smallest free one.
 WITH tenant_row AS (
     INSERT INTO pointsman.tenant (name, canvas_id) SELECT $3, $2 WHERE $3 IS NOT NULL ON CONFLICT (name) DO NOTHING
 ), number AS MATERIALIZED (

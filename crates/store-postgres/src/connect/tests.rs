@@ -49,11 +49,14 @@ fn errors_name_the_invalid_parameter() {
         ("postgres://a@db/bus?pooler=session", "`pooler` is `session`"),
         ("postgres://a@db/bus?sslmode=verify-full", "`sslrootcert` is required"),
         (
-            "postgres://a@db/bus?sslmode=verify-ca&sslrootcert=/no/such/file",
-            "`sslrootcert` names /no/such/file",
+            "postgres://a@db/bus?sslmode=verify-ca&sslrootcert=/no/such/root_certificates",
+            "`sslrootcert` names /no/such/root_certificates",
         ),
-        ("postgres://a@db/bus?sslrootcert=/no/such/file", "`sslrootcert` names /no/such/file"),
-        ("postgres://a@db/bus?sslmode=disable&sslrootcert=/no/such/file", "`sslrootcert` names"),
+        (
+            "postgres://a@db/bus?sslrootcert=/no/such/root_certificates",
+            "`sslrootcert` names /no/such/root_certificates",
+        ),
+        ("postgres://a@db/bus?sslmode=disable&sslrootcert=/no/such/root_certificates", "`sslrootcert` names"),
         ("postgres://a:b@c@db/bus", "%40"),
         ("postgres://a@db/bus?listen=nowhere", "`listen`"),
         ("postgres://a@db/bus?sslmod=require", "`sslmod` is not known; did you mean `sslmode`?"),
@@ -95,9 +98,9 @@ fn non_driver_parameters_are_removed_at_any_position() {
         format!("{listen}&application_name=mine&pooler=transaction"),
     ] {
         let endpoint = parse_url(&format!("postgres://ann@pool:6432/bus?{query}"));
-        assert!(endpoint.is_pooled);
+        assert!(endpoint.is_behind_pooler);
         assert_eq!(endpoint.config.get_application_name(), Some("mine"));
-        assert_eq!(endpoint.config.get_options(), None, "a pooler refuses what it does not know");
+        assert_eq!(endpoint.config.get_options(), None, "a pooler rejects unknown settings");
         let direct = endpoint.listen_endpoint().map(ToString::to_string);
         assert_eq!(direct.as_deref(), Some("postgres://ann@direct:5433/bus"));
         let password = endpoint.direct_endpoint.as_ref().and_then(|direct| direct.config.get_password());
@@ -143,24 +146,27 @@ fn a_unix_socket_is_not_encrypted() {
 
 #[test]
 fn sslmode_decides_which_certificates_are_trusted() {
-    let file = Some("roots.pem");
+    let root_certificates = Some("roots.pem");
     assert_eq!(TlsMode::from_parameters(None, None).unwrap(), TlsMode::Prefer);
     assert_eq!(TlsMode::from_parameters(Some("require"), None).unwrap(), TlsMode::Require);
     assert_eq!(
-        TlsMode::from_parameters(Some("require"), file).unwrap(),
+        TlsMode::from_parameters(Some("require"), root_certificates).unwrap(),
         TlsMode::VerifyCa("roots.pem".into())
     );
     assert_eq!(
-        TlsMode::from_parameters(Some("verify-ca"), file).unwrap(),
+        TlsMode::from_parameters(Some("verify-ca"), root_certificates).unwrap(),
         TlsMode::VerifyCa("roots.pem".into())
     );
     assert_eq!(
-        TlsMode::from_parameters(Some("verify-full"), file).unwrap(),
+        TlsMode::from_parameters(Some("verify-full"), root_certificates).unwrap(),
         TlsMode::VerifyFull("roots.pem".into())
     );
-    assert_eq!(TlsMode::from_parameters(Some("prefer"), file).unwrap().driver_ssl_mode(), SslMode::Prefer);
     assert_eq!(
-        TlsMode::from_parameters(Some("verify-full"), file).unwrap().driver_ssl_mode(),
+        TlsMode::from_parameters(Some("prefer"), root_certificates).unwrap().driver_ssl_mode(),
+        SslMode::Prefer
+    );
+    assert_eq!(
+        TlsMode::from_parameters(Some("verify-full"), root_certificates).unwrap().driver_ssl_mode(),
         SslMode::Require
     );
 }

@@ -8,14 +8,15 @@ use crate::connect::Endpoint;
 use crate::error::{OpenError, format_driver_error};
 use crate::session::{Session, query};
 
-/// Number of probes. A pooler whose connections are busy may hand out the same one twice.
+/// Number of connections that are opened to detect a pooler: by chance, a busy one may give a session the same backend
+/// process twice.
 const MAX_POOLER_PROBES: usize = 3;
 
 impl Doctor {
     pub(super) async fn check_pooler(&self) -> CheckResult<()> {
-        let is_pooled = self.is_connection_shared().await?;
-        let is_declared = self.endpoint.is_pooled();
-        let finding = match (is_pooled, is_declared) {
+        let is_detected = self.detect_pooler().await?;
+        let is_declared = self.endpoint.is_behind_pooler();
+        let finding = match (is_detected, is_declared) {
             (true, false) => return Ok((vec![undeclared_pooler_finding(&self.endpoint)], ())),
             (true, true) => Finding::ok("pooler", "one in transaction mode, as declared in the URL"),
             (false, true) => Finding::ok("pooler", "none was detected, although the URL declares one")
@@ -27,11 +28,11 @@ impl Doctor {
         Ok((vec![finding, self.check_listening().await?], ()))
     }
 
-    /// True if the connection changes between two transactions: then another session gets the backend process that this
-    /// one had, or this one gets another.
-    async fn is_connection_shared(&self) -> Result<bool, Error> {
+    /// True if the server's backend process changes between two transactions of a session: then another session gets
+    /// the process that this session had, or this session gets another process.
+    async fn detect_pooler(&self) -> Result<bool, Error> {
         let own_pid = backend_pid(&self.session).await?;
-        let pooled_endpoint = self.endpoint.assume_pooled();
+        let pooled_endpoint = self.endpoint.assume_pooler();
         let mut others = Vec::new();
         for _ in 0..MAX_POOLER_PROBES {
             // Another check reports a server without free connections.
@@ -40,7 +41,7 @@ impl Doctor {
             if backend_pid(&other).await? == own_pid {
                 return Ok(true);
             }
-            // It keeps its backend process, so that the next probe gets another.
+            // The open transaction keeps its backend process, so that the next probe gets another.
             others.push(other);
             if backend_pid(&self.session).await? != own_pid {
                 return Ok(true);

@@ -10,16 +10,16 @@ use crate::schema_objects::list_schema_object_names;
 use crate::session::query;
 
 impl Doctor {
-    /// Returns whether the tables can be read.
+    /// Checks privileges, layout and completeness of the schema; returns whether the store's tables can be read.
     pub(super) async fn check_schema(&self) -> CheckResult<bool> {
-        let privileges = self.check_privileges().await?;
-        if privileges.severity != FindingSeverity::Ok {
-            return Ok((vec![privileges], false));
+        let privileges_finding = self.check_privileges().await?;
+        if privileges_finding.severity != FindingSeverity::Ok {
+            return Ok((vec![privileges_finding], false));
         }
-        let layout = migrate::read_schema_state(&self.session, &self.endpoint, self.migrations).await;
+        let schema_state = migrate::read_schema_state(&self.session, &self.endpoint, self.migrations).await;
         let newest = self.migrations.len();
-        let is_newest = matches!(layout, Ok(SchemaState::Applied(applied)) if applied == newest);
-        let layout = match layout {
+        let is_newest = matches!(schema_state, Ok(SchemaState::Applied(applied)) if applied == newest);
+        let layout_finding = match schema_state {
             Ok(SchemaState::Absent | SchemaState::Empty) => {
                 Finding::ok("layout", "there are no tables yet; the first node creates them")
             }
@@ -33,12 +33,12 @@ impl Doctor {
             .with_advice("Make a backup first; older versions cannot open it afterwards."),
             Err(error) => open_error_finding("layout", &error),
         };
-        let mut findings = vec![privileges, layout];
+        let mut findings = vec![privileges_finding, layout_finding];
         let mut is_complete = false;
         if is_newest {
-            let found = self.check_schema_objects().await?;
-            is_complete = found.iter().all(|finding| finding.severity != FindingSeverity::Fault);
-            findings.extend(found);
+            let object_findings = self.check_schema_objects().await?;
+            is_complete = object_findings.iter().all(|finding| finding.severity != FindingSeverity::Fault);
+            findings.extend(object_findings);
         }
         Ok((findings, is_complete))
     }
@@ -61,11 +61,16 @@ impl Doctor {
                 ),
             ]);
         }
-        let note = self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
+        let copy_progress =
+            self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT_NAME]).await?;
         let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
             .with_advice("Run the same `pointsman move` again, or use another target.");
-        let missing = Finding::ok("missing", "nothing");
-        Ok(if note.is_empty() { vec![missing] } else { vec![missing, unfinished_copy] })
+        let nothing_missing = Finding::ok("missing", "nothing");
+        Ok(if copy_progress.is_empty() {
+            vec![nothing_missing]
+        } else {
+            vec![nothing_missing, unfinished_copy]
+        })
     }
 
     async fn check_privileges(&self) -> Result<Finding, tokio_postgres::Error> {

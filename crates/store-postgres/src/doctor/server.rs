@@ -9,12 +9,12 @@ use super::{CheckResult, Doctor};
 use crate::migrate::MIN_SERVER_VERSION;
 use crate::session::query;
 
-/// Round trips longer than this slow every commit, which takes a few of them.
+/// A longer round trip is reported, because every commit takes a few round trips.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
 const ROUND_TRIP_SAMPLES: u32 = 5;
 
 impl Doctor {
-    /// Returns whether the version is supported.
+    /// Checks connection, version, encoding and access mode; returns whether the version is supported.
     pub(super) async fn check_server(&self) -> CheckResult<bool> {
         let round_trip = self.measure_round_trip().await?;
         let rows = self.query_read_only(query!("doctor/server"), &[]).await?;
@@ -46,7 +46,7 @@ impl Doctor {
         let round_trip_ms = round_trip.as_secs_f64() * 1000.0;
         let found = format!("{}, {encrypted}, round trip {round_trip_ms:.1} ms", self.endpoint);
         // Behind a pooler the server sees only the pooler's connection.
-        if tls.is_empty() && !is_local && !self.endpoint.is_pooled() {
+        if tls.is_empty() && !is_local && !self.endpoint.is_behind_pooler() {
             return Finding::warning("connection", found).with_advice(
                 "Anybody on the network path can read the traffic. Give the server a certificate, and add \
                  sslmode=verify-full and sslrootcert to the URL.",
@@ -80,8 +80,8 @@ impl Doctor {
     }
 }
 
-fn writable_finding(standby: bool, read_only: bool) -> Finding {
-    match (standby, read_only) {
+fn writable_finding(is_standby: bool, is_read_only: bool) -> Finding {
+    match (is_standby, is_read_only) {
         (true, _) => Finding::fault("writable", "this is a standby, which is read-only").with_advice(
             "Name the primary in the URL; with several hosts, add target_session_attrs=read-write.",
         ),

@@ -7,14 +7,15 @@ use crate::error::quote_identifier;
 use crate::pool::MAX_CONCURRENT_READS;
 use crate::session::query;
 
-/// The most connections that a node opens: one for the writer, one that listens, one that drops partitions, and the
-/// readers.
+/// Limit of the connections of a node: one for the writer, one that listens, one that drops partitions, and those of
+/// the read pool.
 const CONNECTIONS_PER_NODE: i64 = 3 + MAX_CONCURRENT_READS as i64;
-/// An active replication slot may retain this much WAL.
+/// An active replication slot that retains more WAL than this is reported.
 const MAX_SLOT_WAL_BYTES: i64 = 10 << 30;
 
 impl Doctor {
-    /// Checks whether the server allows the connections of this many nodes, or of a first one.
+    /// Checks whether the server allows the connections of this many nodes; of one node, if none runs or the number is
+    /// unknown.
     pub(super) async fn check_connections(&self, nodes: Option<i64>) -> CheckResult<()> {
         let rows = self.query_read_only(query!("doctor/connections"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
@@ -43,8 +44,8 @@ impl Doctor {
     }
 
     pub(super) async fn check_long_transactions(&self) -> CheckResult<()> {
-        let long = self.long_transaction_threshold.as_secs_f64();
-        let rows = self.query_read_only(query!("doctor/transactions", FLOAT8), &[&long]).await?;
+        let threshold = self.long_transaction_threshold.as_secs_f64();
+        let rows = self.query_read_only(query!("doctor/transactions", FLOAT8), &[&threshold]).await?;
         let (mut open, mut pids, mut sees_all) = (Vec::new(), Vec::new(), true);
         for row in &rows {
             sees_all = row.try_get(0)?;
@@ -67,7 +68,7 @@ impl Doctor {
                 pids.first().map_or("", String::as_str)
             )),
             (true, true) => {
-                Finding::ok("transactions", format!("none is open for longer than {}", format_age(long)))
+                Finding::ok("transactions", format!("none is open for longer than {}", format_age(threshold)))
             }
             (true, false) => {
                 let role = quote_identifier(self.endpoint.role());
@@ -86,15 +87,15 @@ impl Doctor {
                 &[&self.long_transaction_threshold.as_secs_f64()],
             )
             .await?;
-        let mut left = Vec::new();
+        let mut old_transactions = Vec::new();
         for row in &rows {
             let (gid, owner, seconds): (&str, &str, f64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            left.push(format!("{gid:?} of {owner}, for {}", format_age(seconds)));
+            old_transactions.push(format!("{gid:?} of {owner}, for {}", format_age(seconds)));
         }
-        let finding = match left.is_empty() {
+        let finding = match old_transactions.is_empty() {
             true => Finding::ok("prepared transactions", "none is left"),
-            false => Finding::warning("prepared transactions", format_list(&left)).with_advice(
+            false => Finding::warning("prepared transactions", format_list(&old_transactions)).with_advice(
                 "They keep their locks and block vacuum, even across a restart. Find out who prepared them, \
                  then COMMIT PREPARED or ROLLBACK PREPARED.",
             ),
@@ -106,14 +107,14 @@ impl Doctor {
         let mut problems = Vec::new();
         for row in self.query_read_only(query!("doctor/replication_slots"), &[]).await? {
             let (name, active): (&str, bool) = (row.try_get(0)?, row.try_get(1)?);
-            let (status, kept): (&str, i64) = (row.try_get(2)?, row.try_get(3)?);
-            let size_text = format_bytes(kept.unsigned_abs());
+            let (status, retained_bytes): (&str, i64) = (row.try_get(2)?, row.try_get(3)?);
+            let size_text = format_bytes(retained_bytes.unsigned_abs());
             match (status, active) {
                 ("lost", _) => problems.push(format!("{name} has lost WAL that it needs")),
                 (_, false) => {
                     problems.push(format!("{name} retains {size_text} of WAL, and nothing reads from it"))
                 }
-                (_, true) if kept > MAX_SLOT_WAL_BYTES => {
+                (_, true) if retained_bytes > MAX_SLOT_WAL_BYTES => {
                     problems.push(format!("{name} retains {size_text} of WAL"))
                 }
                 (_, true) => {}

@@ -41,8 +41,8 @@ const SETTING_CHECKS: [SettingCheck; 10] = [
         recommended_value: "on",
         severity: FindingSeverity::Fault,
         // `local` waits for the disk, and without synchronous standbys there is nothing else to wait for.
-        is_wrong: |all, value| {
-            value == "off" || value == "local" && !all.value("synchronous_standby_names").is_empty()
+        is_wrong: |settings, value| {
+            value == "off" || value == "local" && !settings.value("synchronous_standby_names").is_empty()
         },
         consequence: "commits return before they are durable, and events emitted in SQL can be lost in a crash",
     },
@@ -97,10 +97,10 @@ const SETTING_CHECKS: [SettingCheck; 10] = [
     },
 ];
 
-/// Settings that the conditions of other rules read.
+/// Settings without a check, which the conditions of checks read.
 const EXTRA_SETTINGS: [&str; 1] = ["synchronous_standby_names"];
 
-/// The settings of this session: each with its value and its source.
+/// The settings of this session by name, each with its value and its source.
 struct ServerSettings(HashMap<String, (String, String)>);
 
 impl ServerSettings {
@@ -111,14 +111,14 @@ impl ServerSettings {
 
 impl Doctor {
     pub(super) async fn check_settings(&self) -> CheckResult<()> {
-        let names: Vec<&str> = SETTING_CHECKS.iter().map(|rule| rule.name).chain(EXTRA_SETTINGS).collect();
+        let names: Vec<&str> = SETTING_CHECKS.iter().map(|check| check.name).chain(EXTRA_SETTINGS).collect();
         let mut settings = ServerSettings(HashMap::new());
-        // Not in a transaction as the other queries, which changes some settings.
+        // Not in a read-only transaction as the other queries, because that changes some settings.
         for row in self.session.query(query!("doctor/settings", TEXT_ARRAY), &[&names]).await? {
             settings.0.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
         }
         let mut findings: Vec<Finding> =
-            SETTING_CHECKS.iter().filter_map(|rule| rule.evaluate(&settings, self)).collect();
+            SETTING_CHECKS.iter().filter_map(|check| check.evaluate(&settings, self)).collect();
         if findings.is_empty() {
             findings.push(Finding::ok("settings", "none loses data or slows Pointsman down"));
         }
@@ -148,8 +148,8 @@ impl Doctor {
     }
 
     /// Returns the statement that corrects a setting at its source.
-    fn advice_for_setting(&self, rule: &SettingCheck, source: &str) -> String {
-        let SettingCheck { name, recommended_value: expected, .. } = rule;
+    fn advice_for_setting(&self, check: &SettingCheck, source: &str) -> String {
+        let SettingCheck { name, recommended_value, .. } = check;
         let (role, database) =
             (quote_identifier(self.endpoint.role()), quote_identifier(self.endpoint.database()));
         match source {
@@ -158,13 +158,13 @@ impl Doctor {
             "database user" => format!("ALTER ROLE {role} IN DATABASE {database} RESET {name}"),
             "client" => format!("Remove {name} from the URL's options."),
             "command line" => format!("Remove {name} from the command line of the server."),
-            _ => format!("ALTER SYSTEM SET {name} = {expected}; SELECT pg_reload_conf()"),
+            _ => format!("ALTER SYSTEM SET {name} = {recommended_value}; SELECT pg_reload_conf()"),
         }
     }
 }
 
 impl SettingCheck {
-    /// None if the value is right, or if this server does not have the setting.
+    /// Returns a finding if the value is wrong; none if it is right, or if this server does not have the setting.
     fn evaluate(&self, settings: &ServerSettings, doctor: &Doctor) -> Option<Finding> {
         let (value, source) = settings.0.get(self.name)?;
         if !(self.is_wrong)(settings, value) {
@@ -176,7 +176,7 @@ impl SettingCheck {
     }
 }
 
-/// True if a timeout in milliseconds is set and shorter than `least`.
-fn is_timeout_shorter_than(value: &str, least: Duration) -> bool {
-    value.parse().is_ok_and(|ms: u64| ms > 0 && Duration::from_millis(ms) < least)
+/// True if a timeout in milliseconds is set and shorter than `minimum`.
+fn is_timeout_shorter_than(value: &str, minimum: Duration) -> bool {
+    value.parse().is_ok_and(|ms: u64| ms > 0 && Duration::from_millis(ms) < minimum)
 }

@@ -9,17 +9,17 @@ use crate::session::query;
 const SILENT_NODE_SECONDS: f64 = 30.0;
 /// An event that waits longer in the outbox is stuck.
 const STUCK_OUTBOX_SECONDS: f64 = 60.0;
-/// The outbox is counted up to this many rows.
+/// The query counts the rows of the outbox up to one more than this.
 const MAX_COUNTED_OUTBOX_ROWS: i64 = 100_000;
-/// Fewer dead rows than this do not matter.
+/// A table with fewer dead rows than this is never reported.
 const MIN_DEAD_ROWS: i64 = 20_000;
-/// A table is vacuumed at least this often, unless vacuum is blocked.
+/// Dead rows are reported if the last vacuum is longer ago than this: it may be blocked.
 const MAX_VACUUM_AGE_SECONDS: f64 = 600.0;
-/// More dead rows than this are too many, however recent the last vacuum is.
+/// More dead rows than this are reported, however recent the last vacuum is.
 const MAX_DEAD_ROWS: i64 = 5_000_000;
 
 impl Doctor {
-    /// Returns the number of live nodes.
+    /// Checks that every node sends heartbeats; returns the number of live nodes.
     pub(super) async fn check_nodes(&self) -> CheckResult<i64> {
         let (mut live, mut silent, mut copied) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.query_read_only(query!("doctor/nodes"), &[]).await? {
@@ -38,8 +38,9 @@ impl Doctor {
         };
         if !copied.is_empty() {
             let nodes = format_list(&copied);
-            let moved = "still running when their store was copied here";
-            found = format!("{found}; {moved}: {nodes} (their tasks are released when a node starts here)");
+            let copied_note = "still running when their store was copied here";
+            found =
+                format!("{found}; {copied_note}: {nodes} (their tasks are released when a node starts here)");
         }
         let finding = match silent.is_empty() {
             true => Finding::ok("nodes", found),
@@ -95,13 +96,15 @@ impl Doctor {
     pub(super) async fn check_dead_rows(&self) -> CheckResult<()> {
         let mut findings = Vec::new();
         for row in self.query_read_only(query!("doctor/tables"), &[]).await? {
-            let (name, live, dead): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            let (bytes, vacuumed): (i64, Option<f64>) = (row.try_get(3)?, row.try_get(4)?);
+            let (name, live_rows, dead_rows): (&str, i64, i64) =
+                (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let (bytes, vacuumed_seconds_ago): (i64, Option<f64>) = (row.try_get(3)?, row.try_get(4)?);
             let is_autovacuum_off: bool = row.try_get(5)?;
-            let when = vacuumed.map_or("never".into(), |seconds| format!("{} ago", format_age(seconds)));
+            let when =
+                vacuumed_seconds_ago.map_or("never".into(), |seconds| format!("{} ago", format_age(seconds)));
             let bytes = format_bytes(bytes.unsigned_abs());
-            let found = format!("{name}: {live} live rows, {dead} dead, {bytes}, vacuumed {when}");
-            if is_autovacuum_off || needs_vacuum(live, dead, vacuumed) {
+            let found = format!("{name}: {live_rows} live rows, {dead_rows} dead, {bytes}, vacuumed {when}");
+            if is_autovacuum_off || needs_vacuum(live_rows, dead_rows, vacuumed_seconds_ago) {
                 let why = if is_autovacuum_off {
                     "autovacuum is off for it: ALTER TABLE … RESET (autovacuum_enabled). "
                 } else {
@@ -121,10 +124,10 @@ impl Doctor {
     }
 }
 
-/// True if dead rows accumulate. Under load many are normal between two vacuums.
-fn needs_vacuum(live: i64, dead: i64, vacuumed: Option<f64>) -> bool {
-    let long_ago = vacuumed.is_none_or(|seconds| seconds > MAX_VACUUM_AGE_SECONDS);
-    dead > live && (dead > MIN_DEAD_ROWS && long_ago || dead > MAX_DEAD_ROWS)
+/// True if dead rows accumulate. Under load many dead rows between two vacuums are normal.
+fn needs_vacuum(live_rows: i64, dead_rows: i64, vacuumed_seconds_ago: Option<f64>) -> bool {
+    let long_ago = vacuumed_seconds_ago.is_none_or(|seconds| seconds > MAX_VACUUM_AGE_SECONDS);
+    dead_rows > live_rows && (dead_rows > MIN_DEAD_ROWS && long_ago || dead_rows > MAX_DEAD_ROWS)
 }
 
 #[cfg(test)]

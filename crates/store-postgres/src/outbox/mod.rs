@@ -4,8 +4,8 @@
 //!   pointsman.emit(…) ──commit──▶ outbox ──drain──▶ journal, tasks, receipt
 //! ```
 //!
-//! It is drained in order by the node that has the write lock, and by no other at that time: two that drained parts
-//! could assign ids to an object's events in the wrong order.
+//! Only the node that has the write lock drains the outbox, in order: two nodes that each drained a part could assign
+//! ids to an object's events in the wrong order.
 
 mod progress;
 mod refused_rows;
@@ -30,32 +30,33 @@ pub(crate) use refused_rows::RefusedRowTracker;
 use row::OutboxRow;
 pub(crate) use row::is_valid_idempotency_key;
 
-/// Limits of a transaction: rows, and bytes.
+/// Limits of rows and of bytes that one transaction drains.
 pub(crate) const MAX_ROWS_PER_DRAIN: i64 = 1000;
 const MAX_BYTES_PER_DRAIN: i64 = 4 << 20;
 
 /// The result of draining some rows.
 #[derive(Debug, Default)]
 pub(crate) struct DrainResult {
-    pub(crate) drained_rows: usize,
+    /// Number of rows that were removed from the outbox, including those that were set aside.
+    pub(crate) drained_row_count: usize,
     /// Numbers of rows that were set aside, with the reasons.
     pub(crate) refused_rows: Vec<(i64, String)>,
 }
 
-/// The first of the drained rows if the database rejected one of them, with its message.
+/// Set if the database rejected one of the drained rows: the number of the first of these rows, and the message.
 pub(crate) type RejectedRowCell = OnceLock<(i64, String)>;
 
-/// Journals the rows of the outbox at these numbers, at most `max_rows`. If the database rejects a value of theirs,
+/// Journals the rows of the outbox at these numbers, at most `max_rows`. If the database rejects a value of a row,
 /// `rejected` is set.
-pub(crate) fn drain(
+pub(crate) fn drain_rows(
     txn: &mut Txn<'_, PgTables>,
     numbers: RangeInclusive<i64>,
     max_rows: i64,
     now: Timestamp,
     rejected: &RejectedRowCell,
 ) -> Result<DrainResult> {
-    // The query also sends what other jobs have written in this transaction, so that any later failure is caused by
-    // these rows.
+    // The query also sends the buffered writes of other jobs of this transaction, so that any later failure is caused
+    // by these rows.
     let rows = take_rows(txn.tables, numbers, max_rows)?;
     let first = rows.first().map_or(0, |row| row.number);
     let drained = journal_rows(txn, rows, now);
@@ -67,22 +68,23 @@ pub(crate) fn drain(
     drained
 }
 
-/// Sets one row aside with the database's message.
+/// Sets the row at a number aside, with the reason; nothing if it no longer exists.
 pub(crate) fn refuse_row(
     txn: &Txn<'_, PgTables>,
-    n: i64,
+    row_number: i64,
     reason: &str,
     now: Timestamp,
 ) -> Result<DrainResult> {
     let mut drained = DrainResult::default();
-    for row in take_rows(txn.tables, n..=n, 1)? {
-        drained.drained_rows += 1;
-        drained.refused_rows.push((n, reason.into()));
+    for row in take_rows(txn.tables, row_number..=row_number, 1)? {
+        drained.drained_row_count += 1;
+        drained.refused_rows.push((row_number, reason.into()));
         insert_refused_row(txn.tables, row, reason.into(), now)?;
     }
     Ok(drained)
 }
 
+/// Removes rows from the outbox, and returns them.
 fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> Result<Vec<OutboxRow>> {
     let query = query!("outbox/take_rows", INT8, INT8, INT8, INT8);
     let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES_PER_DRAIN];
@@ -90,12 +92,12 @@ fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> 
 }
 
 fn journal_rows(txn: &mut Txn<'_, PgTables>, rows: Vec<OutboxRow>, now: Timestamp) -> Result<DrainResult> {
-    let mut drained = DrainResult { drained_rows: rows.len(), ..DrainResult::default() };
+    let mut drained = DrainResult { drained_row_count: rows.len(), ..DrainResult::default() };
     let mut receipts = ReceiptBatch::default();
     for row in rows {
         let sequenced = match row.to_emit_batch(now) {
-            Ok(emission) => journal_emit_batch(txn, emission, now)?,
-            Err(fault) => Err(fault.to_string()),
+            Ok(emit_batch) => journal_emit_batch(txn, emit_batch, now)?,
+            Err(error) => Err(error.to_string()),
         };
         match sequenced {
             Ok(event) => receipts.add(&row, event),
@@ -131,28 +133,29 @@ fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Ti
     tables.query_rows(query, row.refused_row_params(reason, now)).map(drop)
 }
 
-/// Journals the event of a row; returns its id, or the reason why it is not an event.
+/// Journals the event of a row; returns its id, or the reason why the row is set aside.
 ///
 /// In SQL the second use of an idempotency key writes no row. So if the key has a record, another request than
 /// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs,
 /// redrives or adoptions. The event of an emit with the same content is returned; a row with other content, or whose
-/// key was used for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all
-/// jobs of the commit.
+/// key was used for another kind of request, is set aside. Such a row must not be an error: that would stop the outbox
+/// and fail all jobs of the commit.
 fn journal_emit_batch(
     txn: &mut Txn<'_, PgTables>,
-    emission: EmitBatch,
+    emit_batch: EmitBatch,
     now: Timestamp,
 ) -> Result<std::result::Result<EventId, String>> {
-    let EmitBatch { events, idempotency } = emission;
-    if let Some(used) = &idempotency
-        && let Some((_, answer)) = txn.tables.read_idempotency_record(&used.tenant, &used.key)?
+    let EmitBatch { events, idempotency } = emit_batch;
+    if let Some(key) = &idempotency
+        && let Some((_, response)) = txn.tables.read_idempotency_record(&key.tenant, &key.key)?
     {
-        let reason = format!("idempotency_key: the idempotency key {:?} was used before", used.key);
-        let earlier: Vec<SequencedEvent> = serde_json::from_str(&answer).unwrap_or_default();
-        let Some(event) = earlier.last().map(|event| event.id) else {
+        let reason = format!("idempotency_key: the idempotency key {:?} was used before", key.key);
+        let earlier_events: Vec<SequencedEvent> = serde_json::from_str(&response).unwrap_or_default();
+        let Some(event) = earlier_events.last().map(|event| event.id) else {
             return Ok(Err(format!("{reason} for another request")));
         };
-        let is_same = earlier.len() == events.len() && has_same_content(txn.tables, event, events.last())?;
+        let is_same =
+            earlier_events.len() == events.len() && has_same_content(txn.tables, event, events.last())?;
         return Ok(if is_same {
             Ok(event)
         } else {
@@ -160,29 +163,29 @@ fn journal_emit_batch(
         });
     }
     let sequenced = txn.append_events(events, &mut ClaimSlots::default(), now)?;
-    if let Some(used) = &idempotency {
-        let answer = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
-        txn.tables.write_idempotency_record(used, &answer, now)?;
+    if let Some(key) = &idempotency {
+        let response = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
+        txn.tables.write_idempotency_record(key, &response, now)?;
     }
     last_event_id(&sequenced).map(Ok)
 }
 
 /// True if an event in the journal has the content of this one. Due times and priorities are not in the journal, and do
 /// not count. The content of a pruned event is unknown: the equal key decides.
-fn has_same_content(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
-    let Some(new) = new else { return Ok(false) };
+fn has_same_content(tables: &PgTables, event: EventId, new_event: Option<&NewEvent>) -> Result<bool> {
+    let Some(new_event) = new_event else { return Ok(false) };
     let Some(event) = tables.read_event(event)? else { return Ok(true) };
-    let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
-    Ok((&event.kind, &event.key, &event.sub_object, &event.context)
-        == (&new.kind, &new.key, &new.sub_object, &new.context)
-        && value(&event.value) == value(&new.value))
+    let parse = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
+    Ok((&event.event_type, &event.key, &event.sub_object, &event.context)
+        == (&new_event.event_type, &new_event.key, &new_event.sub_object, &new_event.context)
+        && parse(&event.value) == parse(&new_event.value))
 }
 
 fn last_event_id(events: &[SequencedEvent]) -> Result<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 
-/// The events of receipts, written all at once.
+/// Receipts with the events of their rows, written all at once.
 #[derive(Debug, Default)]
 struct ReceiptBatch {
     row_numbers: Vec<i64>,

@@ -1,18 +1,19 @@
-//! The progress of the outbox: up to which number it is empty, and will stay so.
+//! The progress of the outbox: up to which row number it is empty and will stay so.
 //!
 //! Numbers are assigned before their transactions commit, so that a small one may become visible after a large one. But
-//! a transaction that has a number has a transaction id by then. So the last number is noted as a candidate, and after
-//! it a transaction id is taken: when all transactions before that id have ended, all rows up to that number are
+//! a transaction that has a number has a transaction id by then. So the last number is recorded as a candidate, and
+//! then a transaction id is taken: when all transactions before that id have ended, all rows up to that number are
 //! visible, or never will be.
 
-/// The progress is written only after this many new numbers.
+/// The progress is written only when this many more numbers have been assigned.
 const MIN_ADVANCE: i64 = 10_000;
 
-/// The state of the outbox as it was read.
+/// The progress of the outbox, and the state of the server that decides whether it can advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutboxProgress {
+    /// The outbox is and stays empty up to this number.
     pub(crate) empty_up_to: i64,
-    /// The candidate number, and the transaction id that was taken after it.
+    /// The candidate: the last number at an earlier time, and the transaction id that was taken after it.
     pub(crate) candidate_number: i64,
     pub(crate) candidate_xact: i64,
     /// All transactions before `oldest_active_xact` had ended; those from `next_xact` on had not started.
@@ -24,26 +25,29 @@ pub(crate) struct OutboxProgress {
     pub(crate) first_waiting_row: Option<i64>,
 }
 
-/// The write that the progress needs.
+/// The next write to the progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressStep {
     Nothing,
     SetEmptyUpTo(i64),
-    /// Note the last number as the candidate, with a new transaction id.
+    /// Records the last number as the candidate, with a new transaction id.
     RecordCandidate,
 }
 
 impl OutboxProgress {
-    /// The number after which to scan. A sequence may have been reset, where a database was copied without it.
+    /// Returns the number after which rows may be waiting. That is 0 after the sequence of numbers was reset, as when a
+    /// database is copied without it.
     pub(crate) fn scan_after(&self) -> i64 {
         if self.empty_up_to <= self.last_number { self.empty_up_to } else { 0 }
     }
 
+    /// Decides the next write to the progress.
     pub(crate) fn next_step(&self) -> ProgressStep {
         if self.scan_after() != self.empty_up_to {
             return ProgressStep::SetEmptyUpTo(0);
         }
-        // A transaction id of the future is of another server, whose contents were restored here.
+        // A candidate with a transaction id that this server has not assigned yet is from another server, whose
+        // database was restored here.
         let has_candidate = self.candidate_number > self.empty_up_to && self.candidate_xact < self.next_xact;
         if !has_candidate {
             return if self.last_number - self.empty_up_to >= MIN_ADVANCE {
@@ -80,16 +84,16 @@ mod tests {
     };
 
     #[test]
-    fn a_candidate_is_noted_after_enough_new_numbers() {
-        let few = OutboxProgress {
+    fn a_candidate_is_recorded_after_enough_new_numbers() {
+        let before_min_advance = OutboxProgress {
             last_number: MIN_ADVANCE - 1,
             next_xact: 9,
             oldest_active_xact: 9,
             ..OutboxProgress::default()
         };
-        assert_eq!(few.next_step(), ProgressStep::Nothing);
+        assert_eq!(before_min_advance.next_step(), ProgressStep::Nothing);
         assert_eq!(
-            OutboxProgress { last_number: MIN_ADVANCE, ..few }.next_step(),
+            OutboxProgress { last_number: MIN_ADVANCE, ..before_min_advance }.next_step(),
             ProgressStep::RecordCandidate
         );
         assert_eq!(
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_advances_while_an_older_transaction_is_open() {
+    fn progress_waits_while_an_older_transaction_is_open() {
         assert_eq!(
             OutboxProgress { oldest_active_xact: 699, ..PROGRESS_WITH_CANDIDATE }.next_step(),
             ProgressStep::Nothing

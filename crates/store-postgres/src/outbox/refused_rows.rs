@@ -8,6 +8,7 @@ use pointsman_store::SetAsideEntryLog;
 
 use super::DrainResult;
 
+/// The number of rows that were set aside, and the log of them.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedRowTracker {
     count: AtomicU64,
@@ -15,7 +16,7 @@ pub(crate) struct RefusedRowTracker {
 }
 
 impl RefusedRowTracker {
-    /// The warnings for `/healthz`.
+    /// Returns the warnings for `/healthz`.
     pub(crate) fn health_warnings(&self) -> Vec<String> {
         let rows = match self.count.load(Ordering::Relaxed) {
             0 => return Vec::new(),
@@ -29,22 +30,26 @@ impl RefusedRowTracker {
     pub(crate) fn add(&self, drained: &DrainResult) {
         self.count.fetch_add(drained.refused_rows.len() as u64, Ordering::Relaxed);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        drained.refused_rows.iter().for_each(|(n, reason)| log.count_entry(|| format!("row {n}: {reason}")));
+        drained
+            .refused_rows
+            .iter()
+            .for_each(|(number, reason)| log.count_entry(|| format!("row {number}: {reason}")));
     }
 
-    /// Sets how many rows the table contains.
+    /// Sets the number of rows that were set aside.
     pub(crate) fn set_count(&self, rows: u64) {
         self.count.store(rows, Ordering::Relaxed);
     }
 
-    /// Logs rows that were set aside, if the last such line is long enough ago.
+    /// Logs the rows that were set aside since the last such log line, if that is long enough ago.
     pub(crate) fn log_if_due(&self) {
         let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due_summary(Instant::now());
         if let Some((rows, example)) = due {
             tracing::warn!(
                 rows,
                 example,
-                "rows of the outbox cannot become events; moved them to pointsman.outbox_refused with the reason"
+                "rows of the outbox cannot become events; moved them to pointsman.outbox_refused with the reason; correct \
+                 the programs that insert them"
             );
         }
     }

@@ -13,13 +13,14 @@ use uuid::Uuid;
 use crate::rows::read_column;
 use crate::writer_connection::{BoxedParam, params};
 
+/// A row of `pointsman.outbox`, which may have been inserted manually, with any contents.
 #[derive(Debug)]
 pub(super) struct OutboxRow {
     pub(super) number: i64,
     pub(super) receipt: Option<Uuid>,
-    kind: String,
+    event_type: String,
     key: Option<String>,
-    sub: Option<String>,
+    sub_object: Option<String>,
     tenant: String,
     value: String,
     context: Option<String>,
@@ -28,7 +29,7 @@ pub(super) struct OutboxRow {
     idempotency_key: Option<String>,
     request_digest: Option<Vec<u8>>,
     emitted_at: i64,
-    /// The event and the task that caused the emit, and its depth in the chain of causes.
+    /// The event and the task that caused this event, and the depth of the cause.
     cause: (Option<i64>, Option<i64>, Option<i32>),
 }
 
@@ -37,9 +38,9 @@ impl OutboxRow {
         Ok(Self {
             number: read_column(row, 0)?,
             receipt: read_column(row, 1)?,
-            kind: read_column(row, 2)?,
+            event_type: read_column(row, 2)?,
             key: read_column(row, 3)?,
-            sub: read_column(row, 4)?,
+            sub_object: read_column(row, 4)?,
             tenant: read_column(row, 5)?,
             value: read_column(row, 6)?,
             context: read_column(row, 7)?,
@@ -52,12 +53,12 @@ impl OutboxRow {
         })
     }
 
-    /// Converts the row. `emit` has checked it in SQL, but it may have been inserted manually.
+    /// Converts the row to a batch of one event; fails if the row was inserted manually and is not an event.
     pub(super) fn to_emit_batch(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
         let body = EventBody {
-            kind: Some(to_raw_json("/type", &self.kind)?),
+            event_type: Some(to_raw_json("/type", &self.event_type)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
-            sub: self.sub.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
+            sub: self.sub_object.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
             value: Some(parse_raw_json("/value", &self.value)?),
             context: self.context.as_ref().map(|context| parse_raw_json("/context", context)).transpose()?,
             tenant: Some(to_raw_json("/tenant", &self.tenant)?),
@@ -88,8 +89,8 @@ impl OutboxRow {
         tenant: Tenant,
     ) -> std::result::Result<IdempotencyKey, JsonError> {
         if !is_valid_idempotency_key(key) {
-            let what = "an idempotency key has 1 to 255 printable ASCII characters";
-            return Err(JsonError::new("/idempotency_key", what));
+            let problem = "an idempotency key has 1 to 255 printable ASCII characters";
+            return Err(JsonError::new("/idempotency_key", problem));
         }
         let digest = self.request_digest.as_deref().and_then(|digest| digest.try_into().ok());
         let digest =
@@ -97,14 +98,14 @@ impl OutboxRow {
         Ok(IdempotencyKey { tenant, key: key.into(), request_digest: digest })
     }
 
-    /// The parameters of the refused row, with the reason.
+    /// Returns the parameters of `outbox/insert_refused.sql`: the unchanged row, with the reason.
     pub(super) fn refused_row_params(self, reason: String, now: Timestamp) -> Vec<BoxedParam> {
         params![
             self.number,
             self.receipt,
-            self.kind,
+            self.event_type,
             self.key,
-            self.sub,
+            self.sub_object,
             self.tenant,
             self.value,
             self.context,
@@ -150,9 +151,9 @@ mod tests {
         OutboxRow {
             number: 1,
             receipt: None,
-            kind: "a.b".into(),
+            event_type: "a.b".into(),
             key: Some("k \"1\"".into()),
-            sub: None,
+            sub_object: None,
             tenant: "shop".into(),
             value: r#"{"n": 1.50}"#.into(),
             context: Some(r#"{"ip": "::1"}"#.into()),
@@ -169,7 +170,7 @@ mod tests {
     fn a_row_becomes_the_event_that_was_emitted() {
         let EmitBatch { mut events, idempotency } = sample_row().to_emit_batch(NOW).unwrap();
         let event = events.remove(0);
-        assert_eq!((event.kind.as_str(), event.tenant.as_str()), ("a.b", "shop"));
+        assert_eq!((event.event_type.as_str(), event.tenant.as_str()), ("a.b", "shop"));
         assert_eq!(event.key.unwrap().as_str(), "k \"1\"");
         assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
         assert_eq!(event.context["ip"], "::1");
@@ -188,11 +189,11 @@ mod tests {
 
     #[test]
     fn an_invalid_row_names_the_invalid_column() {
-        for (broken, at) in [
-            (OutboxRow { kind: "OrderStarted".into(), ..sample_row() }, "/type"),
-            (OutboxRow { kind: "a b".into(), ..sample_row() }, "/type"),
+        for (broken, pointer) in [
+            (OutboxRow { event_type: "OrderStarted".into(), ..sample_row() }, "/type"),
+            (OutboxRow { event_type: "a b".into(), ..sample_row() }, "/type"),
             (OutboxRow { key: Some(String::new()), ..sample_row() }, "/key"),
-            (OutboxRow { sub: Some("\n".into()), ..sample_row() }, "/sub"),
+            (OutboxRow { sub_object: Some("\n".into()), ..sample_row() }, "/sub"),
             (OutboxRow { tenant: "a b".into(), ..sample_row() }, "/tenant"),
             (OutboxRow { value: "{".into(), ..sample_row() }, "/value"),
             (OutboxRow { value: "1e400".into(), ..sample_row() }, "/value"),
@@ -205,7 +206,7 @@ mod tests {
             (OutboxRow { idempotency_key: Some("\u{e9}".into()), ..sample_row() }, "/idempotency_key"),
             (OutboxRow { cause: (None, Some(7), Some(65)), ..sample_row() }, "/cause_depth"),
         ] {
-            assert_eq!(broken.to_emit_batch(NOW).unwrap_err().pointer, at);
+            assert_eq!(broken.to_emit_batch(NOW).unwrap_err().pointer, pointer);
         }
     }
 }

@@ -4,11 +4,11 @@ use super::*;
 use crate::rows::read_column;
 use crate::session::query;
 
-fn open_pool(url: &str, readers: usize) -> SessionPool {
-    SessionPool::new(Arc::new(Endpoint::parse(url).unwrap()), readers)
+fn open_pool(url: &str, max_concurrent_reads: usize) -> SessionPool {
+    SessionPool::new(Arc::new(Endpoint::parse(url).unwrap()), max_concurrent_reads)
 }
 
-/// The process id of the server's backend.
+/// Returns the process id of the server's backend for the connection that the pool uses next.
 async fn backend_pid(pool: &SessionPool) -> store::Result<i32> {
     pool.read_transaction((), |session, ()| {
         Box::pin(async move {
@@ -32,9 +32,9 @@ async fn connections_are_reused() {
 async fn a_read_transaction_sees_one_snapshot() {
     let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 2);
-    let make = "CREATE TABLE seen (n integer); INSERT INTO seen VALUES (1)";
+    let create_table_sql = "CREATE TABLE seen (n integer); INSERT INTO seen VALUES (1)";
     pool.run_statement((), move |session, ()| {
-        Box::pin(async move { Ok(session.execute_batch(make).await?) })
+        Box::pin(async move { Ok(session.execute_batch(create_table_sql).await?) })
     })
     .await
     .unwrap();
@@ -42,10 +42,10 @@ async fn a_read_transaction_sees_one_snapshot() {
     let seen = pool.read_transaction(other, |session, other| {
         Box::pin(async move {
             let before = session.query(query!("test/count_rows"), &[]).await?;
-            let add = "INSERT INTO seen VALUES (2)";
+            let insert_sql = "INSERT INTO seen VALUES (2)";
             other
                 .run_statement((), move |session, ()| {
-                    Box::pin(async move { Ok(session.execute_batch(add).await?) })
+                    Box::pin(async move { Ok(session.execute_batch(insert_sql).await?) })
                 })
                 .await?;
             let after = session.query(query!("test/count_rows"), &[]).await?;
@@ -93,14 +93,14 @@ async fn a_canceled_read_leaves_no_open_transaction() {
         })
     });
     tokio::select! {
-        _ = slow => panic!("it should have been left half-way"),
+        _ = slow => panic!("the read is not canceled"),
         _ = has_started => {}
     }
-    assert_eq!(backend_pid(&pool).await.unwrap(), first, "the connection was not thrown away");
-    let _returned = pool.read_permits.acquire().await.unwrap();
+    assert_eq!(backend_pid(&pool).await.unwrap(), first, "the connection is reused");
+    let _permit = pool.read_permits.acquire().await.unwrap();
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {first}");
     let state = shared_postgres().unwrap().query("postgres", &state).unwrap();
-    assert_eq!(state[0][0].as_deref(), Some("idle"), "it stands in no transaction");
+    assert_eq!(state[0][0].as_deref(), Some("idle"), "the connection is in no transaction");
 }
 
 #[tokio::test]
@@ -111,15 +111,15 @@ async fn connecting_is_retried_while_the_server_has_too_many_connections() {
     let role = "CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain";
     server.query("postgres", role).unwrap();
     let url = url.replacen("postgres@", "plain@", 1);
-    let others = open_pool(&url, 8);
+    let pool = open_pool(&url, 8);
     let endpoint = Endpoint::parse(&url).unwrap();
-    let mut taken = Vec::new();
+    let mut taken_connections = Vec::new();
     while let Ok(session) = endpoint.connect().await {
-        taken.push(session);
+        taken_connections.push(session);
     }
-    let waiting = tokio::spawn(async move { backend_pid(&others).await });
+    let waiting = tokio::spawn(async move { backend_pid(&pool).await });
     tokio::time::sleep(CONNECT_RETRY_DELAY * 3).await;
     assert!(!waiting.is_finished());
-    drop(taken);
+    drop(taken_connections);
     waiting.await.unwrap().unwrap();
 }

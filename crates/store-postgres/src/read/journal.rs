@@ -14,20 +14,23 @@ use super::{ChunkSize, SQL_MAX_PAGE_BYTES, tasks, to_sql_limit};
 use crate::rows::{decode_event, read_column};
 use crate::session::{Session, query};
 
+/// Reads the range of the journal: the last expired event and the newest one.
 pub(super) async fn read_journal_range(session: &Session) -> Result<JournalRange> {
-    let rows = session.query(query!("read/extent"), &[]).await?;
+    let rows = session.query(query!("read/journal_range"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
     let (expired_up_to, newest) =
         (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
     Ok(JournalRange { expired_up_to, head: newest.max(expired_up_to) })
 }
 
-pub(super) async fn read_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {
-    let mut chunk = ChunkSize::for_limit(read.limit);
+/// Reads a page of events that match a query, with the range of the journal.
+pub(super) async fn read_event_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {
+    let mut chunk_size = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let (extent, mut rows) =
-        try_join(read_journal_range(session), fetch_event_chunk(session, read, after, until, chunk)).await?;
-    let mut page = JournalPageBuilder::new(read, extent);
+    let (journal_range, mut rows) =
+        try_join(read_journal_range(session), fetch_event_chunk(session, read, after, until, chunk_size))
+            .await?;
+    let mut page = JournalPageBuilder::new(read, journal_range);
     loop {
         for row in &rows {
             let event = decode_event(row, 0)?;
@@ -41,20 +44,21 @@ pub(super) async fn read_page(session: &Session, read: &JournalQuery) -> Result<
             }
         }
         let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 11))?;
-        if chunk.is_last_chunk(&rows, bytes) {
+        if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
-        chunk = chunk.grown();
-        rows = fetch_event_chunk(session, read, after, until, chunk).await?;
+        chunk_size = chunk_size.grown();
+        rows = fetch_event_chunk(session, read, after, until, chunk_size).await?;
     }
 }
 
+/// Fetches the next chunk_size of events between two ids.
 async fn fetch_event_chunk(
     session: &Session,
     read: &JournalQuery,
     after: EventId,
     until: EventId,
-    chunk: ChunkSize,
+    chunk_size: ChunkSize,
 ) -> Result<Vec<Row>> {
     let query = match read.backwards {
         false => query!("read/journal", INT8, INT8, INT8, TEXT, TEXT, INT8),
@@ -63,11 +67,14 @@ async fn fetch_event_chunk(
     let tenant = read.filter.tenant.as_ref().map(Tenant::as_str);
     let key = read.filter.key.as_ref().map(ObjectKey::as_str);
     let (after, until) = (after.as_i64(), until.as_i64());
-    Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &SQL_MAX_PAGE_BYTES]).await?)
+    Ok(session
+        .query(query, &[&after, &until, &chunk_size.rows(), &tenant, &key, &SQL_MAX_PAGE_BYTES])
+        .await?)
 }
 
+/// Reads an unexpired event with its tasks and the events that it caused.
 pub(super) async fn read_event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
-    let (extent, event, seqs, found) = try_join4(
+    let (journal_range, event, seqs, caused_events) = try_join4(
         read_journal_range(session),
         find_event(session, id),
         list_task_seqs_of_event(session, id),
@@ -76,7 +83,7 @@ pub(super) async fn read_event_view(session: &Session, id: EventId) -> Result<Op
     .await?;
     let Some(event) = event else { return Ok(None) };
     let tasks = tasks::list_tasks_with_attempts(session, &seqs).await?;
-    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events: found, journal_range: extent }))
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events, journal_range }))
 }
 
 /// Finds an event that has not expired.
@@ -121,15 +128,16 @@ pub(super) async fn read_object_view(
 ) -> Result<Option<ObjectView>> {
     let lanes = tasks::list_lanes(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
-    let last =
+    let last_event_rows =
         async { Ok(session.query(query!("read/object_last_event", TEXT, TEXT), &[&tenant, &key]).await?) };
-    let events = async {
+    let event_rows = async {
         let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
         Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &SQL_MAX_PAGE_BYTES]).await?)
     };
-    let (extent, last, events, lanes) = try_join4(read_journal_range(session), last, events, lanes).await?;
-    let Some(last) = last.first() else { return Ok(None) };
-    let events = events.iter().take(limit).map(|row| decode_event(row, 0).map(Arc::new));
-    let last = EventId::from_i64(read_column(last, 0)?);
-    Ok(Some(build_object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
+    let (journal_range, last_rows, event_rows, lanes) =
+        try_join4(read_journal_range(session), last_event_rows, event_rows, lanes).await?;
+    let Some(last_row) = last_rows.first() else { return Ok(None) };
+    let events = event_rows.iter().take(limit).map(|row| decode_event(row, 0).map(Arc::new));
+    let last_event = EventId::from_i64(read_column(last_row, 0)?);
+    Ok(Some(build_object_view(last_event, events.collect::<Result<_>>()?, lanes, journal_range)))
 }

@@ -30,10 +30,10 @@ use crate::tables::PgTables;
 pub(crate) use registry::{list_nodes, read_clock};
 pub(crate) use tasks::find_task;
 
-/// Limit of rows in one chunk.
+/// Limit of rows in a chunk.
 const MAX_CHUNK_ROWS: usize = 1_000;
 
-/// The number of rows per chunk: at first as many as requested, then more and more.
+/// The number of rows in the next chunk: at first the requested limit, then more and more.
 #[derive(Clone, Copy, Debug)]
 struct ChunkSize(usize);
 
@@ -50,16 +50,17 @@ impl ChunkSize {
         Self((self.0 * 4).min(MAX_CHUNK_ROWS))
     }
 
-    /// True if no rows follow: fewer were returned than requested, and they were not cut off by size. `bytes` is their
-    /// size up to the last row.
+    /// True if no rows follow: fewer were returned than requested, and not because of the byte limit. `bytes` is the
+    /// sum of their sizes.
     fn is_last_chunk(self, rows: &[Row], bytes: i64) -> bool {
         rows.len() < self.0 && bytes < SQL_MAX_PAGE_BYTES
     }
 }
 
+/// [`MAX_PAGE_BYTES`] as a query parameter.
 const SQL_MAX_PAGE_BYTES: i64 = MAX_PAGE_BYTES as i64;
 
-/// Converts a limit to PostgreSQL's type.
+/// Converts a limit to a query parameter.
 fn to_sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -74,7 +75,7 @@ impl StoreReader for Postgres {
 
     async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
         self.session_pool
-            .read_transaction(read, |session, read| journal::read_page(session, read).boxed())
+            .read_transaction(read, |session, read| journal::read_event_page(session, read).boxed())
             .await
     }
 
@@ -132,10 +133,10 @@ impl StoreReader for Postgres {
     async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         let read = self.session_pool.read_transaction(id.clone(), |session, id| {
             async move {
-                let (task, extent) =
+                let (task, journal_range) =
                     try_join(tasks::find_task_by_id(session, id), journal::read_journal_range(session))
                         .await?;
-                Ok(task.map(|task| (task, extent)))
+                Ok(task.map(|task| (task, journal_range)))
             }
             .boxed()
         });
@@ -235,7 +236,7 @@ impl StoreReader for Postgres {
     }
 
     fn storage_warnings(&self) -> Vec<String> {
-        self.refused_rows.health_warnings()
+        self.refused_row_tracker.health_warnings()
     }
 
     fn close(&self) {

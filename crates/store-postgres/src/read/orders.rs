@@ -26,7 +26,7 @@ use crate::rows::{
 };
 use crate::session::{QueryParams, Session, query};
 
-/// Allows table scans for the rest of a transaction that counts all orders, which no index speeds up.
+/// Allows table scans for the rest of a transaction: no index makes counting all orders faster.
 const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
@@ -48,9 +48,9 @@ pub(super) async fn find_order(
 ) -> Result<Option<(OrderView, JournalRange)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
     let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
-    let (extent, context, rows) =
+    let (journal_range, environment, rows) =
         try_join3(read_journal_range(session), read_view_environment(session), rows).await?;
-    rows.first().map(|row| Ok((decode_order_view(&context, row)?, extent))).transpose()
+    rows.first().map(|row| Ok((decode_order_view(&environment, row)?, journal_range))).transpose()
 }
 
 /// A query for orders.
@@ -87,55 +87,63 @@ pub(super) async fn list_all_orders(
     .await
 }
 
+/// Lists the orders that match a query, chunk by chunk, up to a limit.
 async fn list_matching_orders(
     session: &Session,
     mut query: OrderQuery<'_>,
     limit: usize,
 ) -> Result<OrderPage> {
     // One more row than requested shows whether there is more.
-    let mut chunk = ChunkSize::for_limit(limit.saturating_add(1));
-    let (extent, context, mut rows) = try_join3(
+    let mut chunk_size = ChunkSize::for_limit(limit.saturating_add(1));
+    let (journal_range, environment, mut rows) = try_join3(
         read_journal_range(session),
         read_view_environment(session),
-        fetch_order_chunk(session, &query, chunk),
+        fetch_order_chunk(session, &query, chunk_size),
     )
     .await?;
-    let mut page = OrderPageBuilder::new(limit, extent);
+    let mut page = OrderPageBuilder::new(limit, journal_range);
     loop {
         for row in &rows {
             let key: &str = read_column(row, 1)?;
             query.after = (key.into(), read_column(row, 3)?);
-            if query.path.matches(key) && !page.try_push_order(decode_order_view(&context, row)?) {
+            if query.path.matches(key) && !page.try_push_order(decode_order_view(&environment, row)?) {
                 return Ok(page.into_page());
             }
         }
         let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMN_COUNT + 8))?;
-        if chunk.is_last_chunk(&rows, bytes) {
+        if chunk_size.is_last_chunk(&rows, bytes) {
             return Ok(page.into_page());
         }
-        chunk = chunk.grown();
-        rows = fetch_order_chunk(session, &query, chunk).await?;
+        chunk_size = chunk_size.grown();
+        rows = fetch_order_chunk(session, &query, chunk_size).await?;
     }
 }
 
 async fn fetch_order_chunk(
     session: &Session,
     order_query: &OrderQuery<'_>,
-    chunk: ChunkSize,
+    chunk_size: ChunkSize,
 ) -> Result<Vec<Row>> {
-    let OrderQuery { path, tenant, after: (after_key, after_tenant), includes_values: with_values } =
-        order_query;
-    let (low, high) = order_key_range(path);
+    let OrderQuery { path, tenant, after: (after_key, after_tenant), includes_values } = order_query;
+    let (key_start, key_end) = order_key_range(path);
     let tenant = tenant.map(Tenant::as_str);
     let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
-    let params: QueryParams<'_> =
-        &[after_key, &low, &high, &tenant, &chunk.rows(), with_values, &SQL_MAX_PAGE_BYTES, after_tenant];
+    let params: QueryParams<'_> = &[
+        after_key,
+        &key_start,
+        &key_end,
+        &tenant,
+        &chunk_size.rows(),
+        includes_values,
+        &SQL_MAX_PAGE_BYTES,
+        after_tenant,
+    ];
     Ok(session.query(query, params).await?)
 }
 
-/// Decodes an order, followed by phase, due time, retries and handler of its task, and the task that suspended it:
-/// handler, queue kind, whether it is active, error.
-fn decode_order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> {
+/// Decodes an order, followed by columns of its task (phase, due time, retries, handler) and of the task that suspended
+/// the order (handler, subject of its queue, whether it is active, error).
+fn decode_order_view(environment: &ViewEnvironment, row: &Row) -> Result<OrderView> {
     let order = decode_order(row, 0)?.order;
     let handler: Option<&str> = read_column(row, ORDER_COLUMN_COUNT + 3)?;
     let step = StepTaskColumns {
@@ -143,11 +151,12 @@ fn decode_order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> 
         due: read_optional_time(row, ORDER_COLUMN_COUNT + 1)?,
         retries: read_column::<Option<i64>>(row, ORDER_COLUMN_COUNT + 2)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed_task: decode_failed_task(&order, row, context.task_id_namespace)?,
+        failed_task: decode_failed_task(&order, row, environment.task_id_namespace)?,
     };
-    Ok(context.build_order_view(order, step))
+    Ok(environment.build_order_view(order, step))
 }
 
+/// Decodes the id and the error of the task whose failure suspended an order.
 fn decode_failed_task(
     order: &Order,
     row: &Row,
@@ -158,13 +167,13 @@ fn decode_failed_task(
     else {
         return Ok(None);
     };
-    let queue_kind: &str = read_column(row, ORDER_COLUMN_COUNT + 5)?;
+    let queue_subject: &str = read_column(row, ORDER_COLUMN_COUNT + 5)?;
     let collection = match read_column(row, ORDER_COLUMN_COUNT + 6)? {
-        true => match QueueSubject::from_text(queue_kind).map_err(Fault::damaged)? {
+        true => match QueueSubject::from_text(queue_subject).map_err(Fault::damaged)? {
             QueueSubject::ChainNode { node, .. } => node.to_string(),
             other @ (QueueSubject::Events | QueueSubject::Collection(_)) => other.to_text(),
         },
-        false => queue_kind.to_string(),
+        false => queue_subject.to_string(),
     };
     Ok(Some((
         TaskId::new(handler, &collection, task_id_namespace.uuid_of_seq(seq)),
@@ -172,26 +181,27 @@ fn decode_failed_task(
     )))
 }
 
+/// Counts the orders of a path by state.
 pub(super) async fn read_statistics(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, JournalRange)> {
-    let (low, high) = order_key_range(path);
+    let (key_start, key_end) = order_key_range(path);
     let (tenant, now) = (tenant.map(Tenant::as_str), now.micros());
-    let match_kind = match path {
+    let path_match = match path {
         PathFilter::Everything | PathFilter::Subtree(_) => "all",
         PathFilter::ChildrenOf(_) => "children",
         PathFilter::Exactly(_) => "exactly",
     };
-    let extent = read_journal_range(session).await?;
+    let journal_range = read_journal_range(session).await?;
     let query = query!("read/order_statistics", TEXT, TEXT, TEXT, INT8, TEXT);
-    let params: QueryParams<'_> = &[&low, &high, &tenant, &now, &match_kind];
+    let params: QueryParams<'_> = &[&key_start, &key_end, &tenant, &now, &path_match];
     let ((), rows) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), session.query(query, params)).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("statistics without a row"))?;
     let count = |index: usize| -> Result<u64> { Ok(read_column::<i64>(row, index)? as u64) };
-    let sum = OrderStatistics {
+    let statistics = OrderStatistics {
         total: count(0)?,
         not_planned: count(1)?,
         planned: count(2)?,
@@ -203,11 +213,11 @@ pub(super) async fn read_statistics(
         suspended: count(8)?,
         ..OrderStatistics::default()
     };
-    Ok((sum, extent))
+    Ok((statistics, journal_range))
 }
 
 pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, JournalRange)> {
-    let (extent, chains) = try_join(read_journal_range(session), list_chains(session)).await?;
+    let (journal_range, chains) = try_join(read_journal_range(session), list_chains(session)).await?;
     let counts = session.query(query!("read/orders_at_nodes"), &[]);
     let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;
     let mut orders: HashMap<&str, Vec<(ChainNodeId, u64)>> = HashMap::new();
@@ -219,5 +229,5 @@ pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView
         let orders = orders.remove(chain.path().as_str()).unwrap_or_default();
         build_chain_view(chain, orders)
     });
-    Ok((views.collect(), extent))
+    Ok((views.collect(), journal_range))
 }

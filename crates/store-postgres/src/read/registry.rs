@@ -77,6 +77,6 @@ pub(super) async fn list_fires(
         let query = query!("read/fires", TEXT, INT8, INT8);
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
-    let (extent, rows) = try_join(read_journal_range(session), rows).await?;
-    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<Result<_>>()?, journal_range: extent })
+    let (journal_range, rows) = try_join(read_journal_range(session), rows).await?;
+    Ok(FirePage { fires: rows.iter().map(decode_fire).collect::<Result<_>>()?, journal_range })
 }

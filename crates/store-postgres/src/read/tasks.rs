@@ -39,7 +39,7 @@ pub(crate) async fn find_task(session: &Session, seq: TaskSeq) -> Result<Option<
     Ok(list_tasks_with_attempts(session, &[seq]).await?.pop())
 }
 
-/// Finds a task by its whole public id: the uuid alone is not enough.
+/// Finds a task by its public id, all of which must match, not only the uuid in it.
 pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> Result<Option<Task>> {
     let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     Ok(find_task(session, seq).await?.filter(|task| task.id == *id))
@@ -55,7 +55,7 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
     Ok(tasks)
 }
 
-/// The same without their attempts.
+/// Lists these tasks, active and archived, without their attempts, the oldest first.
 async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query_by_seq = async |query| -> Result<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
@@ -70,7 +70,7 @@ async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Lists the stored attempts, by task.
+/// Lists the last stored attempts of each task, by task number.
 async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i64, Vec<Attempt>>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query = query!("read/attempts", INT8_ARRAY, INT8);
@@ -81,23 +81,24 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
     Ok(attempts)
 }
 
-/// Decodes an active task, followed by handler, tenant, the queue's kind, type and key of its event, key of its order,
-/// and the end of its last attempt.
+/// Decodes an active task, followed by handler, tenant, subject of its queue, type and key of its event, key of its
+/// order, and the end of its last attempt.
 fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
-    let live = decode_active_task(row, 0)?;
+    let task_row = decode_active_task(row, 0)?;
     let names =
         (read_handler_name(row, ACTIVE_TASK_COLUMN_COUNT)?, read_tenant(row, ACTIVE_TASK_COLUMN_COUNT + 1)?);
-    let kind =
+    let subject =
         QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMN_COUNT + 2)?).map_err(Fault::damaged)?;
-    let event = match (live.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMN_COUNT + 3)?) {
+    let event = match (task_row.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMN_COUNT + 3)?) {
         (Some(_), Some(kind)) => Some((kind, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 4)?)),
         (Some(event), None) => return Err(Fault::damaged(format!("the event {event} of a task is gone"))),
         (None, _) => None,
     };
-    let names = ActiveTaskDetails::new(names, &kind, event, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 5)?);
+    let details =
+        ActiveTaskDetails::new(names, &subject, event, read_column(row, ACTIVE_TASK_COLUMN_COUNT + 5)?);
     task_from_active_row(
-        live,
-        ActiveTaskDetails { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?, ..names },
+        task_row,
+        ActiveTaskDetails { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMN_COUNT + 6)?, ..details },
         task_id_namespace,
     )
 }
@@ -116,17 +117,17 @@ fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Resu
 pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
-        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::TASK_COUNT_LIMIT as i64);
+        let (tenant, key, count_limit) = (tenant.as_str(), key.as_str(), LaneView::TASK_COUNT_LIMIT as i64);
         Ok(session
-            .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &counted])
+            .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &count_limit])
             .await?)
     };
     let (task_id_namespace, rows) = try_join(read_task_id_namespace(session), rows).await?;
-    let lane = |row: &Row| {
-        let waiting: i64 = read_column(row, ACTIVE_TASK_COLUMN_COUNT + 7)?;
-        Ok(LaneView::new(active_task_from_row(row, task_id_namespace)?, waiting.unsigned_abs()))
+    let decode_lane_view = |row: &Row| {
+        let task_count: i64 = read_column(row, ACTIVE_TASK_COLUMN_COUNT + 7)?;
+        Ok(LaneView::new(active_task_from_row(row, task_id_namespace)?, task_count.unsigned_abs()))
     };
-    rows.iter().map(lane).collect()
+    rows.iter().map(decode_lane_view).collect()
 }
 
 fn read_handler_name(row: &Row, index: usize) -> Result<HandlerName> {
@@ -137,7 +138,7 @@ fn read_tenant(row: &Row, index: usize) -> Result<Tenant> {
     Tenant::new(read_column::<&str>(row, index)?).map_err(Fault::damaged)
 }
 
-/// Tasks, the newest first: unfinished ones and history, merged.
+/// Lists tasks that match a filter, the newest first: active and archived ones, merged.
 pub(super) async fn list_task_page(
     session: &Session,
     filter: &TaskFilter,
@@ -145,21 +146,23 @@ pub(super) async fn list_task_page(
     limit: usize,
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
-        let (extent, seqs) =
+        let (journal_range, seqs) =
             try_join(read_journal_range(session), list_task_seqs_of_event(session, event)).await?;
-        return Ok(build_task_page(list_tasks(session, &seqs).await?, filter, before, limit, extent));
+        return Ok(build_task_page(list_tasks(session, &seqs).await?, filter, before, limit, journal_range));
     }
-    let (extent, task_id_namespace, is_of_source) = try_join3(
+    let (journal_range, task_id_namespace, is_of_source) = try_join3(
         read_journal_range(session),
         read_task_id_namespace(session),
         is_handler_a_source(session, filter),
     )
     .await?;
-    let (active, archived) = choose_row_filters(filter, is_of_source);
-    let mut active = TaskCursor::new(Some(active_tasks_query(active)), active_task_from_row, before, limit);
-    let mut archived = TaskCursor::new(archived_tasks_query(archived), archived_task_from_row, before, limit);
-    let mut page = TaskPageBuilder::new(filter, limit, extent);
-    let more = loop {
+    let (active_filter, archived_filter) = choose_row_filters(filter, is_of_source);
+    let mut active =
+        TaskCursor::new(Some(active_tasks_query(active_filter)), active_task_from_row, before, limit);
+    let mut archived =
+        TaskCursor::new(archived_tasks_query(archived_filter), archived_task_from_row, before, limit);
+    let mut page = TaskPageBuilder::new(filter, limit, journal_range);
+    let has_more = loop {
         try_join(
             active.fetch_chunk_if_empty(session, task_id_namespace),
             archived.fetch_chunk_if_empty(session, task_id_namespace),
@@ -176,7 +179,7 @@ pub(super) async fn list_task_page(
             break active.newest_seq().or(archived.newest_seq()).is_some();
         }
     };
-    Ok(page.into_page(more))
+    Ok(page.into_page(has_more))
 }
 
 /// Lists the fences of the attempts that no longer lease their task.
@@ -192,16 +195,16 @@ async fn is_handler_a_source(session: &Session, filter: &TaskFilter) -> Result<b
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
 }
 
-fn active_tasks_query(rows: ActiveRowFilter) -> &'static Query {
-    match rows {
+fn active_tasks_query(filter: ActiveRowFilter) -> &'static Query {
+    match filter {
         ActiveRowFilter::All => query!("read/list_active", INT8, INT8),
         ActiveRowFilter::Running => query!("read/list_running", INT8, INT8),
         ActiveRowFilter::HaltedOrMissing => query!("read/list_halted_or_missing", INT8, INT8),
     }
 }
 
-fn archived_tasks_query(rows: ArchivedRowFilter) -> Option<&'static Query> {
-    match rows {
+fn archived_tasks_query(filter: ArchivedRowFilter) -> Option<&'static Query> {
+    match filter {
         ArchivedRowFilter::All => Some(query!("read/list_archived", INT8, INT8)),
         ArchivedRowFilter::None => None,
         ArchivedRowFilter::CollectionRuns => Some(query!("read/list_source_runs", INT8, INT8)),
@@ -209,9 +212,9 @@ fn archived_tasks_query(rows: ArchivedRowFilter) -> Option<&'static Query> {
     }
 }
 
-/// Tasks of one table, the newest first, fetched in chunks as needed.
+/// A cursor over the active or the archived tasks, the newest first, which fetches them in chunks.
 struct TaskCursor {
-    /// None: there are no more.
+    /// None if the table has no more matching tasks.
     query: Option<&'static Query>,
     decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
     buffer: VecDeque<Task>,
@@ -250,6 +253,7 @@ impl TaskCursor {
         Ok(())
     }
 
+    /// Returns the number of the next task, which is the newest one in the buffer.
     fn newest_seq(&self) -> Option<TaskSeq> {
         self.buffer.front().map(|task| task.seq)
     }
@@ -284,9 +288,9 @@ fn decode_log_line(row: &Row) -> Result<StoredLogLine> {
 pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
     let name = handler.map(HandlerName::as_str);
     let rows = async { Ok(session.query(query!("read/queues", TEXT), &[&name]).await?) };
-    let (context, rows) = try_join(orders::read_view_environment(session), rows).await?;
-    let view = |row: &Row| {
-        let kind = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;
+    let (environment, rows) = try_join(orders::read_view_environment(session), rows).await?;
+    let decode_queue_view = |row: &Row| {
+        let subject = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
             ready: read_column(row, 3)?,
             waiting: read_column(row, 4)?,
@@ -296,7 +300,7 @@ pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>
             missing: read_column(row, 8)?,
         };
         let names = (read_handler_name(row, 0)?, read_tenant(row, 1)?);
-        Ok(context.build_queue_view(names.0, names.1, kind, counts, read_optional_time(row, 9)?))
+        Ok(environment.build_queue_view(names.0, names.1, subject, counts, read_optional_time(row, 9)?))
     };
-    rows.iter().map(view).collect()
+    rows.iter().map(decode_queue_view).collect()
 }

@@ -1,4 +1,4 @@
-//! Converts cells to and from the types of their columns.
+//! Converts values of copied rows to and from the types of their columns.
 
 use bytes::{BufMut, BytesMut};
 use pointsman_store::store_copy::{CopyValue, replace_nul};
@@ -6,7 +6,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type BoxError = Box<dyn std::error::Error + Sync + Send>;
 
-/// A cell as a statement parameter.
+/// A copied value as a statement parameter.
 #[derive(Debug)]
 pub(super) struct CopyValueParam<'a>(pub(super) &'a CopyValue);
 
@@ -34,16 +34,16 @@ impl ToSql for CopyValueParam<'_> {
     to_sql_checked!();
 }
 
-/// The parameter type of a cell of a cursor position.
-pub(super) fn copy_value_param_type(cell: &CopyValue) -> Type {
-    match cell {
+/// Returns the parameter type of a value in a cursor position.
+pub(super) fn copy_value_param_type(value: &CopyValue) -> Type {
+    match value {
         CopyValue::Number(_) | CopyValue::Null => Type::INT8,
         CopyValue::Text(_) => Type::TEXT,
         CopyValue::Bytes(_) => Type::BYTEA,
     }
 }
 
-/// A cell as a column of a result.
+/// A copied value, read from a column of a result.
 #[derive(Debug)]
 pub(super) struct CopyValueColumn(pub(super) CopyValue);
 

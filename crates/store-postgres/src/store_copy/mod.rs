@@ -1,7 +1,8 @@
 //! The database as the source or the target of a store copy.
 //!
-//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `cells.rs` converts cells. The statements are composed
-//! of the columns that each table has in all stores; `table_layout.rs` says where they are here.
+//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `copy_values.rs` converts values. The
+//! statements are composed of the columns that a table has in all stores; `table_layout.rs` lists the tables that have
+//! them in PostgreSQL.
 
 mod copy_values;
 mod read;
@@ -27,7 +28,8 @@ use crate::migrate::{self, MIGRATIONS, SchemaState};
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
-/// A copy waits as long as it takes: between two pages for the other store, at the end for a whole table.
+/// No timeouts except for locks: a copy waits for the other store between two pages, and at its end for a statement
+/// that reads whole tables.
 const COPY_SESSION_SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
      SET idle_session_timeout = 0; SET lock_timeout = '15s'; SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
@@ -41,15 +43,15 @@ pub struct PgStoreCopy {
 /// The connection of a copy and its state.
 struct CopyConnection {
     client: Client,
-    /// A read-only snapshot transaction is open.
+    /// A read-only transaction with a snapshot is open.
     is_in_read_transaction: bool,
     /// The table that is being read, and the position of the cursor.
     cursor: Option<(TableKind, CopyCursor)>,
-    /// The commit version when it was opened, or when it wrote last.
+    /// The commit version when the connection was opened, or after its last write.
     commit_version: i64,
     /// The progress of a copy into this store, as it was read or written last.
     progress: Option<String>,
-    /// Column types of the copied tables.
+    /// Column types of the tables that have been written to.
     column_types: HashMap<TableKind, Vec<Type>>,
 }
 
@@ -72,9 +74,9 @@ impl PgStoreCopy {
     }
 
     fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
-        let named = Endpoint::parse(url)?;
-        let Some(endpoint) = named.listen_endpoint() else {
-            return Err(CopyEndpointError::ConnectionPooler(named.to_string()));
+        let named_endpoint = Endpoint::parse(url)?;
+        let Some(endpoint) = named_endpoint.listen_endpoint() else {
+            return Err(CopyEndpointError::ConnectionPooler(named_endpoint.to_string()));
         };
         let to_open_error = |error: std::io::Error| OpenError::OpenFailed {
             address: endpoint.address(),
@@ -95,7 +97,7 @@ async fn open_connection(
         Fault::Database(error) => {
             OpenError::OpenFailed { address: endpoint.address(), reason: format_any_error(&error) }
         }
-        Fault::Damaged(what) => OpenError::Damaged(what),
+        Fault::Damaged(problem) => OpenError::Damaged(problem),
     };
     let to_connect_error = |error: ConnectError| OpenError::from_connect_error(endpoint, &error);
     let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
@@ -120,11 +122,13 @@ async fn open_connection(
         }
     }
     drop(session);
-    let (client, wire) = endpoint.open_connection_with_timeout().await.map_err(to_connect_error)?;
-    tokio::spawn(wire);
+    let (client, driver_connection) =
+        endpoint.open_connection_with_timeout().await.map_err(to_connect_error)?;
+    tokio::spawn(driver_connection);
     Ok(CopyConnection::new(client).await.map_err(to_open_error)?)
 }
 
+/// Lists the names of nodes that use the store.
 async fn list_live_nodes(session: &Session) -> Result<Vec<String>> {
     let rows = session.query(query!("store_copy/live_nodes"), &[]).await?;
     rows.iter().map(|row| read_column(row, 0)).collect()
@@ -166,6 +170,7 @@ impl CopyConnection {
         rows.first().map_or(Ok(0), |row| read_column(row, 0).map(i64::unsigned_abs))
     }
 
+    /// True if nothing was written since the store was opened, and the outbox is empty.
     async fn is_unchanged(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
         Ok(self.read_commit_state().await? == (self.commit_version, true))
@@ -178,27 +183,27 @@ impl CopyConnection {
     }
 }
 
-/// Converts a fault. A value or row that the database rejects would be rejected again.
+/// Converts a fault. A rejected value or row is damaged data, not an unavailable store: a retry would fail again.
 fn to_copy_error(fault: &Fault) -> StoreError {
     match error::to_store_error(fault) {
-        StoreError::Unavailable(what) if is_constraint_violation(fault) || is_value_rejected(fault) => {
-            StoreError::Damaged(what)
+        StoreError::Unavailable(reason) if is_constraint_violation(fault) || is_value_rejected(fault) => {
+            StoreError::Damaged(reason)
         }
         other => other,
     }
 }
 
 impl CopyEndpoint for PgStoreCopy {
-    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
+    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
         self.runtime
-            .block_on(self.connection.count_rows(section))
+            .block_on(self.connection.count_rows(table_kind))
             .map(Some)
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
         self.runtime
-            .block_on(self.connection.read_page(section, after))
+            .block_on(self.connection.read_page(table_kind, after))
             .map_err(|fault| to_copy_error(&fault))
     }
 
@@ -216,12 +221,12 @@ impl CopyEndpoint for PgStoreCopy {
 
     fn write_rows_and_progress(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         rows: Vec<CopyRow>,
-        note: &str,
+        progress: &str,
     ) -> store::Result<bool> {
         self.runtime
-            .block_on(self.connection.write_page(section, rows, note))
+            .block_on(self.connection.write_page(table_kind, rows, progress))
             .map_err(|fault| to_copy_error(&fault))
     }
 
@@ -232,6 +237,6 @@ impl CopyEndpoint for PgStoreCopy {
 
 impl std::fmt::Debug for PgStoreCopy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PgMove")
+        f.write_str("PgStoreCopy")
     }
 }

@@ -1,4 +1,4 @@
-//! Reads rows in one snapshot.
+//! Reads pages of rows, all in one snapshot.
 
 use pointsman_core::{Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
@@ -14,7 +14,7 @@ use crate::rows::read_column;
 use crate::session::query;
 
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Rows per fetch: a row may have a megabyte.
+/// Fetches a few rows: each may have a megabyte.
 const FETCH_SQL: &str = "FETCH 250 FROM page";
 const ROWS_PER_FETCH: usize = 250;
 
@@ -36,10 +36,10 @@ impl CopyConnection {
         Ok(())
     }
 
-    pub(super) async fn count_rows(&mut self, section: TableKind) -> Result<u64> {
+    pub(super) async fn count_rows(&mut self, table_kind: TableKind) -> Result<u64> {
         self.begin_read_transaction().await?;
-        let TableLayout { table, row_filter, .. } = TableLayout::for_table(section);
-        match section {
+        let TableLayout { table, row_filter, .. } = TableLayout::for_table(table_kind);
+        match table_kind {
             TableKind::Rules => return Ok(self.list_rules().await?.len() as u64),
             TableKind::UnknownTenantRules => {
                 return Ok(self.list_rules_of_unknown_tenants().await?.len() as u64);
@@ -53,11 +53,11 @@ impl CopyConnection {
 
     pub(super) async fn read_page(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         after: Option<&CopyCursor>,
     ) -> Result<CopyPage> {
         self.begin_read_transaction().await?;
-        match section {
+        match table_kind {
             TableKind::Counters => {
                 let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
                 let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
@@ -68,49 +68,56 @@ impl CopyConnection {
             TableKind::UnknownTenantRules => {
                 Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter()))
             }
-            _ => self.read_table_page(section, after).await,
+            _ => self.read_table_page(table_kind, after).await,
         }
     }
 
-    async fn read_table_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    /// Reads the next page with the open cursor, or with a new one if that is at another position.
+    async fn read_table_page(
+        &mut self,
+        table_kind: TableKind,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         let cursor = self.cursor.take();
-        if cursor.is_none_or(|(table, position)| table != section || Some(&position) != after) {
-            self.open_cursor(section, after).await?;
+        if cursor.is_none_or(|(table, position)| table != table_kind || Some(&position) != after) {
+            self.open_cursor(table_kind, after).await?;
         }
-        let width = TableLayout::for_table(section).key_columns.len();
+        let key_column_count = TableLayout::for_table(table_kind).key_columns.len();
         let mut page = CopyPage::default();
         while !page.is_full() {
             let rows = self.client.query_typed(FETCH_SQL, &[]).await?;
             for row in &rows {
                 let mut position = decode_copy_row(row)?;
-                let row = position.split_off(width);
+                let row = position.split_off(key_column_count);
                 page.push_row(position, row);
             }
             if rows.len() < ROWS_PER_FETCH {
                 break;
             }
         }
-        self.cursor = Some((section, page.next_cursor.clone())).filter(|_| !page.rows.is_empty());
+        self.cursor = Some((table_kind, page.next_cursor.clone())).filter(|_| !page.rows.is_empty());
         Ok(page)
     }
 
-    /// Opens a cursor at the first row after a position.
-    async fn open_cursor(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<()> {
-        let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(section);
+    /// Opens a cursor for the rows of a table after a position, or for all.
+    async fn open_cursor(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> Result<()> {
+        let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(table_kind);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
-        let cells: Vec<CopyValueParam<'_>> = after.into_iter().flatten().map(CopyValueParam).collect();
-        let placeholders: Vec<String> = (1..=cells.len()).map(|n| format!("${n}")).collect();
+        let values: Vec<CopyValueParam<'_>> = after.into_iter().flatten().map(CopyValueParam).collect();
+        let placeholders: Vec<String> = (1..=values.len()).map(|n| format!("${n}")).collect();
         let after_position = match after {
             Some(_) => format!("({keys}) > ({})", placeholders.join(", ")),
             None => "true".into(),
         };
-        let columns = TableLayout::select_list(section);
+        let columns = TableLayout::select_list(table_kind);
         let sql = format!(
             "DECLARE page NO SCROLL CURSOR FOR SELECT {keys}, {columns} FROM pointsman.{table} t
              WHERE ({row_filter}) AND {after_position} ORDER BY {keys}"
         );
-        let params: Vec<(&(dyn ToSql + Sync), Type)> =
-            cells.iter().map(|cell| (cell as &(dyn ToSql + Sync), copy_value_param_type(cell.0))).collect();
+        let params: Vec<(&(dyn ToSql + Sync), Type)> = values
+            .iter()
+            .map(|value| (value as &(dyn ToSql + Sync), copy_value_param_type(value.0)))
+            .collect();
         self.client.batch_execute("CLOSE ALL").await?;
         self.client.execute_typed(&sql, &params).await?;
         Ok(())
@@ -125,11 +132,17 @@ impl CopyConnection {
         let mut rows = Vec::new();
         for row in &self.query(query!("write/rules"), &[]).await? {
             if is_rule_of_unknown_tenant(row)? {
-                let canvas: Uuid = read_column(row, 7)?;
-                let [kind, space, name] =
+                let canvas_id: Uuid = read_column(row, 7)?;
+                let [rule_kind, event_space, name] =
                     [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(CopyValue::Text);
-                let canvas = CopyValue::Bytes(canvas.as_bytes().to_vec());
-                rows.push(vec![kind, space, name, canvas, CopyValue::Number(read_column(row, 6)?)]);
+                let canvas_id = CopyValue::Bytes(canvas_id.as_bytes().to_vec());
+                rows.push(vec![
+                    rule_kind,
+                    event_space,
+                    name,
+                    canvas_id,
+                    CopyValue::Number(read_column(row, 6)?),
+                ]);
             }
         }
         Ok(rows)
@@ -140,13 +153,14 @@ fn decode_copy_row(row: &tokio_postgres::Row) -> Result<CopyRow> {
     (0..row.len()).map(|index| read_column::<CopyValueColumn>(row, index).map(|column| column.0)).collect()
 }
 
-/// All rows of a table in one page.
+/// Makes one page of all rows of a table.
 fn single_page(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
     let mut page = CopyPage::default();
     rows.for_each(|row| page.push_row(vec![CopyValue::Number(1)], row));
     page
 }
 
+/// Encodes a rule in the columns that rules have in all stores.
 fn encode_rule_row(rule: &Rule) -> CopyRow {
     let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
     let name = rule.scope.name();

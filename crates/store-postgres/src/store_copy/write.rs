@@ -1,9 +1,9 @@
-//! Writes rows: a page and the progress of the copy in one transaction.
+//! Writes pages of rows, each with the progress of the copy in one transaction.
 
 use std::collections::HashMap;
 use std::pin::pin;
 
-use pointsman_core::{RuleScope as RulePlace, Tenant};
+use pointsman_core::{RuleScope, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::store_copy::{CopyRow, CopyValue, EVENT_INDEX_INTERVAL, TableKind, replace_nul};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -32,27 +32,28 @@ struct CopyCounters {
 }
 
 impl CopyConnection {
+    /// Writes a page and the progress; returns false, and writes nothing, if somebody else has written to the store.
     pub(super) async fn write_page(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         rows: Vec<CopyRow>,
         progress: &str,
     ) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
         let mut counters = self.take_write_lock().await?;
-        // Before anything else, because sequence values are not rolled back.
+        // This comes before all other writes, because a change of a sequence is not rolled back.
         if counters.commit_version != self.commit_version || !self.write_progress(progress).await? {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
-        if section == TableKind::Counters {
+        if table_kind == TableKind::Counters {
             for row in &rows {
                 self.write_counters(row).await?;
             }
             counters = self.take_write_lock().await?;
         }
-        match section {
+        match table_kind {
             TableKind::Counters => {}
             TableKind::Rules => {
                 for row in &rows {
@@ -68,7 +69,7 @@ impl CopyConnection {
             TableKind::Journal => self.copy_events(rows, &mut counters).await?,
             TableKind::History => self.copy_archived_tasks(rows, &mut counters).await?,
             TableKind::Attempts | TableKind::Logs => {
-                self.copy_attempts_or_logs(section, rows, &mut counters).await?
+                self.copy_attempts_or_logs(table_kind, rows, &mut counters).await?
             }
             TableKind::NamedTexts
             | TableKind::Handlers
@@ -85,23 +86,28 @@ impl CopyConnection {
             | TableKind::AuditEntries
             | TableKind::OutboxReceipts
             | TableKind::OutboxKeys
-            | TableKind::OutboxRefusals => self.copy_rows(section, rows).await?,
+            | TableKind::OutboxRefusals => self.copy_rows(table_kind, rows).await?,
         }
         let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
         let CopyCounters {
             last_event_number,
             last_archive_number,
-            journal_partitions_end: journal_end,
-            history_partitions_end: history_end,
+            journal_partitions_end,
+            history_partitions_end,
             ..
         } = counters;
-        self.query(query, &[&last_event_number, &last_archive_number, &journal_end, &history_end]).await?;
+        self.query(
+            query,
+            &[&last_event_number, &last_archive_number, &journal_partitions_end, &history_partitions_end],
+        )
+        .await?;
         self.client.batch_execute("COMMIT").await?;
         self.progress = Some(progress.into());
         self.commit_version += 1;
         Ok(true)
     }
 
+    /// Takes the write lock and reads the counters.
     async fn take_write_lock(&self) -> Result<CopyCounters> {
         self.query(query!("write/take_write_lock"), &[]).await?;
         let rows = self.query(query!("store_copy/read_version"), &[]).await?;
@@ -116,7 +122,7 @@ impl CopyConnection {
         })
     }
 
-    /// False if another copy writes to this store as well.
+    /// Replaces the stored progress; returns false if another copy has changed it.
     async fn write_progress(&self, progress: &str) -> Result<bool> {
         let written = match &self.progress {
             None => self.query(query!("store_copy/insert_progress", TEXT), &[&progress]).await?,
@@ -127,6 +133,8 @@ impl CopyConnection {
         Ok(!written.is_empty())
     }
 
+    /// Sets the counters that depend on all rows, and deletes the progress; returns false, and changes nothing, if
+    /// somebody else has written to the store.
     pub(super) async fn finish_copy(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN_WRITE).await?;
@@ -155,15 +163,15 @@ impl CopyConnection {
             [
                 task_id_namespace,
                 salt,
-                last,
+                last_event,
                 expired_up_to,
-                expired_events,
+                expired_event_count,
                 _,
-                tasks,
-                fences,
-                objects,
-                ended,
-                nodes,
+                last_task,
+                last_fence,
+                last_object,
+                archived_task_count,
+                last_node,
             ],
         ) = numbers
         else {
@@ -174,44 +182,54 @@ impl CopyConnection {
         }
         self.delete_leftovers().await?;
         let partition_rows = self.read_partition_rows().await?;
-        let journal_to = (expired_events + 1) / partition_rows * partition_rows;
+        let journal_end = (expired_event_count + 1) / partition_rows * partition_rows;
         let query = query!("store_copy/write_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
         self.query(
             query,
-            &[&last, &expired_up_to, &expired_events, &tasks, &fences, &objects, &ended, &journal_to],
+            &[
+                &last_event,
+                &expired_up_to,
+                &expired_event_count,
+                &last_task,
+                &last_fence,
+                &last_object,
+                &archived_task_count,
+                &journal_end,
+            ],
         )
         .await?;
-        if expired_events > 0 {
-            self.insert_sparse_index(vec![expired_events], vec![expired_up_to]).await?;
+        if expired_event_count > 0 {
+            self.insert_sparse_index_entries(vec![expired_event_count], vec![expired_up_to]).await?;
         }
-        self.query(query!("store_copy/set_node_sequence", INT8), &[&nodes]).await?;
+        self.query(query!("store_copy/set_node_sequence", INT8), &[&last_node]).await?;
         Ok(())
     }
 
-    /// Deletes leftovers of an empty store: partitions, sparse index entries of expired events, and tenants.
+    /// Deletes what an empty store may contain: partitions, entries of the sparse index, and tenants.
     async fn delete_leftovers(&self) -> Result<()> {
         self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
         self.query(query!("store_copy/delete_tenants"), &[]).await?;
         for row in &self.query(query!("partitions/list"), &[]).await? {
-            let drop = format!("DROP TABLE pointsman.{}", quote_identifier(read_column(row, 1)?));
-            self.client.batch_execute(&drop).await?;
+            let drop_sql = format!("DROP TABLE pointsman.{}", quote_identifier(read_column(row, 1)?));
+            self.client.batch_execute(&drop_sql).await?;
         }
         Ok(())
     }
 
-    async fn insert_sparse_index(&self, numbers: Vec<i64>, ids: Vec<i64>) -> Result<()> {
+    async fn insert_sparse_index_entries(&self, numbers: Vec<i64>, ids: Vec<i64>) -> Result<()> {
         self.query(query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY), &[&numbers, &ids]).await?;
         Ok(())
     }
 
     async fn write_rule(&self, row: &CopyRow) -> Result<()> {
         let texts: Vec<&str> = row.iter().filter_map(CopyValue::as_text).collect();
-        let (&[kind, space, name, tenant, by, reason], Some(since)) =
+        let (&[kind, scope_kind, name, tenant, set_by, reason], Some(since)) =
             (texts.as_slice(), row.last().and_then(CopyValue::as_number))
         else {
             return Err(Fault::damaged("a rule"));
         };
-        let target = RulePlace::parse(space, name).ok_or_else(|| Fault::damaged("the target of a rule"))?;
+        let scope =
+            RuleScope::parse(scope_kind, name).ok_or_else(|| Fault::damaged("the scope of a rule"))?;
         let tenant = Some(tenant).filter(|name| !name.is_empty());
         let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
         let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
@@ -222,9 +240,9 @@ impl CopyConnection {
                 &canvas_id_of_tenant(tenant.as_ref()),
                 &tenant.as_ref().map(Tenant::as_str),
                 &name,
-                &event_space_of_rule(&target),
+                &event_space_of_rule(&scope),
                 &since,
-                &replace_nul(by),
+                &replace_nul(set_by),
                 &replace_nul(reason),
             ],
         )
@@ -235,39 +253,40 @@ impl CopyConnection {
     async fn write_rule_of_unknown_tenant(&self, row: &CopyRow) -> Result<()> {
         let [
             CopyValue::Text(kind),
-            CopyValue::Text(space),
+            CopyValue::Text(event_space),
             CopyValue::Text(name),
-            CopyValue::Bytes(canvas),
+            CopyValue::Bytes(canvas_id),
             CopyValue::Number(since),
         ] = row.as_slice()
         else {
             return Err(Fault::damaged("a rule"));
         };
-        let canvas = Uuid::from_slice(canvas).map_err(Fault::damaged)?;
+        let canvas_id = Uuid::from_slice(canvas_id).map_err(Fault::damaged)?;
         let query = query!("store_copy/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
-        self.query(query, &[kind, &canvas, name, space, since]).await?;
+        self.query(query, &[kind, &canvas_id, name, event_space, since]).await?;
         Ok(())
     }
 
-    /// Copies queues, each with the uuid of its tenant.
+    /// Writes queues, each with the uuid of its tenant, and the tenants.
     async fn copy_queues(&mut self, rows: Vec<CopyRow>) -> Result<()> {
-        let (mut names, mut canvases): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
-        let mut rows_with_canvas = Vec::with_capacity(rows.len());
+        let (mut names, mut canvas_ids): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
+        let mut rows_with_canvas_id = Vec::with_capacity(rows.len());
         for row in rows {
             let name = row.get(2).and_then(CopyValue::as_text).unwrap_or_default();
             let tenant = Tenant::new(name).map_err(Fault::damaged)?;
-            let canvas = canvas_id_of_tenant(Some(&tenant));
+            let canvas_id = canvas_id_of_tenant(Some(&tenant));
             names.push(name.into());
-            canvases.push(canvas);
-            rows_with_canvas.push(prepend_value(CopyValue::Bytes(canvas.as_bytes().to_vec()), row));
+            canvas_ids.push(canvas_id);
+            rows_with_canvas_id.push(prepend_value(CopyValue::Bytes(canvas_id.as_bytes().to_vec()), row));
         }
-        self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvases]).await?;
-        self.copy_rows(TableKind::Queues, rows_with_canvas).await
+        self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvas_ids])
+            .await?;
+        self.copy_rows(TableKind::Queues, rows_with_canvas_id).await
     }
 
-    /// Copies events and numbers them in order. Expired events that tasks still need get negative numbers.
+    /// Writes events and numbers them in order. Expired events that tasks still need get negative numbers.
     async fn copy_events(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
-        let (mut indexed_numbers, mut ids) = (vec![], vec![]);
+        let (mut indexed_numbers, mut indexed_ids) = (vec![], vec![]);
         let mut numbered = Vec::with_capacity(rows.len());
         for row in rows {
             let id = row.first().and_then(CopyValue::as_number).unwrap_or_default();
@@ -277,7 +296,7 @@ impl CopyConnection {
                 number = counters.last_event_number;
                 if number % EVENT_INDEX_INTERVAL == 0 {
                     indexed_numbers.push(number);
-                    ids.push(id);
+                    indexed_ids.push(id);
                 }
             }
             numbered.push(prepend_value(CopyValue::Number(number), row));
@@ -287,11 +306,11 @@ impl CopyConnection {
             self.add_partition("journal", counters.journal_partitions_end, partition_rows).await?;
             counters.journal_partitions_end += partition_rows;
         }
-        self.insert_sparse_index(indexed_numbers, ids).await?;
+        self.insert_sparse_index_entries(indexed_numbers, indexed_ids).await?;
         self.copy_rows(TableKind::Journal, numbered).await
     }
 
-    /// Copies archived tasks and numbers them in order.
+    /// Writes archived tasks and numbers them in order.
     async fn copy_archived_tasks(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
         let numbered = (counters.last_archive_number + 1..).map(CopyValue::Number).zip(rows);
         let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_value(n, row)).collect();
@@ -300,10 +319,10 @@ impl CopyConnection {
         self.copy_rows(TableKind::History, numbered).await
     }
 
-    /// Copies attempts or logs into the partition of their task, with which they expire.
+    /// Writes attempts or log lines into the partition of their task, with which they expire.
     async fn copy_attempts_or_logs(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         rows: Vec<CopyRow>,
         counters: &mut CopyCounters,
     ) -> Result<()> {
@@ -318,10 +337,10 @@ impl CopyConnection {
         let archive_number =
             |row: &CopyRow| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
         let rows = rows.into_iter().map(|row| prepend_value(CopyValue::Number(archive_number(&row)), row));
-        self.copy_rows(section, rows.collect()).await
+        self.copy_rows(table_kind, rows.collect()).await
     }
 
-    /// Adds missing partitions for all archived tasks.
+    /// Adds partitions up to the last archived task.
     async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
         let partition_rows = self.read_partition_rows().await?;
         while counters.history_partitions_end <= counters.last_archive_number {
@@ -342,18 +361,18 @@ impl CopyConnection {
         Ok(())
     }
 
-    /// Copies rows that have all columns of the table.
-    async fn copy_rows(&mut self, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
-        let layout = TableLayout::for_table(section);
-        let (table, columns) = (layout.table, layout.column_list(section));
-        let types = self.read_column_types(section, table, &columns).await?;
+    /// Writes rows that have a value for each column of the table.
+    async fn copy_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+        let layout = TableLayout::for_table(table_kind);
+        let (table, columns) = (layout.table, layout.column_list(table_kind));
+        let types = self.read_column_types(table_kind, table, &columns).await?;
         let sql = format!("COPY pointsman.{table} ({columns}) FROM STDIN (FORMAT binary)");
         let sink = self.client.copy_in(&sql).await?;
         let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
         for row in &rows {
             if row.len() != types.len() {
                 return Err(Fault::damaged(format!(
-                    "a row of {section} with an unexpected number of columns"
+                    "a row of {table_kind} with an unexpected number of columns"
                 )));
             }
             writer.as_mut().write_raw(row.iter().map(CopyValueParam)).await?;
@@ -364,21 +383,21 @@ impl CopyConnection {
 
     async fn read_column_types(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         table: &str,
         columns: &str,
     ) -> Result<Vec<Type>> {
-        if let Some(types) = self.column_types.get(&section) {
+        if let Some(types) = self.column_types.get(&table_kind) {
             return Ok(types.clone());
         }
         let row = self.client.prepare(&format!("SELECT {columns} FROM pointsman.{table}")).await?;
         let types: Vec<Type> = row.columns().iter().map(|column| column.type_().clone()).collect();
-        self.column_types.insert(section, types.clone());
+        self.column_types.insert(table_kind, types.clone());
         Ok(types)
     }
 }
 
-/// Prepends a cell to a row.
-fn prepend_value(cell: CopyValue, row: CopyRow) -> CopyRow {
-    std::iter::once(cell).chain(row).collect()
+/// Prepends a value to a row.
+fn prepend_value(value: CopyValue, row: CopyRow) -> CopyRow {
+    std::iter::once(value).chain(row).collect()
 }

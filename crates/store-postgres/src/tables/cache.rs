@@ -11,7 +11,7 @@ use pointsman_store::tables::ReadSet;
 use tokio_postgres::Row;
 
 use super::invalidation::{ObjectChange, ObjectInvalidation};
-use super::lane_cache::{LaneCache, MAX_CACHED_HEADS};
+use super::lane_cache::{LaneCache, MAX_CACHED_TASKS_PER_LANE};
 use crate::rows::{read_column, read_key_bucket, read_optional_task_seq, read_phase, read_time};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
@@ -19,18 +19,21 @@ use crate::writer_connection::{SqlCommand, params};
 /// The digest of a request, and its stored response.
 pub(crate) type IdempotencyRecord = ([u8; 32], String);
 
-/// Limit of cached objects, and of cached lanes.
+/// The cache is dropped after a transaction that leaves more objects or more lanes in it.
 const MAX_CACHED_ENTRIES: usize = 20_000;
-/// Number of tasks fetched per lane of an object: the first one and its successor.
-const HEADS_PER_PREFETCHED_LANE: usize = 2;
+/// Number of tasks that are fetched per lane together with the lane's object: the first one and its successor.
+const TASKS_PER_PREFETCHED_LANE: usize = 2;
 
+/// Rows that a transaction has read or written.
 #[derive(Default)]
 pub(crate) struct TransactionCache {
+    /// By tenant and key.
     numbers_by_key: HashMap<(Tenant, String), ObjectNumber>,
     /// Objects by number; none if a peer has written the object since.
     objects: HashMap<ObjectNumber, Option<ObjectRow>>,
-    /// Names of objects that do not exist.
-    absent_keys: HashSet<(Tenant, String)>,
+    /// Tenants and keys of objects that do not exist.
+    absent_objects: HashSet<(Tenant, String)>,
+    /// By tenant and key; none if the key was not used.
     pub(crate) idempotency_records: HashMap<(Tenant, String), Option<IdempotencyRecord>>,
     pub(crate) lanes: LaneCache,
     pub(crate) events: HashMap<EventId, Event>,
@@ -38,10 +41,10 @@ pub(crate) struct TransactionCache {
 }
 
 impl TransactionCache {
-    /// The queries whose results [`TransactionCache::insert_prefetched`] takes.
+    /// Returns the queries that fetch a read set; [`TransactionCache::insert_prefetched`] takes their results.
     pub(crate) fn prefetch_commands(read_set: &ReadSet) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
-        let ReadSet { objects, lanes, idempotency_keys: answers, .. } = read_set;
+        let ReadSet { objects, lanes, idempotency_keys: keys_to_fetch, .. } = read_set;
         if !objects.is_empty() {
             let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
             let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
@@ -51,11 +54,11 @@ impl TransactionCache {
         }
         if !lanes.is_empty() {
             let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
-            commands.push(SqlCommand::Query(query, params![lanes.clone(), MAX_CACHED_HEADS as i64]));
+            commands.push(SqlCommand::Query(query, params![lanes.clone(), MAX_CACHED_TASKS_PER_LANE as i64]));
         }
-        if !answers.is_empty() {
-            let tenants: Vec<String> = answers.iter().map(|(tenant, _)| tenant.to_string()).collect();
-            let keys: Vec<String> = answers.iter().map(|(_, key)| key.clone()).collect();
+        if !keys_to_fetch.is_empty() {
+            let tenants: Vec<String> = keys_to_fetch.iter().map(|(tenant, _)| tenant.to_string()).collect();
+            let keys: Vec<String> = keys_to_fetch.iter().map(|(_, key)| key.clone()).collect();
             let query = query!("write/prefetch_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
             commands.push(SqlCommand::Query(query, params![tenants, keys]));
         }
@@ -67,7 +70,7 @@ impl TransactionCache {
         self.numbers_by_key.len() <= MAX_CACHED_ENTRIES && self.lanes.len() <= MAX_CACHED_ENTRIES
     }
 
-    /// Splits a read set into what must be fetched and what is cached.
+    /// Splits a read set into the part that must be fetched and the part that is cached.
     pub(crate) fn split_read_set(&self, read_set: ReadSet) -> (ReadSet, ReadSet) {
         let (cached, missing) =
             read_set.lanes.into_iter().partition(|lane| self.lanes.is_successor_cached(*lane));
@@ -75,24 +78,26 @@ impl TransactionCache {
             ReadSet { lanes: missing, idempotency_keys: read_set.idempotency_keys, ..ReadSet::default() };
         let mut cached = ReadSet { lanes: cached, ..ReadSet::default() };
         for (tenant, key, handler) in read_set.objects {
-            let name = (tenant, key);
-            let target = if self.is_object_cached(&name, handler) { &mut cached } else { &mut missing };
-            target.objects.push((name.0, name.1, handler));
+            let tenant_and_key = (tenant, key);
+            let part =
+                if self.is_object_cached(&tenant_and_key, handler) { &mut cached } else { &mut missing };
+            part.objects.push((tenant_and_key.0, tenant_and_key.1, handler));
         }
         (missing, cached)
     }
 
-    fn is_object_cached(&self, name: &(Tenant, String), handler: HandlerId) -> bool {
-        self.find_object(name).flatten().is_some_and(|object| {
+    /// True if an object is cached, and whether its lane for a handler (if above 0) has a task.
+    fn is_object_cached(&self, tenant_and_key: &(Tenant, String), handler: HandlerId) -> bool {
+        self.find_object(tenant_and_key).flatten().is_some_and(|object| {
             handler <= 0 || self.lanes.is_head_cached(lane_number(object.number, handler))
         })
     }
 
-    /// The outer option is none if it is not cached whether the object exists.
-    pub(crate) fn find_object(&self, name: &(Tenant, String)) -> Option<Option<&ObjectRow>> {
-        match self.numbers_by_key.get(name).and_then(|number| self.find_object_by_number(*number)) {
+    /// Finds a cached object: `Some(None)` if it does not exist, none if it is not cached whether it exists.
+    pub(crate) fn find_object(&self, tenant_and_key: &(Tenant, String)) -> Option<Option<&ObjectRow>> {
+        match self.numbers_by_key.get(tenant_and_key).and_then(|number| self.find_object_by_number(*number)) {
             Some(object) => Some(Some(object)),
-            None => self.absent_keys.contains(name).then_some(None),
+            None => self.absent_objects.contains(tenant_and_key).then_some(None),
         }
     }
 
@@ -102,62 +107,66 @@ impl TransactionCache {
     }
 
     /// Caches the state of an object, or that it does not exist.
-    pub(crate) fn insert_object(&mut self, name: (Tenant, String), object: Option<ObjectRow>) {
+    pub(crate) fn insert_object(&mut self, tenant_and_key: (Tenant, String), object: Option<ObjectRow>) {
         match object {
-            // Several objects may have this number, and the next event gives each its own.
-            Some(ObjectRow { number: 0, .. }) => drop(self.absent_keys.remove(&name)),
+            // Several objects may have the number 0, so that they cannot be cached by number. The next event of each
+            // gives it its own number.
+            Some(ObjectRow { number: 0, .. }) => drop(self.absent_objects.remove(&tenant_and_key)),
             Some(object) => {
                 let number = object.number;
                 self.objects.insert(number, Some(object));
                 // An object that was deleted and emitted again has another number.
-                if let Some(before) =
-                    self.numbers_by_key.insert(name, number).filter(|before| *before != number)
+                if let Some(previous_number) = self
+                    .numbers_by_key
+                    .insert(tenant_and_key, number)
+                    .filter(|previous_number| *previous_number != number)
                 {
-                    self.objects.remove(&before);
+                    self.objects.remove(&previous_number);
                 }
             }
-            None => drop(self.absent_keys.insert(name)),
+            None => drop(self.absent_objects.insert(tenant_and_key)),
         }
     }
 
     /// Drops the cache entries of an object that this transaction has deleted.
-    pub(crate) fn drop_cached_object(&mut self, name: (Tenant, String)) {
-        if let Some(number) = self.numbers_by_key.remove(&name) {
+    pub(crate) fn drop_cached_object(&mut self, tenant_and_key: (Tenant, String)) {
+        if let Some(number) = self.numbers_by_key.remove(&tenant_and_key) {
             self.objects.remove(&number);
             self.lanes.drop_cached_lanes_of_object(number);
         }
-        self.absent_keys.insert(name);
+        self.absent_objects.insert(tenant_and_key);
     }
 
     /// Applies the invalidations of peers: keeps the state that they published and drops everything else about these
     /// objects and lanes.
     pub(crate) fn apply_invalidations(&mut self, invalidations: Vec<ObjectInvalidation>) {
-        for ObjectInvalidation { object_number: number, object_change: object, empty_lanes } in invalidations
+        for ObjectInvalidation { object_number: number, object_change, handlers_with_empty_lane } in
+            invalidations
         {
             self.lanes.drop_cached_lanes_of_object(number);
             let Some(cached) = self.objects.get_mut(&number) else { continue };
-            match object {
+            match object_change {
                 ObjectChange::Unchanged => {}
                 ObjectChange::Written(object) => *cached = Some(object),
                 ObjectChange::Unknown => *cached = None,
             }
-            empty_lanes.into_iter().for_each(|handler| {
-                self.lanes.insert_lane(lane_number(number, handler), vec![], MAX_CACHED_HEADS)
+            handlers_with_empty_lane.into_iter().for_each(|handler| {
+                self.lanes.insert_lane(lane_number(number, handler), vec![], MAX_CACHED_TASKS_PER_LANE)
             });
         }
     }
 
-    /// Begins a transaction: drops the entries that are valid for one transaction only. `object_count` is the highest
-    /// object number.
-    pub(crate) fn begin_transaction(&mut self, object_count: i64) {
-        self.lanes.set_highest_object_number(object_count);
-        self.absent_keys.clear();
+    /// Begins a transaction: drops the entries that are valid for one transaction only. Objects with a number greater
+    /// than `highest_object_number` do not exist yet.
+    pub(crate) fn begin_transaction(&mut self, highest_object_number: i64) {
+        self.lanes.set_highest_object_number(highest_object_number);
+        self.absent_objects.clear();
         self.idempotency_records.clear();
         self.events.clear();
         self.orders.clear();
     }
 
-    /// Caches fetched rows. This transaction must not have written any of them.
+    /// Caches the fetched rows of a read set. This transaction must not have written any of them.
     pub(crate) fn insert_prefetched(
         &mut self,
         read_set: ReadSet,
@@ -177,7 +186,7 @@ impl TransactionCache {
 
     fn insert_objects(&mut self, requested: &[(Tenant, String, HandlerId)], rows: &[Row]) -> Result<()> {
         for (tenant, key, _) in requested {
-            self.absent_keys.insert((tenant.clone(), key.clone()));
+            self.absent_objects.insert((tenant.clone(), key.clone()));
         }
         let mut lanes: HashMap<i64, Vec<LaneHead>> = HashMap::new();
         for row in rows {
@@ -186,12 +195,12 @@ impl TransactionCache {
             let object = decode_object(row, 1)?;
             if *handler > 0 {
                 let lane = lanes.entry(lane_number(object.number, *handler)).or_default();
-                lane.extend(decode_optional_head(row, 4)?);
+                lane.extend(decode_optional_lane_head(row, 4)?);
             }
             self.insert_object((tenant.clone(), key.clone()), Some(object));
         }
-        lanes.into_iter().for_each(|(lane, heads)| {
-            self.lanes.insert_lane(lane, dedup_heads(heads), HEADS_PER_PREFETCHED_LANE)
+        lanes.into_iter().for_each(|(lane, first_tasks)| {
+            self.lanes.insert_lane(lane, dedup_first_tasks(first_tasks), TASKS_PER_PREFETCHED_LANE)
         });
         Ok(())
     }
@@ -200,16 +209,16 @@ impl TransactionCache {
         let mut lanes: HashMap<i64, Vec<LaneHead>> =
             requested.iter().map(|lane| (*lane, Vec::new())).collect();
         for row in rows {
-            lanes.entry(read_column(row, 0)?).or_default().extend(decode_optional_head(row, 1)?);
+            lanes.entry(read_column(row, 0)?).or_default().extend(decode_optional_lane_head(row, 1)?);
         }
-        lanes
-            .into_iter()
-            .for_each(|(lane, heads)| self.lanes.insert_lane(lane, dedup_heads(heads), MAX_CACHED_HEADS));
+        lanes.into_iter().for_each(|(lane, first_tasks)| {
+            self.lanes.insert_lane(lane, dedup_first_tasks(first_tasks), MAX_CACHED_TASKS_PER_LANE)
+        });
         Ok(())
     }
 
     fn insert_idempotency_records(&mut self, requested: Vec<(Tenant, String)>, rows: &[Row]) -> Result<()> {
-        self.idempotency_records.extend(requested.into_iter().map(|name| (name, None)));
+        self.idempotency_records.extend(requested.into_iter().map(|tenant_and_key| (tenant_and_key, None)));
         for row in rows {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
             self.idempotency_records
@@ -219,50 +228,51 @@ impl TransactionCache {
     }
 }
 
-/// Sorts heads and removes duplicates: the same lane may have been requested more than once.
-fn dedup_heads(mut heads: Vec<LaneHead>) -> Vec<LaneHead> {
-    heads.sort_by_key(|head| head.lane_position);
-    heads.dedup_by_key(|head| head.lane_position);
-    heads
+/// Sorts tasks of a lane by position and removes duplicates: the same lane may have been requested more than once.
+fn dedup_first_tasks(mut first_tasks: Vec<LaneHead>) -> Vec<LaneHead> {
+    first_tasks.sort_by_key(|head| head.lane_position);
+    first_tasks.dedup_by_key(|head| head.lane_position);
+    first_tasks
 }
 
-/// Columns: number, last, sent.
-pub(crate) fn decode_object(row: &Row, at: usize) -> Result<ObjectRow> {
+/// Decodes an object from the columns number, last_event, last_sent.
+pub(crate) fn decode_object(row: &Row, index: usize) -> Result<ObjectRow> {
     Ok(ObjectRow {
-        number: read_column(row, at)?,
-        last_event: EventId::from_i64(read_column(row, at + 1)?),
-        last_sent_events: ObjectRow::decode_last_sent(read_column(row, at + 2)?),
+        number: read_column(row, index)?,
+        last_event: EventId::from_i64(read_column(row, index + 1)?),
+        last_sent_events: ObjectRow::decode_last_sent(read_column(row, index + 2)?),
     })
 }
 
-/// Columns: digest, answer.
-pub(crate) fn decode_idempotency_record(row: &Row, at: usize) -> Result<IdempotencyRecord> {
-    let digest: &[u8] = read_column(row, at)?;
+/// Decodes an idempotency record from the columns digest, response.
+pub(crate) fn decode_idempotency_record(row: &Row, index: usize) -> Result<IdempotencyRecord> {
+    let digest: &[u8] = read_column(row, index)?;
     let digest = digest.try_into().map_err(Fault::damaged)?;
-    Ok((digest, read_column(row, at + 1)?))
+    Ok((digest, read_column(row, index + 1)?))
 }
 
-/// Columns: seq, queue, key_bucket, concurrency_group, score, due.
-pub(crate) fn decode_waiting_task(row: &Row, at: usize) -> Result<WaitingTask> {
+/// Decodes a task from the columns seq, queue, key_bucket, concurrency_group, score, due.
+pub(crate) fn decode_waiting_task(row: &Row, index: usize) -> Result<WaitingTask> {
     Ok(WaitingTask {
-        seq: TaskSeq(read_column(row, at)?),
-        queue: read_column(row, at + 1)?,
-        key_bucket: read_key_bucket(row, at + 2)?,
-        concurrency_group: read_column(row, at + 3)?,
-        score: read_column(row, at + 4)?,
-        due: read_time(row, at + 5)?,
+        seq: TaskSeq(read_column(row, index)?),
+        queue: read_column(row, index + 1)?,
+        key_bucket: read_key_bucket(row, index + 2)?,
+        concurrency_group: read_column(row, index + 3)?,
+        score: read_column(row, index + 4)?,
+        due: read_time(row, index + 5)?,
     })
 }
 
-/// Columns: seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase; none if there is no task.
-pub(crate) fn decode_optional_head(row: &Row, at: usize) -> Result<Option<LaneHead>> {
-    if read_optional_task_seq(row, at)?.is_none() {
+/// Decodes a task of a lane from the columns seq, queue, key_bucket, concurrency_group, score, due, lane_position,
+/// phase; none if seq is NULL: the lane has no task.
+pub(crate) fn decode_optional_lane_head(row: &Row, index: usize) -> Result<Option<LaneHead>> {
+    if read_optional_task_seq(row, index)?.is_none() {
         return Ok(None);
     }
     Ok(Some(LaneHead {
-        lane_position: read_column(row, at + 6)?,
-        phase: read_phase(row, at + 7)?,
-        task: decode_waiting_task(row, at)?,
+        lane_position: read_column(row, index + 6)?,
+        phase: read_phase(row, index + 7)?,
+        task: decode_waiting_task(row, index)?,
     }))
 }
 
@@ -277,41 +287,42 @@ mod tests {
     #[test]
     fn invalidations_replace_written_objects_and_drop_the_rest() {
         let mut cache = TransactionCache::default();
-        let name = |number: i64| (Tenant::default(), number.to_string());
+        let tenant_and_key = |number: i64| (Tenant::default(), number.to_string());
         for number in 1..=4 {
-            cache.insert_object(name(number), Some(object_row(number, 1)));
-            cache.lanes.insert_lane(lane_number(number, 7), vec![], MAX_CACHED_HEADS);
+            cache.insert_object(tenant_and_key(number), Some(object_row(number, 1)));
+            cache.lanes.insert_lane(lane_number(number, 7), vec![], MAX_CACHED_TASKS_PER_LANE);
         }
         cache.apply_invalidations(vec![
             ObjectInvalidation {
                 object_number: 1,
                 object_change: ObjectChange::Written(object_row(1, 2)),
-                empty_lanes: vec![7],
+                handlers_with_empty_lane: vec![7],
             },
             ObjectInvalidation {
                 object_number: 2,
                 object_change: ObjectChange::Unknown,
-                empty_lanes: vec![],
+                handlers_with_empty_lane: vec![],
             },
             ObjectInvalidation {
                 object_number: 3,
                 object_change: ObjectChange::Unchanged,
-                empty_lanes: vec![],
+                handlers_with_empty_lane: vec![],
             },
             ObjectInvalidation {
                 object_number: 9,
                 object_change: ObjectChange::Written(object_row(9, 2)),
-                empty_lanes: vec![7],
+                handlers_with_empty_lane: vec![7],
             },
         ]);
-        let last =
-            |number: i64| cache.find_object(&name(number)).flatten().map(|object| object.last_event.as_i64());
+        let last = |number: i64| {
+            cache.find_object(&tenant_and_key(number)).flatten().map(|object| object.last_event.as_i64())
+        };
         assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);
-        let is_cached = |number: i64| cache.is_object_cached(&name(number), 7);
+        let is_cached = |number: i64| cache.is_object_cached(&tenant_and_key(number), 7);
         assert_eq!([1, 2, 3, 4].map(is_cached), [true, false, false, true]);
         assert!(
             cache.find_object_by_number(9).is_none() && !cache.lanes.is_head_cached(lane_number(9, 7)),
-            "nobody here knows it"
+            "an object that was not cached stays so"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Rows as columns: each column is sent to PostgreSQL as one array.
+//! Converts the rows of a write batch to columns: each column is sent to PostgreSQL as one array.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,13 @@ use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::task::{LogLine, TaskState};
 use pointsman_core::{Event, EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{
-    ActiveTaskRow, ArchivedTaskRow, AttemptRow, encode_attempt_outcome, encode_error_reason, encode_log_level,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, TaskPhase, encode_attempt_outcome, encode_error_reason,
+    encode_log_level,
 };
 
 use crate::writer_connection::{BoxedParam, params};
 
-/// A pending insert of an event: its number, the number of its first task, and its number of tasks.
+/// A pending insert of an event, with its number in the journal and with its tasks, which have consecutive numbers.
 pub(crate) struct EventInsert {
     pub(crate) event: Event,
     pub(crate) number: i64,
@@ -19,12 +20,12 @@ pub(crate) struct EventInsert {
     pub(crate) task_count: usize,
 }
 
-/// Declares a struct of column vectors, initially empty.
+/// Declares a struct with a vector for each column.
 macro_rules! columns {
-    ($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($column:ident: $cell_type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Default)]
-        pub(crate) struct $name { $($column: Vec<$kind>),* }
+        pub(crate) struct $name { $($column: Vec<$cell_type>),* }
     };
 }
 
@@ -37,24 +38,24 @@ fn trim_trailing_nulls<T>(mut column: Vec<Option<T>>) -> Vec<Option<T>> {
 }
 
 columns! {
-    /// Events.
+    /// Columns of new rows of the journal.
     EventColumns {
-        number: i64, id: i64, prev: Option<i64>, kind: String, key: Option<String>, sub: Option<String>, tenant: String,
-        value: String, context: Option<String>, cause_event: Option<i64>, cause_task: Option<i64>, depth: i32,
-        first_task: i64, tasks: i32,
+        number: i64, id: i64, prev: Option<i64>, event_type: String, key: Option<String>,
+        sub_object: Option<String>, tenant: String, value: String, context: Option<String>,
+        cause_event: Option<i64>, cause_task: Option<i64>, cause_depth: i32, first_task: i64, task_count: i32,
     }
 }
 
 impl EventColumns {
     pub(crate) fn from_events(events: Vec<EventInsert>) -> Self {
         let mut columns = Self::default();
-        for EventInsert { event, number, first_task_seq: first_task, task_count: tasks } in events {
+        for EventInsert { event, number, first_task_seq, task_count } in events {
             columns.number.push(number);
             columns.id.push(event.id.as_i64());
             columns.prev.push(event.prev.map(EventId::as_i64));
-            columns.kind.push(event.kind.as_str().into());
+            columns.event_type.push(event.event_type.as_str().into());
             columns.key.push(event.key.as_ref().map(|key| key.as_str().into()));
-            columns.sub.push(event.sub_object.as_ref().map(|key| key.as_str().into()));
+            columns.sub_object.push(event.sub_object.as_ref().map(|key| key.as_str().into()));
             columns.tenant.push(event.tenant.as_str().into());
             columns.value.push(event.value.as_str().into());
             // Names and values are strings, which always serialize.
@@ -62,9 +63,9 @@ impl EventColumns {
             columns.context.push(context.flatten());
             columns.cause_event.push(event.cause.and_then(|cause| cause.event).map(EventId::as_i64));
             columns.cause_task.push(event.cause.map(|cause| cause.task.0));
-            columns.depth.push(event.cause_depth().into());
-            columns.first_task.push(first_task);
-            columns.tasks.push(i32::try_from(tasks).unwrap_or(i32::MAX));
+            columns.cause_depth.push(event.cause_depth().into());
+            columns.first_task.push(first_task_seq);
+            columns.task_count.push(i32::try_from(task_count).unwrap_or(i32::MAX));
         }
         columns
     }
@@ -74,65 +75,66 @@ impl EventColumns {
             self.number,
             self.id,
             trim_trailing_nulls(self.prev),
-            self.kind,
+            self.event_type,
             self.key,
-            trim_trailing_nulls(self.sub),
+            trim_trailing_nulls(self.sub_object),
             self.tenant,
             self.value,
             trim_trailing_nulls(self.context),
             trim_trailing_nulls(self.cause_event),
             trim_trailing_nulls(self.cause_task),
-            self.depth,
+            self.cause_depth,
             self.first_task,
-            self.tasks,
+            self.task_count,
         ]
     }
 }
 
 columns! {
-    /// Active tasks.
+    /// Columns of active tasks.
     ActiveTaskColumns {
-        seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, lane_position: Option<i64>,
-        concurrency_group: Option<i64>, key_bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
-        attempt: i64, retries: i64, crashes: i64, late: bool, node: Option<i64>, fence: Option<i64>, until: Option<i64>,
-        started: Option<i64>, prev_sent: Option<i64>, planned: Option<i64>, created: i64, reason: Option<i16>,
-        error: Option<String>,
+        seq: i64, queue: i64, event: Option<i64>, order_number: Option<i64>, phase: i16, lane: Option<i64>,
+        lane_position: Option<i64>, concurrency_group: Option<i64>, key_bucket: Option<i32>, is_sync: bool,
+        sync_stage: i64, priority: i64, score: i64, rank: i64, due: i64, attempt: i64, retries: i64,
+        crashes: i64, out_of_order: bool, node: Option<i64>, fence: Option<i64>, leased_until: Option<i64>,
+        started: Option<i64>, prev_sent_event: Option<i64>, planned: Option<i64>, created: i64,
+        reason: Option<i16>, error: Option<String>,
     }
 }
 
 impl ActiveTaskColumns {
     pub(crate) fn from_tasks(tasks: impl Iterator<Item = ActiveTaskRow>) -> Self {
         let mut columns = Self::default();
-        for live in tasks {
-            let lease = live.lease();
-            columns.seq.push(live.seq.0);
-            columns.queue.push(live.queue);
-            columns.event.push(live.event.map(EventId::as_i64));
-            columns.order.push(live.order_number);
-            columns.phase.push(live.phase.code() as i16);
-            columns.lane.push(live.lane);
-            columns.lane_position.push(live.lane_position);
-            columns.concurrency_group.push(live.concurrency_group);
-            columns.key_bucket.push(live.key_bucket.map(i32::from));
-            columns.sync.push(live.is_sync);
-            columns.stage.push(live.stage);
-            columns.priority.push(live.priority);
-            columns.score.push(live.score);
-            columns.rank.push(live.rank);
-            columns.due.push(live.due_time().micros());
-            columns.attempt.push(live.lifecycle.attempt.into());
-            columns.retries.push(live.lifecycle.retries.into());
-            columns.crashes.push(live.lifecycle.crashes.into());
-            columns.late.push(live.lifecycle.late);
+        for task_row in tasks {
+            let lease = task_row.lease();
+            columns.seq.push(task_row.seq.0);
+            columns.queue.push(task_row.queue);
+            columns.event.push(task_row.event.map(EventId::as_i64));
+            columns.order_number.push(task_row.order_number);
+            columns.phase.push(task_row.phase.code() as i16);
+            columns.lane.push(task_row.lane);
+            columns.lane_position.push(task_row.lane_position);
+            columns.concurrency_group.push(task_row.concurrency_group);
+            columns.key_bucket.push(task_row.key_bucket.map(i32::from));
+            columns.is_sync.push(task_row.is_sync);
+            columns.sync_stage.push(task_row.sync_stage);
+            columns.priority.push(task_row.priority);
+            columns.score.push(task_row.score);
+            columns.rank.push(task_row.rank);
+            columns.due.push(task_row.due_time().micros());
+            columns.attempt.push(task_row.lifecycle.attempt.into());
+            columns.retries.push(task_row.lifecycle.retries.into());
+            columns.crashes.push(task_row.lifecycle.crashes.into());
+            columns.out_of_order.push(task_row.lifecycle.out_of_order);
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
-            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
-            columns.started.push(live.started_at.map(Timestamp::micros));
-            columns.prev_sent.push(live.prev_sent_event.map(EventId::as_i64));
-            columns.planned.push(live.planned_at.map(Timestamp::micros));
-            columns.created.push(live.created_at.micros());
-            columns.reason.push(encode_state_reason(&live.lifecycle.state));
-            columns.error.push(live.error.map(replace_nul_chars));
+            columns.leased_until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
+            columns.started.push(task_row.started_at.map(Timestamp::micros));
+            columns.prev_sent_event.push(task_row.prev_sent_event.map(EventId::as_i64));
+            columns.planned.push(task_row.planned_at.map(Timestamp::micros));
+            columns.created.push(task_row.created_at.micros());
+            columns.reason.push(encode_state_reason(&task_row.lifecycle.state));
+            columns.error.push(task_row.error.map(replace_nul_chars));
         }
         columns
     }
@@ -142,14 +144,14 @@ impl ActiveTaskColumns {
             self.seq,
             self.queue,
             self.event,
-            trim_trailing_nulls(self.order),
+            trim_trailing_nulls(self.order_number),
             self.phase,
             self.lane,
             self.lane_position,
             trim_trailing_nulls(self.concurrency_group),
             self.key_bucket,
-            self.sync,
-            self.stage,
+            self.is_sync,
+            self.sync_stage,
             self.priority,
             self.score,
             self.rank,
@@ -157,12 +159,12 @@ impl ActiveTaskColumns {
             self.attempt,
             self.retries,
             self.crashes,
-            self.late,
+            self.out_of_order,
             trim_trailing_nulls(self.node),
             trim_trailing_nulls(self.fence),
-            trim_trailing_nulls(self.until),
+            trim_trailing_nulls(self.leased_until),
             trim_trailing_nulls(self.started),
-            trim_trailing_nulls(self.prev_sent),
+            trim_trailing_nulls(self.prev_sent_event),
             trim_trailing_nulls(self.planned),
             self.created,
             trim_trailing_nulls(self.reason),
@@ -170,7 +172,7 @@ impl ActiveTaskColumns {
         ]
     }
 
-    /// The columns that change in a task's life.
+    /// Returns the columns that may change while a task is unfinished, as parameters of `write/update_tasks.sql`.
     pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.seq,
@@ -181,10 +183,10 @@ impl ActiveTaskColumns {
             self.attempt,
             self.retries,
             self.crashes,
-            self.late,
+            self.out_of_order,
             trim_trailing_nulls(self.node),
             trim_trailing_nulls(self.fence),
-            trim_trailing_nulls(self.until),
+            trim_trailing_nulls(self.leased_until),
             trim_trailing_nulls(self.started),
             trim_trailing_nulls(self.reason),
             trim_trailing_nulls(self.error),
@@ -193,30 +195,30 @@ impl ActiveTaskColumns {
 }
 
 columns! {
-    /// The columns that change when tasks are locked.
+    /// The columns of active tasks that change when the tasks are locked.
     LockColumns {
-        seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, until: Option<i64>, started: Option<i64>,
+        seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, leased_until: Option<i64>, started: Option<i64>,
     }
 }
 
 impl LockColumns {
     pub(crate) fn from_tasks(tasks: &[ActiveTaskRow]) -> Self {
         let mut columns = Self::default();
-        for live in tasks {
-            let lease = live.lease();
-            columns.seq.push(live.seq.0);
-            columns.attempt.push(live.lifecycle.attempt.into());
+        for task_row in tasks {
+            let lease = task_row.lease();
+            columns.seq.push(task_row.seq.0);
+            columns.attempt.push(task_row.lifecycle.attempt.into());
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
-            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
-            columns.started.push(live.started_at.map(Timestamp::micros));
+            columns.leased_until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
+            columns.started.push(task_row.started_at.map(Timestamp::micros));
         }
         columns
     }
 
     pub(crate) fn into_params(self) -> Vec<BoxedParam> {
-        let Self { seq, attempt, node, fence, until, started } = self;
-        params![seq, attempt, node, fence, trim_trailing_nulls(until), started]
+        let Self { seq, attempt, node, fence, leased_until, started } = self;
+        params![seq, attempt, node, fence, trim_trailing_nulls(leased_until), started]
     }
 }
 
@@ -225,65 +227,66 @@ fn encode_state_reason(state: &TaskState) -> Option<i16> {
 }
 
 columns! {
-    /// Archived tasks.
+    /// Columns of archived tasks.
     ArchivedTaskColumns {
-        n: i64, seq: i64, queue: i64, event: Option<i64>, kind: String, key: Option<String>, status: i16,
-        reason: Option<i16>, sync: bool, stage: i64, priority: i64, attempt: i64, retries: i64, crashes: i64, late: bool,
-        has_lane: bool, prev_sent: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
+        archive_number: i64, seq: i64, queue: i64, event: Option<i64>, subject_name: String,
+        key: Option<String>, status: i16, reason: Option<i16>, is_sync: bool, sync_stage: i64, priority: i64,
+        attempt: i64, retries: i64, crashes: i64, out_of_order: bool, has_lane: bool,
+        prev_sent_event: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
         error: Option<String>, result: Option<String>,
     }
 }
 
 impl ArchivedTaskColumns {
-    pub(crate) fn from_tasks(ended: impl Iterator<Item = (i64, ArchivedTaskRow)>) -> Self {
+    pub(crate) fn from_tasks(numbered_rows: impl Iterator<Item = (i64, ArchivedTaskRow)>) -> Self {
         let mut columns = Self::default();
-        for (n, archived) in ended {
-            columns.n.push(n);
-            columns.seq.push(archived.seq.0);
-            columns.queue.push(archived.queue);
-            columns.event.push(archived.event.map(EventId::as_i64));
-            columns.status.push(archived.encode_status() as i16);
-            columns.kind.push(archived.subject_name);
-            columns.key.push(archived.key);
-            columns.reason.push(encode_state_reason(&archived.lifecycle.state));
-            columns.sync.push(archived.is_sync);
-            columns.stage.push(archived.stage);
-            columns.priority.push(archived.priority);
-            columns.attempt.push(archived.lifecycle.attempt.into());
-            columns.retries.push(archived.lifecycle.retries.into());
-            columns.crashes.push(archived.lifecycle.crashes.into());
-            columns.late.push(archived.lifecycle.late);
-            columns.has_lane.push(archived.lifecycle.has_lane);
-            columns.prev_sent.push(archived.prev_sent_event.map(EventId::as_i64));
-            columns.planned.push(archived.planned_at.map(Timestamp::micros));
-            columns.created.push(archived.created_at.micros());
-            columns.started.push(archived.started_at.map(Timestamp::micros));
-            columns.finished.push(archived.finished_at.micros());
-            columns.error.push(archived.error.map(replace_nul_chars));
-            columns.result.push(archived.result);
+        for (archive_number, archived_row) in numbered_rows {
+            columns.archive_number.push(archive_number);
+            columns.seq.push(archived_row.seq.0);
+            columns.queue.push(archived_row.queue);
+            columns.event.push(archived_row.event.map(EventId::as_i64));
+            columns.status.push(archived_row.encode_status() as i16);
+            columns.subject_name.push(archived_row.subject_name);
+            columns.key.push(archived_row.key);
+            columns.reason.push(encode_state_reason(&archived_row.lifecycle.state));
+            columns.is_sync.push(archived_row.is_sync);
+            columns.sync_stage.push(archived_row.sync_stage);
+            columns.priority.push(archived_row.priority);
+            columns.attempt.push(archived_row.lifecycle.attempt.into());
+            columns.retries.push(archived_row.lifecycle.retries.into());
+            columns.crashes.push(archived_row.lifecycle.crashes.into());
+            columns.out_of_order.push(archived_row.lifecycle.out_of_order);
+            columns.has_lane.push(archived_row.lifecycle.has_lane);
+            columns.prev_sent_event.push(archived_row.prev_sent_event.map(EventId::as_i64));
+            columns.planned.push(archived_row.planned_at.map(Timestamp::micros));
+            columns.created.push(archived_row.created_at.micros());
+            columns.started.push(archived_row.started_at.map(Timestamp::micros));
+            columns.finished.push(archived_row.finished_at.micros());
+            columns.error.push(archived_row.error.map(replace_nul_chars));
+            columns.result.push(archived_row.result);
         }
         columns
     }
 
     pub(crate) fn into_params(self) -> Vec<BoxedParam> {
         params![
-            self.n,
+            self.archive_number,
             self.seq,
             self.queue,
             self.event,
-            self.kind,
+            self.subject_name,
             self.key,
             self.status,
             trim_trailing_nulls(self.reason),
-            self.sync,
-            self.stage,
+            self.is_sync,
+            self.sync_stage,
             self.priority,
             self.attempt,
             self.retries,
             self.crashes,
-            self.late,
+            self.out_of_order,
             self.has_lane,
-            trim_trailing_nulls(self.prev_sent),
+            trim_trailing_nulls(self.prev_sent_event),
             trim_trailing_nulls(self.planned),
             self.created,
             trim_trailing_nulls(self.started),
@@ -295,8 +298,8 @@ impl ArchivedTaskColumns {
 }
 
 columns! {
-    /// Attempts.
-    AttemptColumns { task: i64, number: i64, started: i64, ended: i64, how: i16, error: Option<String> }
+    /// Columns of attempts.
+    AttemptColumns { task: i64, number: i64, started: i64, ended: i64, outcome: i16, error: Option<String> }
 }
 
 impl AttemptColumns {
@@ -309,18 +312,18 @@ impl AttemptColumns {
         self.number.push(attempt.number.into());
         self.started.push(attempt.started_at.micros());
         self.ended.push(attempt.ended_at.micros());
-        self.how.push(encode_attempt_outcome(attempt.outcome) as i16);
+        self.outcome.push(encode_attempt_outcome(attempt.outcome) as i16);
         self.error.push(attempt.error.map(|error| replace_nul_chars(error.into())));
     }
 
-    /// None if there are no rows.
+    /// Returns the parameters of `write/upsert_attempts.sql`; none if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
-        let Self { task, number, started, ended, how, error } = self;
-        (!task.is_empty()).then(|| params![task, number, started, ended, how, error, archive_number])
+        let Self { task, number, started, ended, outcome, error } = self;
+        (!task.is_empty()).then(|| params![task, number, started, ended, outcome, error, archive_number])
     }
 }
 
-/// Log lines; those of each task are counted from 1.
+/// Columns of log lines. The lines that a transaction adds to a task are counted from 1.
 #[derive(Default)]
 pub(crate) struct LogLineColumns {
     task: Vec<i64>,
@@ -337,22 +340,35 @@ impl LogLineColumns {
     }
 
     pub(crate) fn push(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
-        let line_counts = self.lines_per_task.entry(task).or_default();
+        let line_count = self.lines_per_task.entry(task).or_default();
         for line in lines {
-            *line_counts += 1;
+            *line_count += 1;
             self.task.push(task.0);
-            self.line_number.push(*line_counts);
+            self.line_number.push(*line_count);
             self.time.push(line.time.micros());
             self.level.push(encode_log_level(line.level) as i16);
             self.message.push(replace_nul_chars(line.message));
         }
     }
 
-    /// None if there are no rows.
+    /// Returns the parameters of `write/append_log_lines.sql`; none if there are no rows.
     pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, line_number: line, time, level, message, lines_per_task: _ } = self;
         (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
     }
+}
+
+/// Lane, concurrency group and key bucket of a task.
+pub(crate) type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
+
+/// A pending update of the row of an existing task.
+#[derive(Clone, Debug)]
+pub(crate) enum TaskUpdate {
+    PhaseAndRank(TaskPhase, i64),
+    /// The task is locked: only phase, attempt, lease and start time change.
+    Lock(Box<ActiveTaskRow>),
+    /// All columns change that may change while a task is unfinished.
+    AllFields(Box<ActiveTaskRow>),
 }
 
 /// A pending write of the row of an order.
@@ -364,22 +380,23 @@ pub(crate) enum OrderWrite {
 }
 
 columns! {
-    /// Orders.
+    /// Columns of unfinished orders.
     OrderColumns {
-        n: i64, key: String, chain: String, node: String, tenant: String, value: String, priority: i64,
-        planned: Option<i64>, created: i64, started: Option<i64>, suspended: bool, task: Option<i64>, origin: Option<i64>,
-        depth: i64, step_succeeded: bool, suspended_by_task: Option<i64>, took_on_error: bool,
+        number: i64, key: String, chain: String, chain_node: String, tenant: String, value: String,
+        priority: i64, planned: Option<i64>, created: i64, started: Option<i64>, suspended: bool,
+        task: Option<i64>, origin_event: Option<i64>, cause_depth: i64, step_succeeded: bool,
+        suspended_by_task: Option<i64>, took_on_error: bool,
     }
 }
 
 impl OrderColumns {
     pub(crate) fn from_orders(orders: Vec<(i64, Order)>) -> Self {
         let mut columns = Self::default();
-        for (n, order) in orders {
-            columns.n.push(n);
+        for (number, order) in orders {
+            columns.number.push(number);
             columns.key.push(order.key.to_string());
             columns.chain.push(order.key.chain.to_string());
-            columns.node.push(order.node.to_string());
+            columns.chain_node.push(order.node.to_string());
             columns.tenant.push(order.tenant.to_string());
             columns.value.push(order.value.as_str().into());
             columns.priority.push(order.priority.into());
@@ -388,8 +405,8 @@ impl OrderColumns {
             columns.started.push(order.started_at.map(Timestamp::micros));
             columns.suspended.push(order.suspended);
             columns.task.push(order.task.map(|task| task.0));
-            columns.origin.push(order.origin.map(|origin| origin.event.as_i64()));
-            columns.depth.push(order.origin.map_or(0, |origin| origin.cause_depth.into()));
+            columns.origin_event.push(order.origin.map(|origin| origin.event.as_i64()));
+            columns.cause_depth.push(order.origin.map_or(0, |origin| origin.cause_depth.into()));
             columns.step_succeeded.push(order.step_succeeded);
             columns.suspended_by_task.push(order.suspended_by_task.map(|task| task.0));
             columns.took_on_error.push(order.took_on_error);
@@ -399,10 +416,10 @@ impl OrderColumns {
 
     pub(crate) fn all_params(self) -> Vec<BoxedParam> {
         params![
-            self.n,
+            self.number,
             self.key,
             self.chain,
-            self.node,
+            self.chain_node,
             self.tenant,
             self.value,
             self.priority,
@@ -411,19 +428,19 @@ impl OrderColumns {
             trim_trailing_nulls(self.started),
             self.suspended,
             trim_trailing_nulls(self.task),
-            trim_trailing_nulls(self.origin),
-            self.depth,
+            trim_trailing_nulls(self.origin_event),
+            self.cause_depth,
             self.step_succeeded,
             trim_trailing_nulls(self.suspended_by_task),
             self.took_on_error,
         ]
     }
 
-    /// The columns that change while an order runs.
+    /// Returns the columns that may change while an order is unfinished, as parameters of `write/update_orders.sql`.
     pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
-            self.n,
-            self.node,
+            self.number,
+            self.chain_node,
             self.value,
             trim_trailing_nulls(self.planned),
             trim_trailing_nulls(self.started),
@@ -437,25 +454,25 @@ impl OrderColumns {
 }
 
 columns! {
-    /// Orders that have ended.
-    EndedOrderColumns { key: String, tenant: String, outcome: String, node: String, ended: i64 }
+    /// Columns of ended orders.
+    EndedOrderColumns { key: String, tenant: String, outcome: String, chain_node: String, ended: i64 }
 }
 
 impl EndedOrderColumns {
     pub(crate) fn from_orders(orders: Vec<EndedOrder>) -> Self {
         let mut columns = Self::default();
-        for EndedOrder { key, tenant, outcome, node, ended_at: ended } in orders {
+        for EndedOrder { key, tenant, outcome, node, ended_at } in orders {
             columns.key.push(key.to_string());
             columns.tenant.push(tenant.to_string());
             columns.outcome.push(outcome.to_string());
-            columns.node.push(node.to_string());
-            columns.ended.push(ended.micros());
+            columns.chain_node.push(node.to_string());
+            columns.ended.push(ended_at.micros());
         }
         columns
     }
 
     pub(crate) fn all_params(self) -> Vec<BoxedParam> {
-        params![self.key, self.tenant, self.outcome, self.node, self.ended]
+        params![self.key, self.tenant, self.outcome, self.chain_node, self.ended]
     }
 }
 

@@ -1,4 +1,4 @@
-//! The state of the last commit, and what the latest commits changed.
+//! The counters as of the last commit, and the changes that the latest commits have recorded.
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::{Fault, Result};
@@ -12,15 +12,20 @@ use super::invalidation::{self, ObjectInvalidation};
 use crate::rows::{read_column, read_optional_time};
 use crate::writer_connection::{BoxedParam, params};
 
-/// The row of `pointsman.commit_version`: counters as of the last commit, updated by this transaction.
+/// The counters in the last row of `pointsman.commit_version`, updated by this transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitState {
     pub(crate) version: CommitVersion,
+    /// Counts changes of handlers, chains, rules and nodes.
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
+    /// The number of the last task that was archived.
     pub(crate) last_archive_number: i64,
+    /// The number of the last archived task that has expired.
     pub(crate) expired_archive_number: i64,
+    /// The number of the last event that has expired.
     pub(crate) expired_event_number: i64,
+    /// The upper bounds, exclusive, of the last partitions.
     pub(crate) journal_partitions_end: i64,
     pub(crate) history_partitions_end: i64,
 }
@@ -53,7 +58,7 @@ impl CommitState {
     pub(crate) fn version_row_params(
         &self,
         changes: Option<Vec<i64>>,
-        invalidation: Option<Vec<u8>>,
+        object_invalidations: Option<Vec<u8>>,
     ) -> Vec<BoxedParam> {
         let counters = &self.counters;
         params![
@@ -74,22 +79,23 @@ impl CommitState {
             self.journal_partitions_end,
             self.history_partitions_end,
             counters.next_due.map(Timestamp::micros),
-            invalidation,
+            object_invalidations,
             self.version.nonce,
         ]
     }
 }
 
-/// The commits since a cached one, each with its invalidation record.
+/// The commits from a cached one on, each with its invalidation record.
 #[derive(Debug, Default)]
 pub(crate) struct CommitLog(Vec<LoggedCommit>);
 
+/// A commit and its object invalidations, encoded.
 type LoggedCommit = (CommitRecord, Option<Vec<u8>>);
 
 impl CommitLog {
-    /// Reads the commits, and the state as of the last one.
+    /// Decodes the commits, and the state as of the last one.
     pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitState)> {
-        let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
+        let last = rows.last().ok_or_else(|| Fault::damaged("pointsman.commit_version has no row"))?;
         let commits = rows.iter().map(|row| {
             let commit =
                 CommitRecord { version: read_commit_version(row)?, invalidations: read_column(row, 2)? };
@@ -98,15 +104,16 @@ impl CommitLog {
         Ok((Self(commits.collect::<Result<_>>()?), CommitState::from_row(last)?))
     }
 
-    /// The changes of the commits after this version; none if one is not recorded, or if the version does not exist:
-    /// the server may have lost its last commits.
+    /// Returns the queues, limiters and tasks that the commits after this version have changed; none if one commit did
+    /// not record them, or if the version does not exist: the server may have lost its last commits.
     pub(crate) fn row_invalidations_since(&self, version: CommitVersion) -> Option<Vec<Invalidation>> {
         decode_invalidations(
             self.commits_since(version)?.iter().map(|(commit, _)| commit.invalidations.as_ref()),
         )
     }
 
-    /// The invalidations of the commits after this version, in commit order; none if one has no invalidation record.
+    /// Returns the object invalidations of the commits after this version, in commit order; none if one commit has no
+    /// invalidation record.
     pub(crate) fn object_invalidations_since(
         &self,
         version: CommitVersion,

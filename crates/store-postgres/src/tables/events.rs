@@ -17,14 +17,14 @@ impl PgTables {
         tenant: &Tenant,
         key: &str,
     ) -> Result<Option<IdempotencyRecord>> {
-        let name = (tenant.clone(), key.to_string());
-        if let Some(cached) = self.cache.borrow().idempotency_records.get(&name) {
+        let tenant_and_key = (tenant.clone(), key.to_string());
+        if let Some(cached) = self.cache.borrow().idempotency_records.get(&tenant_and_key) {
             return Ok(cached.clone());
         }
         let query = query!("write/prefetch_idempotency_records", TEXT_ARRAY, TEXT_ARRAY);
-        let params = params![vec![name.0.to_string()], vec![name.1.clone()]];
+        let params = params![vec![tenant_and_key.0.to_string()], vec![tenant_and_key.1.clone()]];
         let found = self.query_optional(query, params, |row| decode_idempotency_record(row, 2))?;
-        self.cache.borrow_mut().idempotency_records.insert(name, found.clone());
+        self.cache.borrow_mut().idempotency_records.insert(tenant_and_key, found.clone());
         Ok(found)
     }
 
@@ -34,15 +34,19 @@ impl PgTables {
         response: &str,
         now: Timestamp,
     ) {
-        let IdempotencyKey { tenant, key, request_digest: digest } = idempotency;
-        self.write_batch.borrow_mut().insert_idempotency_record(tenant, key, *digest, response, now);
-        let record = Some((*digest, response.to_string()));
+        let IdempotencyKey { tenant, key, request_digest } = idempotency;
+        self.write_batch.borrow_mut().insert_idempotency_record(tenant, key, *request_digest, response, now);
+        let record = Some((*request_digest, response.to_string()));
         self.cache.borrow_mut().idempotency_records.insert((tenant.clone(), key.clone()), record);
     }
 
-    pub(super) fn append_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) {
-        let insert =
-            EventInsert { event: event.clone(), number, first_task_seq: first_task.0, task_count: tasks };
+    pub(super) fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) {
+        let insert = EventInsert {
+            event: event.clone(),
+            number,
+            first_task_seq: first_task.0,
+            task_count: task_count,
+        };
         self.write_batch.borrow_mut().insert_event(insert);
     }
 
@@ -67,15 +71,15 @@ impl PgTables {
         Ok(())
     }
 
-    /// Returns the range of event numbers that contains these events, so that other partitions are not scanned.
+    /// Returns a range of event numbers that contains these events, so that the other partitions are not scanned.
     fn event_number_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
-        let journal_to = self.commit_state.borrow().journal_partitions_end;
-        if self.partition_starts.borrow().0 != journal_to {
+        let journal_end = self.commit_state.borrow().journal_partitions_end;
+        if self.partition_starts.borrow().0 != journal_end {
             let params = params![self.partition_rows.get()];
             let starts = self.query_all(query!("write/partition_starts", INT8), params, |row| {
                 Ok((read_column::<i64>(row, 0)?, read_column::<i64>(row, 1)?))
             })?;
-            self.partition_starts.replace((journal_to, starts));
+            self.partition_starts.replace((journal_end, starts));
         }
         let partitions = self.partition_starts.borrow();
         let (least, greatest) = (ids.iter().min().copied(), ids.iter().max().copied());
@@ -84,15 +88,15 @@ impl PgTables {
         Ok((first.map_or(0, |(number, _)| *number), next.map_or(i64::MAX, |(number, _)| *number)))
     }
 
-    pub(super) fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
+    pub(super) fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
         let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
-        let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), most as i64];
+        let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), limit as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
             decode_event(row, 0)
         })
     }
 
-    pub(super) fn find_event_id_at_number(&self, number: i64) -> Result<Option<EventId>> {
+    pub(super) fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
         let id = self.query_optional(query!("write/event_id_at_number", INT8), params![number], |row| {
             read_column(row, 0)
         })?;

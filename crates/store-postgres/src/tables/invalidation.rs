@@ -1,5 +1,5 @@
-//! Invalidation records: a compact list of the objects that a commit wrote, for the caches of other nodes. It contains
-//! the new state of an object if the object itself was written, and its lanes that are empty now. Peers drop everything
+//! Invalidation records: a record lists the objects that a commit wrote, for the caches of other nodes. It contains the
+//! new state of an object if the object itself was written, and its lanes that are empty now. Peers drop everything
 //! else that they have cached of these objects.
 
 use std::cell::RefCell;
@@ -17,8 +17,8 @@ const MAX_RECORD_BYTES: usize = 6_000;
 /// Collects the objects, and lanes without an object, that a transaction writes.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidationBuilder {
-    /// Object number to whether the object itself was written. None if there are no peers, or if a write cannot be
-    /// assigned to an object.
+    /// For each object number, whether the object itself was written, not only one of its lanes. None if there are no
+    /// peers, or if a write cannot be assigned to an object.
     written_objects: RefCell<Option<BTreeMap<i64, bool>>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct ObjectInvalidation {
     pub(crate) object_number: i64,
     pub(crate) object_change: ObjectChange,
     /// Handlers whose lane of this object is empty.
-    pub(crate) empty_lanes: Vec<HandlerId>,
+    pub(crate) handlers_with_empty_lane: Vec<HandlerId>,
 }
 
 /// The change of an object itself.
@@ -53,31 +53,34 @@ impl ObjectChange {
 }
 
 impl InvalidationBuilder {
-    /// Starts collecting for a transaction if there are peers.
+    /// Starts collecting for a transaction, if there are peers.
     pub(crate) fn begin_transaction(&self, has_peers: bool) {
         self.written_objects.replace(has_peers.then(BTreeMap::new));
     }
 
+    /// Adds an object that was written itself.
     pub(crate) fn add_object(&self, number: i64) {
-        if let Some(numbers) = &mut *self.written_objects.borrow_mut() {
-            numbers.insert(number, true);
+        if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
+            written_objects.insert(number, true);
         }
     }
 
+    /// Adds the object of a lane whose tasks have changed, or the lane if it has no object.
     pub(crate) fn add_lane(&self, lane: i64) {
-        if let Some(numbers) = &mut *self.written_objects.borrow_mut() {
-            numbers.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
+        if let Some(written_objects) = &mut *self.written_objects.borrow_mut() {
+            written_objects.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
         }
     }
 
-    /// Gives up collecting: a task was written whose lane is unknown.
+    /// Gives up collecting, because a task was written whose lane is unknown. Peers then drop their whole cache.
     pub(crate) fn mark_incomplete(&self) {
         self.written_objects.replace(None);
     }
 
-    /// Encodes the record; none if it is too large. `cache` has the new state of the objects.
+    /// Encodes the record; none if nothing was collected, or if it would be too large. `cache` has the new state of the
+    /// objects.
     pub(crate) fn encode_record(&self, cache: &TransactionCache) -> Option<Vec<u8>> {
-        let numbers = self.written_objects.take()?;
+        let written_objects = self.written_objects.take()?;
         let to_invalidation = |(number, written): (i64, bool)| ObjectInvalidation {
             object_number: number,
             object_change: match cache.find_object_by_number(number) {
@@ -85,46 +88,48 @@ impl InvalidationBuilder {
                 Some(object) => ObjectChange::Written(object.clone()),
                 None => ObjectChange::Unknown,
             },
-            empty_lanes: cache.lanes.list_handlers_with_empty_lane(number),
+            handlers_with_empty_lane: cache.lanes.list_handlers_with_empty_lane(number),
         };
         let mut encoder =
             InvalidationEncoder { bytes: vec![FORMAT_VERSION], ..InvalidationEncoder::default() };
         // Reserve space for a minimal entry of each following object.
-        let mut left = numbers.len();
-        for invalidation in numbers.into_iter().map(to_invalidation) {
-            left -= 1;
+        let mut remaining = written_objects.len();
+        for invalidation in written_objects.into_iter().map(to_invalidation) {
+            remaining -= 1;
             let byte_limit =
-                MAX_RECORD_BYTES.saturating_sub(encoder.bytes.len() + left * RESERVED_BYTES_PER_OBJECT);
+                MAX_RECORD_BYTES.saturating_sub(encoder.bytes.len() + remaining * RESERVED_BYTES_PER_OBJECT);
             encoder.push_within_limit(&invalidation, byte_limit);
         }
         (encoder.bytes.len() <= MAX_RECORD_BYTES).then_some(encoder.bytes)
     }
 }
 
-/// Most objects need at most this many bytes for their number and a header.
+/// Number of bytes that most objects need for their number and a header.
 const RESERVED_BYTES_PER_OBJECT: usize = 4;
 
 /// First byte of a record: its format version.
 const FORMAT_VERSION: u8 = 1;
 
-/// Encodes numbers as differences, in varints of seven bits a byte, lowest first.
+/// Encodes object numbers and event ids as differences from the previous one, in varints of seven bits a byte, lowest
+/// first.
 #[derive(Default)]
 struct InvalidationEncoder {
     bytes: Vec<u8>,
-    previous_number: i64,
+    previous_object_number: i64,
     previous_last_event: i64,
 }
 
 impl InvalidationEncoder {
-    /// Encodes an invalidation; without the new state if that does not fit into `byte_limit`.
+    /// Encodes an invalidation; only the object number and whether the object was written, if the rest does not fit
+    /// into `byte_limit`.
     fn push_within_limit(&mut self, invalidation: &ObjectInvalidation, byte_limit: usize) {
-        self.push_varint(invalidation.object_number.wrapping_sub(self.previous_number) as u64);
-        self.previous_number = invalidation.object_number;
-        let (before, last) = (self.bytes.len(), self.previous_last_event);
-        self.push(invalidation);
-        if self.bytes.len() - before > byte_limit {
-            self.bytes.truncate(before);
-            self.previous_last_event = last;
+        self.push_varint(invalidation.object_number.wrapping_sub(self.previous_object_number) as u64);
+        self.previous_object_number = invalidation.object_number;
+        let (start, previous_last_event) = (self.bytes.len(), self.previous_last_event);
+        self.push_state(invalidation);
+        if self.bytes.len() - start > byte_limit {
+            self.bytes.truncate(start);
+            self.previous_last_event = previous_last_event;
             self.push_varint(
                 if invalidation.object_change == ObjectChange::Unchanged {
                     ObjectChange::Unchanged
@@ -136,8 +141,11 @@ impl InvalidationEncoder {
         }
     }
 
-    fn push(&mut self, invalidation: &ObjectInvalidation) {
-        self.push_varint((invalidation.empty_lanes.len() as u64) << 2 | invalidation.object_change.code());
+    /// Encodes everything except the object number.
+    fn push_state(&mut self, invalidation: &ObjectInvalidation) {
+        self.push_varint(
+            (invalidation.handlers_with_empty_lane.len() as u64) << 2 | invalidation.object_change.code(),
+        );
         if let ObjectChange::Written(object) = &invalidation.object_change {
             let last = object.last_event.as_i64();
             self.push_signed(last.wrapping_sub(self.previous_last_event));
@@ -148,7 +156,7 @@ impl InvalidationEncoder {
                 self.push_signed(id.as_i64().wrapping_sub(last));
             }
         }
-        invalidation.empty_lanes.iter().for_each(|handler| self.push_signed(*handler));
+        invalidation.handlers_with_empty_lane.iter().for_each(|handler| self.push_signed(*handler));
     }
 
     fn push_varint(&mut self, mut rest: u64) {
@@ -159,6 +167,7 @@ impl InvalidationEncoder {
         self.bytes.push(rest as u8);
     }
 
+    /// Encodes a signed number in zigzag order: 0, -1, 1, -2, ….
     fn push_signed(&mut self, number: i64) {
         self.push_varint(((number << 1) ^ (number >> 63)) as u64);
     }
@@ -168,31 +177,36 @@ impl InvalidationEncoder {
 pub(crate) fn decode_record(bytes: &[u8]) -> Option<Vec<ObjectInvalidation>> {
     let (mut decoder, mut invalidations) =
         (InvalidationDecoder(bytes.strip_prefix(&[FORMAT_VERSION])?), Vec::new());
-    let (mut number, mut last) = (0_i64, 0_i64);
+    let (mut number, mut last_event) = (0_i64, 0_i64);
     while !decoder.0.is_empty() {
         number = number.wrapping_add(decoder.read_varint()? as i64);
         let header = decoder.read_varint()?;
-        let object = match header & 3 {
+        let object_change = match header & 3 {
             0 => ObjectChange::Unchanged,
             1 => {
-                last = last.wrapping_add(decoder.read_signed()?);
-                let sent = decoder.read_list(|decoder| {
+                last_event = last_event.wrapping_add(decoder.read_signed()?);
+                let last_sent_events = decoder.read_list(|decoder| {
                     Some((
                         decoder.read_signed()?,
-                        EventId::from_i64(last.wrapping_add(decoder.read_signed()?)),
+                        EventId::from_i64(last_event.wrapping_add(decoder.read_signed()?)),
                     ))
                 })?;
                 ObjectChange::Written(ObjectRow {
                     number,
-                    last_event: EventId::from_i64(last),
-                    last_sent_events: sent,
+                    last_event: EventId::from_i64(last_event),
+                    last_sent_events,
                 })
             }
             2 => ObjectChange::Unknown,
             _ => return None,
         };
-        let empty_lanes = (0..header >> 2).map(|_| decoder.read_signed()).collect::<Option<_>>()?;
-        invalidations.push(ObjectInvalidation { object_number: number, object_change: object, empty_lanes });
+        let handlers_with_empty_lane =
+            (0..header >> 2).map(|_| decoder.read_signed()).collect::<Option<_>>()?;
+        invalidations.push(ObjectInvalidation {
+            object_number: number,
+            object_change,
+            handlers_with_empty_lane,
+        });
     }
     Some(invalidations)
 }
@@ -271,7 +285,7 @@ mod tests {
             ObjectInvalidation {
                 object_number: 1,
                 object_change: ObjectChange::Written(object_row(1, i64::MAX)),
-                empty_lanes: vec![]
+                handlers_with_empty_lane: vec![]
             }
         );
         assert_eq!(
@@ -279,24 +293,24 @@ mod tests {
             ObjectInvalidation {
                 object_number: 5,
                 object_change: ObjectChange::Written(object_row(5, 8)),
-                empty_lanes: vec![2]
+                handlers_with_empty_lane: vec![2]
             }
         );
         assert_eq!(
             decoded(4),
             ObjectInvalidation { object_number: 70_000, ..ObjectInvalidation::default() },
-            "it was not written itself"
+            "the object itself was not written"
         );
         let unknown = ObjectInvalidation {
             object_number: i64::MAX,
             object_change: ObjectChange::Unknown,
-            empty_lanes: vec![],
+            handlers_with_empty_lane: vec![],
         };
-        assert_eq!(decoded(5), unknown, "nothing is known of it");
+        assert_eq!(decoded(5), unknown, "the object is not cached");
         assert!(encoded.len() < 80, "{} bytes", encoded.len());
-        assert_eq!(decode_record(&encoded[..encoded.len() - 1]), None, "it is cut off");
+        assert_eq!(decode_record(&encoded[..encoded.len() - 1]), None, "the record is truncated");
         assert_eq!(decode_record(&[&[FORMAT_VERSION], &[0xFF; 40][..]].concat()), None);
-        assert_eq!(decode_record(&encoded[1..]), None, "that is another format");
+        assert_eq!(decode_record(&encoded[1..]), None, "the record has another format version");
     }
 
     #[test]
@@ -309,21 +323,21 @@ mod tests {
             .unwrap();
         let invalidations = decode_record(&encoded).unwrap();
         assert!(encoded.len() <= MAX_RECORD_BYTES && invalidations.len() == 1_000);
-        let mut written = 0;
+        let mut written_count = 0;
         for (invalidation, number) in invalidations.into_iter().zip(1..) {
             if invalidation.object_change != ObjectChange::Unknown {
                 assert_eq!(
                     invalidation.object_change,
                     ObjectChange::Written(object_row(number, number * 1_000))
                 );
-                written += 1;
+                written_count += 1;
             }
         }
-        assert!((200..900).contains(&written), "{written}");
+        assert!((200..900).contains(&written_count), "{written_count}");
     }
 
     #[test]
-    fn oversized_or_unknown_invalidations_are_not_encoded() {
+    fn oversized_or_incomplete_invalidation_records_are_not_encoded() {
         let (builder, empty_cache) = (InvalidationBuilder::default(), TransactionCache::default());
         builder.begin_transaction(true);
         (0..2_000).for_each(|number| builder.add_object(number * 1_000_000));
@@ -336,6 +350,6 @@ mod tests {
         assert_eq!(builder.encode_record(&empty_cache), None);
         builder.begin_transaction(false);
         builder.add_object(1);
-        assert_eq!(builder.encode_record(&empty_cache), None, "nobody is there");
+        assert_eq!(builder.encode_record(&empty_cache), None, "there are no peers");
     }
 }

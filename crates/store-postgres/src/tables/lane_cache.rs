@@ -1,4 +1,4 @@
-//! Caches the first tasks of lanes.
+//! Caches the first tasks of lanes, so that the task after an ended one is found without a query.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,22 +7,26 @@ use pointsman_store::row::{ActiveTaskRow, HandlerId, LaneHead, ObjectNumber, Tas
 use pointsman_store::{lane_range_of_object, object_of_lane};
 
 /// Limit of cached tasks per lane.
-pub(crate) const MAX_CACHED_HEADS: usize = 8;
+pub(crate) const MAX_CACHED_TASKS_PER_LANE: usize = 8;
 
-/// Tasks that must be cached of a lane, unless it has fewer, before its first task ends: that one and its successor.
-const MIN_CACHED_HEADS: usize = 2;
+/// Number of tasks of a lane that must be cached, unless it has fewer, before its first task ends: that task and its
+/// successor.
+const MIN_CACHED_TASKS_PER_LANE: usize = 2;
 
-/// The first tasks of a lane by position.
+/// The first tasks of a lane.
 #[derive(Debug, Default)]
 struct CachedLane {
-    heads: BTreeMap<i64, LaneHead>,
+    /// By position.
+    first_tasks: BTreeMap<i64, LaneHead>,
     /// The lane has no other tasks.
     is_complete: bool,
 }
 
+/// The cached lanes.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCache {
     lanes: BTreeMap<i64, CachedLane>,
+    /// Lane and position of each cached task.
     positions_by_task: HashMap<TaskSeq, (i64, i64)>,
     /// Objects with a greater number did not exist when the transaction began, and had no tasks.
     highest_object_number: i64,
@@ -30,63 +34,66 @@ pub(crate) struct LaneCache {
 
 impl LaneCache {
     /// Sets the highest object number at the beginning of a transaction.
-    pub(crate) fn set_highest_object_number(&mut self, objects: i64) {
-        self.highest_object_number = objects;
+    pub(crate) fn set_highest_object_number(&mut self, number: i64) {
+        self.highest_object_number = number;
     }
 
+    /// Returns the number of cached lanes.
     pub(crate) fn len(&self) -> usize {
         self.lanes.len()
     }
 
-    /// True if it is cached whether the lane has a task.
+    /// True if the first task of a lane is cached, or that the lane is empty.
     pub(crate) fn is_head_cached(&self, lane: i64) -> bool {
-        self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || !cached.heads.is_empty())
+        self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || !cached.first_tasks.is_empty())
     }
 
-    /// True if the successor of the first task is cached, or that there is none.
+    /// True if the first two tasks of a lane are cached, or that it has fewer.
     pub(crate) fn is_successor_cached(&self, lane: i64) -> bool {
         self.lanes
             .get(&lane)
-            .is_some_and(|cached| cached.is_complete || cached.heads.len() >= MIN_CACHED_HEADS)
+            .is_some_and(|cached| cached.is_complete || cached.first_tasks.len() >= MIN_CACHED_TASKS_PER_LANE)
     }
 
-    /// Caches the first tasks of a lane; fewer than the requested `most` means that these are all.
-    pub(crate) fn insert_lane(&mut self, lane: i64, heads: Vec<LaneHead>, most: usize) {
-        let is_complete = heads.len() < most;
+    /// Caches the first tasks of a lane. If they are fewer than the `limit` that was queried, the lane has no others.
+    pub(crate) fn insert_lane(&mut self, lane: i64, first_tasks: Vec<LaneHead>, limit: usize) {
+        let is_complete = first_tasks.len() < limit;
         self.drop_cached_lane(lane);
-        for head in &heads {
+        for head in &first_tasks {
             self.positions_by_task.insert(head.task.seq, (lane, head.lane_position));
         }
-        let heads = heads.into_iter().map(|head| (head.lane_position, head)).collect();
-        self.lanes.insert(lane, CachedLane { heads, is_complete });
+        let first_tasks = first_tasks.into_iter().map(|head| (head.lane_position, head)).collect();
+        self.lanes.insert(lane, CachedLane { first_tasks, is_complete });
     }
 
-    /// The first task of a lane; the outer option is none if that is not cached.
+    /// Returns the first task of a lane: `Some(None)` if the lane is empty, none if that is not cached.
     pub(crate) fn cached_head(&mut self, lane: i64) -> Option<Option<LaneHead>> {
         let cached = self.cached_lane_mut(lane)?;
-        match cached.heads.values().next() {
+        match cached.first_tasks.values().next() {
             Some(head) => Some(Some(head.clone())),
             None => cached.is_complete.then_some(None),
         }
     }
 
-    /// Inserts or replaces a task in its lane, as far as the lane is cached.
-    pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
-        self.remove_task(live.seq);
-        let (Some(lane), Some(lane_position)) = (live.lane, live.lane_position) else { return };
+    /// Inserts or replaces a task in its lane, unless it comes after the cached part of the lane.
+    pub(crate) fn insert_task(&mut self, task_row: &ActiveTaskRow) {
+        self.remove_task(task_row.seq);
+        let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else { return };
         let Some(cached) = self.cached_lane_mut(lane) else { return };
-        let last = cached.heads.last_key_value().map(|(lane_position, _)| *lane_position);
+        let last = cached.first_tasks.last_key_value().map(|(lane_position, _)| *lane_position);
         if cached.is_complete || last.is_some_and(|last| lane_position < last) {
             let head = LaneHead {
                 lane_position,
-                phase: live.phase,
-                task: WaitingTask::from_row(live, live.due_time()),
+                phase: task_row.phase,
+                task: WaitingTask::from_row(task_row, task_row.due_time()),
             };
-            cached.heads.insert(lane_position, head);
-            let surplus = (cached.heads.len() > MAX_CACHED_HEADS).then(|| cached.heads.pop_last()).flatten();
-            cached.is_complete &= surplus.is_none();
-            self.positions_by_task.insert(live.seq, (lane, lane_position));
-            if let Some((_, head)) = surplus {
+            cached.first_tasks.insert(lane_position, head);
+            let evicted = (cached.first_tasks.len() > MAX_CACHED_TASKS_PER_LANE)
+                .then(|| cached.first_tasks.pop_last())
+                .flatten();
+            cached.is_complete &= evicted.is_none();
+            self.positions_by_task.insert(task_row.seq, (lane, lane_position));
+            if let Some((_, head)) = evicted {
                 self.positions_by_task.remove(&head.task.seq);
             }
         }
@@ -100,19 +107,19 @@ impl LaneCache {
     /// Returns the handlers whose lanes of an object are cached as empty.
     pub(crate) fn list_handlers_with_empty_lane(&self, object: ObjectNumber) -> Vec<HandlerId> {
         let Some(lanes) = lane_range_of_object(object) else { return vec![] };
-        let from = *lanes.start();
+        let first_lane = *lanes.start();
         let empty =
-            self.lanes.range(lanes).filter(|(_, cached)| cached.is_complete && cached.heads.is_empty());
-        empty.map(|(lane, _)| lane - from).collect()
+            self.lanes.range(lanes).filter(|(_, cached)| cached.is_complete && cached.first_tasks.is_empty());
+        empty.map(|(lane, _)| lane - first_lane).collect()
     }
 
-    /// Drops the lanes of an object that a peer has written, or a lane without an object.
+    /// Drops the lanes of an object that a peer has written. A negative number is that of a lane without an object.
     pub(crate) fn drop_cached_lanes_of_object(&mut self, number: i64) {
         if number < 0 {
             return self.drop_cached_lane(number);
         }
-        let Some(all) = lane_range_of_object(number) else { return };
-        let lanes: Vec<i64> = self.lanes.range(all).map(|(lane, _)| *lane).collect();
+        let Some(lane_range) = lane_range_of_object(number) else { return };
+        let lanes: Vec<i64> = self.lanes.range(lane_range).map(|(lane, _)| *lane).collect();
         lanes.into_iter().for_each(|lane| self.drop_cached_lane(lane));
     }
 
@@ -123,7 +130,7 @@ impl LaneCache {
     }
 
     fn drop_cached_lane(&mut self, lane: i64) {
-        for head in self.lanes.remove(&lane).into_iter().flat_map(|cached| cached.heads.into_values()) {
+        for head in self.lanes.remove(&lane).into_iter().flat_map(|cached| cached.first_tasks.into_values()) {
             self.positions_by_task.remove(&head.task.seq);
         }
     }
@@ -132,19 +139,20 @@ impl LaneCache {
         if let Some((lane, lane_position)) = self.positions_by_task.remove(&seq)
             && let Some(cached) = self.lanes.get_mut(&lane)
         {
-            cached.heads.remove(&lane_position);
+            cached.first_tasks.remove(&lane_position);
         }
     }
 
     pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase) {
         if let Some((lane, lane_position)) = self.positions_by_task.get(&seq)
             && let Some(head) =
-                self.lanes.get_mut(lane).and_then(|cached| cached.heads.get_mut(lane_position))
+                self.lanes.get_mut(lane).and_then(|cached| cached.first_tasks.get_mut(lane_position))
         {
             head.phase = phase;
         }
     }
 
+    /// Returns a cached lane. Lanes of an object that is new in this transaction count as cached and empty.
     fn cached_lane_mut(&mut self, lane: i64) -> Option<&mut CachedLane> {
         if object_of_lane(lane).is_some_and(|object| object > self.highest_object_number) {
             return Some(
@@ -166,7 +174,7 @@ mod tests {
 
     fn lane_head(lane_position: i64) -> LaneHead {
         let due = Timestamp::from_micros(0);
-        let next = WaitingTask {
+        let task = WaitingTask {
             seq: TaskSeq(lane_position),
             queue: 1,
             key_bucket: None,
@@ -174,7 +182,7 @@ mod tests {
             score: 0,
             due,
         };
-        LaneHead { lane_position, phase: TaskPhase::Blocked, task: next }
+        LaneHead { lane_position, phase: TaskPhase::Blocked, task }
     }
 
     #[test]

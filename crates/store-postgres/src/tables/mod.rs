@@ -39,8 +39,7 @@ use commit_version::{CommitLog, CommitState};
 use invalidation::InvalidationBuilder;
 use write_batch::WriteBatch;
 
-/// Rows of a partition of the journal or the history, unless the text `partition_rows` in `pointsman.meta` overrides
-/// it.
+/// Number of rows in a partition, unless the text `partition_rows` in `pointsman.meta` overrides it.
 pub(crate) const DEFAULT_PARTITION_ROWS: i64 = 250_000;
 
 /// The writer's transaction on the database: connection, cache and write batch.
@@ -49,7 +48,7 @@ pub struct PgTables {
     write_batch: RefCell<WriteBatch>,
     cache: RefCell<TransactionCache>,
     caller_time: Arc<CallerTime>,
-    /// The cache reflects the last commit of this node.
+    /// The cache reflects all writes of this node: its last transaction committed, and none is open.
     is_cache_current: Cell<bool>,
     /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
     /// records.
@@ -60,19 +59,19 @@ pub struct PgTables {
     pending_invalidations: RefCell<Vec<Invalidation>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     is_registry_changed: Cell<bool>,
-    /// The commit that the in-memory state reflects, and its registry version.
+    /// The commit that the in-memory state reflects, and its registry version; none if it reflects no commit.
     cached_version: Cell<Option<(CommitVersion, i64)>>,
     task_id_namespace: Cell<Option<TaskIdNamespace>>,
     partition_rows: Cell<i64>,
-    /// First event (number, id) of each journal partition, and the end of the last partition when they were read.
+    /// The end of the last journal partition when this was read, and the first event (number, id) of each partition.
     partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
 }
 
 /// A peer counts as active for this many transactions after its last write.
 const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
 
-/// Builds the settings of a connection or of a transaction.
-macro_rules! settings {
+/// Builds the settings of the writer: `SET` for a connection, `SET LOCAL` for a transaction.
+macro_rules! writer_settings {
     ($set:literal, $local:literal) => {
         concat!(
             $set,
@@ -104,19 +103,20 @@ macro_rules! settings {
 
 /// Starts a transaction whatever the server's default is: each statement sees what was committed before it, and thus
 /// all that peers wrote until the write lock was taken.
-macro_rules! begin {
+macro_rules! begin_write {
     () => {
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     };
 }
-const BEGIN_WRITE: &str = begin!();
-/// The same through a pooler, where session settings belong to other clients: see [`SETTINGS`].
-const BEGIN_WRITE_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
-/// A node that is stopped inside a transaction must not block the others for long. The queue's tables fill and empty
-/// faster than statistics follow, so the planner must use the indexes. Commits are durable whatever the server's
-/// default is.
+const BEGIN_WRITE: &str = begin_write!();
+/// Behind a pooler the settings are part of each transaction, because other clients share the session: see
+/// [`WRITER_SESSION_SETTINGS`].
+const BEGIN_WRITE_BEHIND_POOLER: &str = concat!(begin_write!(), "; ", writer_settings!("SET LOCAL", "true"));
+/// Timeouts, so that a node that is stopped inside a transaction does not block the others for long; use of indexes,
+/// because the tables of tasks and queues fill and empty faster than statistics follow; and durable commits, whatever
+/// the server's default is.
 const WRITER_SESSION_SETTINGS: &str =
-    concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
+    concat!(writer_settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
     pub(crate) fn new(pool: SessionPool, caller_time: Arc<CallerTime>) -> std::io::Result<Self> {
@@ -145,40 +145,42 @@ impl PgTables {
         Ok(self.connection.send_commands(&commands)?.pop().unwrap_or_default())
     }
 
-    /// Reads the first row of a result, if there is one.
+    /// Runs a query after the buffered writes, and decodes its first row, if there is one.
     fn query_optional<R>(
         &self,
         query: &'static Query,
         params: Vec<BoxedParam>,
-        read: impl FnOnce(&Row) -> Result<R>,
+        decode: impl FnOnce(&Row) -> Result<R>,
     ) -> Result<Option<R>> {
-        self.query_rows(query, params)?.first().map(read).transpose()
+        self.query_rows(query, params)?.first().map(decode).transpose()
     }
 
+    /// Runs a query after the buffered writes, and decodes all its rows.
     fn query_all<R>(
         &self,
         query: &'static Query,
         params: Vec<BoxedParam>,
-        read: impl Fn(&Row) -> Result<R>,
+        decode: impl Fn(&Row) -> Result<R>,
     ) -> Result<Vec<R>> {
-        self.query_rows(query, params)?.iter().map(read).collect()
+        self.query_rows(query, params)?.iter().map(decode).collect()
     }
 
     /// Takes the statements of the write batch, after adding the partitions that they need.
     fn take_batch_commands(&self) -> Result<Vec<SqlCommand>> {
-        let (last_event, has_history) = {
+        let (last_event_number, has_history_writes) = {
             let batch = self.write_batch.borrow();
             (batch.last_event_number(), batch.has_history_writes())
         };
-        self.add_missing_partitions(last_event, has_history)?;
+        self.add_missing_partitions(last_event_number, has_history_writes)?;
         let archive_number = self.commit_state.borrow().last_archive_number;
         Ok(self.write_batch.borrow_mut().take_commands(archive_number))
     }
 
-    /// Adds missing partitions: for events up to this number, and for archived tasks.
-    fn add_missing_partitions(&self, last_event: Option<i64>, has_history: bool) -> Result<()> {
+    /// Adds missing partitions: for events up to this number, and for archived tasks, attempts and log lines if there
+    /// are any.
+    fn add_missing_partitions(&self, last_event_number: Option<i64>, has_history_writes: bool) -> Result<()> {
         loop {
-            let (journal_to, history_to, archived) = {
+            let (journal_end, history_end, last_archive_number) = {
                 let commit_state = self.commit_state.borrow();
                 (
                     commit_state.journal_partitions_end,
@@ -186,12 +188,12 @@ impl PgTables {
                     commit_state.last_archive_number,
                 )
             };
-            if last_event.is_some_and(|last| last >= journal_to) {
-                self.add_partition("journal", journal_to)?;
+            if last_event_number.is_some_and(|last| last >= journal_end) {
+                self.add_partition("journal", journal_end)?;
                 self.commit_state.borrow_mut().journal_partitions_end += self.partition_rows.get();
-            } else if has_history && archived >= history_to {
+            } else if has_history_writes && last_archive_number >= history_end {
                 for table in ["history", "attempt", "log"] {
-                    self.add_partition(table, history_to)?;
+                    self.add_partition(table, history_end)?;
                 }
                 self.commit_state.borrow_mut().history_partitions_end += self.partition_rows.get();
             } else {
@@ -200,12 +202,12 @@ impl PgTables {
         }
     }
 
-    fn add_partition(&self, table: &'static str, from: i64) -> Result<()> {
+    fn add_partition(&self, table: &'static str, first_number: i64) -> Result<()> {
         let query = query!("write/add_partition", TEXT, INT8, INT8);
         self.connection
             .send_commands(&[SqlCommand::Query(
                 query,
-                params![table, from, from + self.partition_rows.get()],
+                params![table, first_number, first_number + self.partition_rows.get()],
             )])
             .map(drop)
     }
@@ -215,22 +217,24 @@ impl PgTables {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
         self.commit_state.replace(CommitLog::from_rows(&rows)?.1);
-        if let Some(rows) = self
+        if let Some(partition_rows) = self
             .find_named_text("partition_rows")?
             .and_then(|text| text.parse().ok())
             .filter(|rows| *rows > 0)
         {
-            self.partition_rows.set(rows);
+            self.partition_rows.set(partition_rows);
         }
         Ok(())
     }
 
+    /// Begins a transaction: takes the write lock, applies what peers have committed, and fetches the read set. Returns
+    /// whether the in-memory state is fresh.
     pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
         self.write_batch.borrow_mut().clear();
         self.pending_invalidations.borrow_mut().clear();
         self.is_registry_changed.set(false);
-        let is_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
-        let (missing, cached) = match is_reusable {
+        let is_cache_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
+        let (missing, cached) = match is_cache_reusable {
             true => self.cache.borrow().split_read_set(read_set),
             false => (read_set, ReadSet::default()),
         };
@@ -248,7 +252,7 @@ impl PgTables {
         let versions = results.next().unwrap_or_default();
         let (commits, commit_state) = CommitLog::from_rows(&versions)?;
         self.commit_state.replace(commit_state);
-        let objects = self.commit_state.borrow().counters.last_object;
+        let highest_object_number = self.commit_state.borrow().counters.last_object;
         let previous = self.cached_version.get();
         let cache_state = self.update_cache_state(&commits)?;
         self.peer_active_countdown.set(match cache_state {
@@ -256,22 +260,24 @@ impl PgTables {
             CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTIONS,
         });
         self.invalidation_builder.begin_transaction(self.peer_active_countdown.get() > 0);
-        let invalidations =
-            previous.filter(|_| is_reusable).and_then(|(point, _)| commits.object_invalidations_since(point));
+        let invalidations = previous
+            .filter(|_| is_cache_reusable)
+            .and_then(|(version, _)| commits.object_invalidations_since(version));
         {
             let mut cache = self.cache.borrow_mut();
             match invalidations {
                 Some(invalidations) => cache.apply_invalidations(invalidations),
                 None => *cache = TransactionCache::default(),
             }
-            cache.begin_transaction(objects);
+            cache.begin_transaction(highest_object_number);
             cache.insert_prefetched(missing, results)?;
         }
+        // Peers may have invalidated entries that were cached.
         self.prefetch(cached)?;
         Ok(cache_state)
     }
 
-    /// Fetches the part of a read set that is not cached, at the beginning of a transaction.
+    /// Fetches the part of a read set that is not cached. This transaction must not have written any of it.
     pub(crate) fn prefetch(&self, read_set: ReadSet) -> Result<()> {
         let (missing, _) = self.cache.borrow().split_read_set(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
@@ -286,9 +292,9 @@ impl PgTables {
         if !self.connection.ensure_open()? {
             return Ok(());
         }
-        // This may be another server, which has lost commits of the first one.
+        // The new connection may be to another server, which has lost commits of the first.
         self.cached_version.set(None);
-        match self.connection.is_pooled() {
+        match self.connection.is_behind_pooler() {
             true => Ok(()),
             false => self.connection.send_commands(&[SqlCommand::Batch(WRITER_SESSION_SETTINGS)]).map(drop),
         }
@@ -297,8 +303,8 @@ impl PgTables {
     /// Begins a transaction, takes the write lock and fetches the read set.
     fn begin_with_write_lock(&self, read_set: &ReadSet) -> Result<Vec<Vec<Row>>> {
         self.ensure_connected()?;
-        let begin = if self.connection.is_pooled() { BEGIN_WRITE_POOLED } else { BEGIN_WRITE };
-        let version = self.cached_version.get().map_or(i64::MAX, |(point, _)| point.number);
+        let begin = if self.connection.is_behind_pooler() { BEGIN_WRITE_BEHIND_POOLER } else { BEGIN_WRITE };
+        let version = self.cached_version.get().map_or(i64::MAX, |(version, _)| version.number);
         let mut commands = vec![
             SqlCommand::Batch(begin),
             SqlCommand::Query(query!("write/take_write_lock"), vec![]),
@@ -308,52 +314,55 @@ impl PgTables {
         self.connection.send_commands(&commands)
     }
 
-    /// Compares the in-memory state with the last commit and reads what it lacks.
+    /// Compares the in-memory state with the last commit and reads what peers have changed.
     fn update_cache_state(&self, commits: &CommitLog) -> Result<CacheState> {
-        let (point, registry, changes) = {
+        let (version, registry_version, changes) = {
             let commit_state = self.commit_state.borrow();
             let cached = self.cached_version.get();
             let changes = match cached {
-                Some((point, registry)) if registry == commit_state.registry_version => {
-                    commits.row_invalidations_since(point)
+                Some((version, registry_version)) if registry_version == commit_state.registry_version => {
+                    commits.row_invalidations_since(version)
                 }
                 Some(_) | None => None,
             };
             (commit_state.version, commit_state.registry_version, changes)
         };
-        let before = self.cached_version.replace(Some((point, registry)));
+        let previous = self.cached_version.replace(Some((version, registry_version)));
         match changes {
-            Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(CacheState::Fresh),
+            Some(_) if previous.is_some_and(|(previous, _)| previous == version) => Ok(CacheState::Fresh),
             Some(changes) => self.read_peer_changes(changes).map(CacheState::Stale),
             None => Ok(CacheState::Unknown),
         }
     }
 
+    /// Reads the queues and limiters that peers have changed.
     fn read_peer_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
-        let (mut queues, mut limiters, mut tasks, mut is_all) = (vec![], vec![], vec![], false);
+        let (mut queues, mut limiters, mut stale_tasks, mut are_all_queues_stale) =
+            (vec![], vec![], vec![], false);
         for change in changes {
             match change {
                 Invalidation::Queue(id) => queues.push(id),
                 Invalidation::Limiter(id) => limiters.push(id),
-                Invalidation::Task(seq) => tasks.push(seq),
-                Invalidation::AllQueues => is_all = true,
+                Invalidation::Task(seq) => stale_tasks.push(seq),
+                Invalidation::AllQueues => are_all_queues_stale = true,
             }
         }
         let commit_state = self.commit_state.borrow().clone();
         Ok(PeerChanges {
             counters: commit_state.counters,
-            queues: if is_all { self.list_queues()? } else { self.list_queues_by_id(queues)? },
+            queues: if are_all_queues_stale { self.list_queues()? } else { self.list_queues_by_id(queues)? },
             limiter_states: self.list_limiter_states(limiters)?,
-            stale_tasks: tasks,
+            stale_tasks,
         })
     }
 
+    /// Sends the buffered writes with the next row of `pointsman.commit_version`, and commits.
     pub(crate) fn commit(&self) -> Result<()> {
         if self.is_registry_changed.get() {
             self.commit_state.borrow_mut().registry_version += 1;
         }
         let changes = self.pending_invalidations.take();
-        let invalidation = self.invalidation_builder.encode_record(&self.cache.borrow());
+        let object_invalidations = self.invalidation_builder.encode_record(&self.cache.borrow());
         let mut commands = self.take_batch_commands()?;
         let committed = {
             let mut commit_state = self.commit_state.borrow_mut();
@@ -383,7 +392,9 @@ impl PgTables {
                 BYTEA,
                 INT8
             ),
-            self.commit_state.borrow().version_row_params(encode_invalidations(changes), invalidation),
+            self.commit_state
+                .borrow()
+                .version_row_params(encode_invalidations(changes), object_invalidations),
         ));
         commands.push(SqlCommand::Batch("COMMIT"));
         self.connection.send_commands(&commands)?;
@@ -392,7 +403,7 @@ impl PgTables {
         Ok(())
     }
 
-    /// Disconnects: a connection inside a transaction is not reused.
+    /// Rolls back by disconnecting, and drops the cached state.
     pub(crate) fn roll_back(&self) {
         self.write_batch.borrow_mut().clear();
         self.cached_version.set(None);
@@ -403,7 +414,7 @@ impl PgTables {
         self.write_batch.borrow().rows_written
     }
 
-    /// Adds a statement to the write batch whose result is not needed.
+    /// Adds a statement, whose result is not needed, to the write batch.
     fn add_to_batch(&self, command: SqlCommand) {
         self.write_batch.borrow_mut().add_command(command);
     }
@@ -416,6 +427,7 @@ impl PgTables {
         self.is_registry_changed.set(true);
     }
 
+    /// Sets the counters that the commit writes.
     fn set_counters(&self, counters: &Counters) {
         self.commit_state.borrow_mut().counters = *counters;
     }

@@ -1,4 +1,4 @@
-//! Objects: the last event of each, and when retention last found it in use.
+//! Objects: the last event of each, the last one sent to each handler, and when retention last found the object in use.
 
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
@@ -10,20 +10,20 @@ use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::params;
 
-/// Events that one transaction visits at most to find those that unfinished tasks need: the journal contains others until
-/// their partition is dropped.
+/// Limit of events that one transaction visits to find those that unfinished tasks need: all other expired events are
+/// in the journal too, until their partition is dropped.
 const MAX_EVENTS_VISITED: usize = 5000;
 
 impl PgTables {
     pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
-        let name = (tenant.clone(), key.to_string());
-        if let Some(cached) = self.cache.borrow().find_object(&name) {
+        let tenant_and_key = (tenant.clone(), key.to_string());
+        if let Some(cached) = self.cache.borrow().find_object(&tenant_and_key) {
             return Ok(cached.cloned());
         }
         let params = params![tenant.to_string(), key.to_string()];
         let found =
             self.query_optional(query!("write/object", TEXT, TEXT), params, |row| decode_object(row, 0))?;
-        self.cache.borrow_mut().insert_object(name, found.clone());
+        self.cache.borrow_mut().insert_object(tenant_and_key, found.clone());
         Ok(found)
     }
 
@@ -33,8 +33,8 @@ impl PgTables {
         self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
     }
 
-    pub(super) fn find_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        let params = params![up_to.as_i64(), most as i64];
+    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+        let params = params![up_to.as_i64(), limit as i64];
         self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
             Ok(IdleObject {
@@ -46,8 +46,8 @@ impl PgTables {
         })
     }
 
-    /// No cache contains `checked`, so that no other node need be notified.
-    pub(super) fn mark_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    /// Records when retention found objects in use. Nodes do not cache this time, so that no invalidation is needed.
+    pub(super) fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl PgTables {
         self.query_rows(query, params![tenants, keys, checked]).map(drop)
     }
 
-    pub(super) fn mark_objects_of_events_checked(
+    pub(super) fn mark_event_objects_in_use(
         &self,
         events: &[EventId],
         up_to: EventId,
@@ -73,7 +73,7 @@ impl PgTables {
             .map(drop)
     }
 
-    pub(super) fn delete_idle_objects(&self, objects: &[IdleObject]) -> Result<()> {
+    pub(super) fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -88,22 +88,22 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_events_in_use(
+    pub(super) fn list_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
         let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
         let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
             Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))
         })?;
-        let last = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
+        let last_visited = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
         let mut in_use: Vec<EventId> =
-            visited.iter().filter(|(_, needed)| *needed).map(|(id, _)| *id).collect();
-        let is_part = in_use.len() > most;
-        in_use.truncate(most);
-        let next = if is_part { in_use.last().copied() } else { last };
-        Ok((in_use, next))
+            visited.iter().filter(|(_, is_needed)| *is_needed).map(|(id, _)| *id).collect();
+        let has_more = in_use.len() > limit;
+        in_use.truncate(limit);
+        let continue_after = if has_more { in_use.last().copied() } else { last_visited };
+        Ok((in_use, continue_after))
     }
 }

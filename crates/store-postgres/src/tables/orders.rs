@@ -1,4 +1,4 @@
-//! Chains and orders.
+//! Chains, and unfinished and ended orders.
 
 use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState, OrderKey};
@@ -22,13 +22,13 @@ impl PgTables {
         })
     }
 
-    pub(super) fn define_chains(&self, chains: &[Chain]) -> Result<()> {
+    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
         self.mark_registry_changed();
         self.add_to_batch(SqlCommand::Query(query!("write/undefine_chains"), vec![]));
-        let fresh = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
+        let initial_state = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
         for chain in chains {
             let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
-            let params = params![chain.path.to_string(), def, fresh.clone()];
+            let params = params![chain.path.to_string(), def, initial_state.clone()];
             self.add_to_batch(SqlCommand::Query(query!("write/upsert_chain", TEXT, TEXT, TEXT), params));
         }
         Ok(())
@@ -42,27 +42,27 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_chain_to_reevaluate(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
         let pending = self.query_optional(query!("write/pending_chain"), vec![], |row| {
             Ok((ChainPath::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?, read_column(row, 1)?))
         })?;
         Ok(pending)
     }
 
-    pub(super) fn write_chain_to_reevaluate(&self, path: &ChainPath, after: Option<i64>) {
+    pub(super) fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) {
         let params = params![path.to_string(), after];
         self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
     }
 
-    pub(super) fn find_order(&self, n: i64) -> Result<Option<OrderRow>> {
-        let written = self.write_batch.borrow().find_order(n);
+    pub(super) fn find_order(&self, number: i64) -> Result<Option<OrderRow>> {
+        let written = self.write_batch.borrow().find_order(number);
         if let Some(order) = written {
             return Ok(order);
         }
-        if let Some(cached) = self.cache.borrow_mut().orders.remove(&n) {
+        if let Some(cached) = self.cache.borrow_mut().orders.remove(&number) {
             return Ok(Some(cached));
         }
-        self.query_optional(query!("write/order", INT8), params![n], |row| decode_order(row, 0))
+        self.query_optional(query!("write/order", INT8), params![number], |row| decode_order(row, 0))
     }
 
     pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
@@ -78,13 +78,18 @@ impl PgTables {
         self.query_optional(query!("write/order_by_key", TEXT, TEXT), params, |row| decode_order(row, 0))
     }
 
-    pub(super) fn list_orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        let params = params![path.to_string(), n, most as i64];
+    pub(super) fn list_order_numbers_after(
+        &self,
+        path: &ChainPath,
+        number: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
+        let params = params![path.to_string(), number, limit as i64];
         self.query_all(query!("write/orders_after", TEXT, INT8, INT8), params, |row| read_column(row, 0))
     }
 
-    pub(super) fn insert_new_order(&self, n: i64, order: &Order) {
-        self.write_batch.borrow_mut().insert_order(n, order);
+    pub(super) fn insert_order(&self, number: i64, order: &Order) {
+        self.write_batch.borrow_mut().insert_order(number, order);
     }
 
     pub(super) fn update_order(&self, order: &OrderRow) {
@@ -92,9 +97,9 @@ impl PgTables {
         self.cache.borrow_mut().orders.remove(&order.number);
     }
 
-    pub(super) fn delete_existing_order(&self, n: i64) {
-        self.write_batch.borrow_mut().delete_order(n);
-        self.cache.borrow_mut().orders.remove(&n);
+    pub(super) fn delete_order(&self, number: i64) {
+        self.write_batch.borrow_mut().delete_order(number);
+        self.cache.borrow_mut().orders.remove(&number);
     }
 
     pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {

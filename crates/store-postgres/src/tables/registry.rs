@@ -18,7 +18,7 @@ use crate::rows::{read_column, read_key_bucket, read_optional_task_seq};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// Texts in `pointsman.meta` that belong to the registry.
+/// Names of the texts in `pointsman.meta` that belong to the registry, as handlers and chains do.
 const REGISTRY_NAMED_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {
@@ -68,9 +68,10 @@ impl PgTables {
         &self,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: &QueueSubject,
+        subject: &QueueSubject,
     ) -> Result<QueueId> {
-        let params = params![handler, tenant.to_string(), kind.to_text(), canvas_id_of_tenant(Some(tenant))];
+        let params =
+            params![handler, tenant.to_string(), subject.to_text(), canvas_id_of_tenant(Some(tenant))];
         let query = query!("write/insert_queue", INT8, TEXT, TEXT, UUID);
         let id = self.query_optional(query, params, |row| read_column(row, 0))?;
         let id = id.ok_or_else(|| Fault::damaged("a queue without a number"))?;
@@ -107,16 +108,16 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_first_ready_task(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        let head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
-        self.query_optional(query!("write/first_ready_task", INT8), params![queue], head)
+    pub(super) fn find_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+        let decode_head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
+        self.query_optional(query!("write/first_ready_task", INT8), params![queue], decode_head)
     }
 
-    pub(super) fn list_ranks_of_queue(&self, queue: QueueId) -> Result<Vec<RankRange>> {
-        let ranks = |row: &Row| {
+    pub(super) fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
+        let decode_rank_range = |row: &Row| {
             Ok((read_column(row, 0)?, read_key_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
         };
-        self.query_all(query!("write/ranks", INT8), params![queue], ranks)
+        self.query_all(query!("write/ranks", INT8), params![queue], decode_rank_range)
     }
 
     pub(super) fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
@@ -130,7 +131,7 @@ impl PgTables {
         })
     }
 
-    pub(super) fn define_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+    pub(super) fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
         self.mark_registry_changed();
         self.add_to_batch(SqlCommand::Query(query!("write/undefine_handlers"), vec![]));
         for def in handlers {
@@ -152,11 +153,11 @@ impl PgTables {
     }
 
     pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, LimiterState)>> {
-        let limiter_state =
+        let decode_state =
             |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], limiter_state),
+            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], decode_state),
         }
     }
 
@@ -173,10 +174,10 @@ impl PgTables {
     }
 
     pub(super) fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
-        let files = self.query_all(query!("write/file_digests"), vec![], |row| {
+        let digests = self.query_all(query!("write/file_digests"), vec![], |row| {
             Ok((read_column(row, 0)?, read_column(row, 1)?))
         })?;
-        Ok(files.into_iter().collect())
+        Ok(digests.into_iter().collect())
     }
 
     pub(super) fn write_file_digest(&self, key: &str, digest: &str) {
@@ -212,7 +213,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query, params));
     }
 
-    pub(super) fn delete_existing_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) {
+    pub(super) fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) {
         self.mark_registry_changed();
         let params =
             params![kind.as_str(), canvas_id_of_tenant(tenant), scope.name(), event_space_of_rule(scope)];
@@ -229,7 +230,7 @@ impl PgTables {
         self.query_all(query!("write/live_nodes"), vec![], |row| read_column(row, 0))
     }
 
-    pub(super) fn insert_new_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+    pub(super) fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.mark_registry_changed();
         self.caller_time.record_time(now);
         let params = params![replace_nul_chars(name.into()), now.micros()];
@@ -251,7 +252,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.caller_time.record_time(now);
         let params = params![node, now.micros()];
         let found = self.query_optional(query!("write/record_heartbeat", INT8, INT8), params, |row| {
@@ -265,19 +266,19 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_node_gone", INT8), params![node]));
     }
 
-    pub(super) fn list_silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+    pub(super) fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>> {
         self.query_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| {
             read_column(row, 0)
         })
     }
 
     pub(super) fn insert_audit_entry(&self, entry: &AuditEntry) {
-        let AuditEntry { at, actor: by, action, target: what, detail } = entry.clone();
+        let AuditEntry { at, actor, action, target, detail } = entry.clone();
         let params = params![
             at.micros(),
-            replace_nul_chars(by),
+            replace_nul_chars(actor),
             replace_nul_chars(action),
-            replace_nul_chars(what),
+            replace_nul_chars(target),
             replace_nul_chars(detail)
         ];
         self.add_to_batch(SqlCommand::Query(

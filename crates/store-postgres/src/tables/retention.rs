@@ -1,4 +1,5 @@
-//! Retention. Only expiry positions advance here; `partitions.rs` drops the partitions below them.
+//! Retention: advances the expiry positions of the journal and the history, whose expired partitions `partitions.rs`
+//! drops later; deletes expired rows of other tables.
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::Result;
@@ -8,14 +9,14 @@ use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// Archived tasks checked in one transaction: emits wait for it meanwhile.
+/// Limit of archived tasks checked in one transaction, because emits wait for that transaction.
 const MAX_TASKS_CHECKED: i64 = 20_000;
-/// Rows of small tables deleted in one transaction.
+/// Limit of rows that one statement deletes from a small table.
 const MAX_ROWS_DELETED: i64 = 500;
 
 impl PgTables {
-    /// Expires events up to this one; events that unfinished tasks need stay readable to those. Returns how many more
-    /// have expired.
+    /// Expires events up to this one; unfinished tasks can still read the events that they need. Returns how many more
+    /// events have expired.
     pub(super) fn expire_events(&self, expired_up_to: EventId) -> Result<u64> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
@@ -30,48 +31,51 @@ impl PgTables {
         Ok((number - before) as u64)
     }
 
-    /// Expires archived tasks. Tasks that must stay, although later ones expire, get new archive numbers.
+    /// Expires archived tasks: the first `surplus` ones, and those that ended before a time. A task that stays although
+    /// a later one expires gets a new archive number. Returns how many expired, and whether more may follow.
     pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
-        let (hidden, archived) = {
+        let (expired_archive_number, last_archive_number) = {
             let commit_state = self.commit_state.borrow();
             (commit_state.expired_archive_number, commit_state.last_archive_number)
         };
-        let params = params![hidden, hidden + MAX_TASKS_CHECKED, before.micros()];
+        let params =
+            params![expired_archive_number, expired_archive_number + MAX_TASKS_CHECKED, before.micros()];
         let query = query!("write/expired_archived_tasks", INT8, INT8, INT8);
         let rows = self.query_all(query, params, |row| {
             Ok((read_column::<i64>(row, 0)?, read_column::<bool>(row, 1)?))
         })?;
         let surplus = usize::try_from(surplus).unwrap_or(0);
-        let is_expired = |(index, (_, old)): &(usize, &(i64, bool))| *index < surplus || *old;
-        let beyond = hidden + MAX_TASKS_CHECKED < archived;
+        let is_expired = |(index, (_, is_too_old)): &(usize, &(i64, bool))| *index < surplus || *is_too_old;
+        let has_rows_beyond = expired_archive_number + MAX_TASKS_CHECKED < last_archive_number;
         let Some(last) = rows.iter().enumerate().filter(is_expired).map(|(index, _)| index).next_back()
         else {
             // If all tasks of this range were retried, nothing expires here, but the range after it may.
-            let is_skipped = rows.is_empty() && beyond;
-            if is_skipped {
+            let is_range_empty = rows.is_empty() && has_rows_beyond;
+            if is_range_empty {
                 self.commit_state.borrow_mut().expired_archive_number += MAX_TASKS_CHECKED;
             }
-            return Ok((0, is_skipped));
+            return Ok((0, is_range_empty));
         };
-        let is_skipped = rows.iter().take(last + 1).enumerate();
-        let kept: Vec<i64> = is_skipped.filter(|row| !is_expired(row)).map(|(_, (n, _))| *n).collect();
-        let expired = last + 1 - kept.len();
-        let more = last + 1 == rows.len() && beyond;
+        let rows_up_to_last = rows.iter().take(last + 1).enumerate();
+        let kept_numbers: Vec<i64> =
+            rows_up_to_last.filter(|row| !is_expired(row)).map(|(_, (n, _))| *n).collect();
+        let expired_count = last + 1 - kept_numbers.len();
+        let has_more = last + 1 == rows.len() && has_rows_beyond;
         {
             let mut commit_state = self.commit_state.borrow_mut();
-            commit_state.expired_archive_number = rows.get(last).map_or(hidden, |(n, _)| *n);
-            commit_state.last_archive_number = archived + kept.len() as i64;
+            commit_state.expired_archive_number = rows.get(last).map_or(expired_archive_number, |(n, _)| *n);
+            commit_state.last_archive_number = last_archive_number + kept_numbers.len() as i64;
         }
-        if !kept.is_empty() {
-            let new_numbers: Vec<i64> = (archived + 1..).take(kept.len()).collect();
+        if !kept_numbers.is_empty() {
+            let new_numbers: Vec<i64> = (last_archive_number + 1..).take(kept_numbers.len()).collect();
             self.add_missing_partitions(None, true)?;
             let query = query!("write/renumber_archived_tasks", INT8_ARRAY, INT8_ARRAY);
-            self.query_rows(query, params![kept, new_numbers])?;
+            self.query_rows(query, params![kept_numbers, new_numbers])?;
         }
-        Ok((expired as u64, more))
+        Ok((expired_count as u64, has_more))
     }
 
-    pub(super) fn delete_old_idempotency_records(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_expired_idempotency_records(&self, before: Timestamp) -> Result<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_idempotency_records", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -79,7 +83,7 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_old_ended_orders(&self, before: Timestamp) -> Result<bool> {
+    pub(super) fn delete_expired_ended_orders(&self, before: Timestamp) -> Result<bool> {
         let expired = self.query_rows(
             query!("write/delete_old_ended_orders", INT8, INT8),
             params![before.micros(), MAX_ROWS_DELETED],
@@ -87,16 +91,16 @@ impl PgTables {
         Ok(expired.len() as i64 == MAX_ROWS_DELETED)
     }
 
-    pub(super) fn delete_old_fires_nodes_and_audit(&self, before: Timestamp) -> Result<bool> {
-        let mut more = false;
+    pub(super) fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
+        let mut has_more = false;
         for query in [
             query!("write/delete_old_fires", INT8, INT8),
             query!("write/delete_old_nodes", INT8, INT8),
             query!("write/delete_old_audit_entries", INT8, INT8),
         ] {
-            more |= self.query_rows(query, params![before.micros(), MAX_ROWS_DELETED])?.len() as i64
+            has_more |= self.query_rows(query, params![before.micros(), MAX_ROWS_DELETED])?.len() as i64
                 == MAX_ROWS_DELETED;
         }
-        Ok(more)
+        Ok(has_more)
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules and their ledger.
+//! Schedules and the fire ledger.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,12 @@ impl PgTables {
         Ok(rows.into_iter().collect())
     }
 
-    pub(super) fn upsert_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) {
+    pub(super) fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) {
         let params = params![name.to_string(), expression.to_string(), now.micros()];
         self.add_to_batch(SqlCommand::Query(query!("write/upsert_schedule", TEXT, TEXT, INT8), params));
     }
 
-    pub(super) fn record_registered_schedules(&self, names: &[String], now: Timestamp) {
+    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) {
         let params = params![names.to_vec(), now.micros()];
         self.add_to_batch(SqlCommand::Query(query!("write/refresh_schedules", TEXT_ARRAY, INT8), params));
     }
@@ -43,12 +43,17 @@ impl PgTables {
         ));
     }
 
-    pub(super) fn find_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-        let params = params![schedule.to_string(), planned.micros()];
+    pub(super) fn find_fire(&self, schedule: &ScheduleName, planned_at: Timestamp) -> Result<Option<Fire>> {
+        let params = params![schedule.to_string(), planned_at.micros()];
         self.query_optional(query!("write/fire", TEXT, INT8), params, crate::rows::decode_fire)
     }
 
-    pub(super) fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
+    pub(super) fn write_fire(
+        &self,
+        schedule: &ScheduleName,
+        fire: &Fire,
+        needs_catch_up: bool,
+    ) -> Result<()> {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
         let event = fire.event.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
@@ -64,8 +69,8 @@ impl PgTables {
             query!("write/upsert_fire", TEXT, INT8, INT8, TEXT, INT8, TEXT),
             params,
         ));
-        let unmet = unmet.then_some(fire.planned_at.micros());
-        let params = params![schedule.to_string(), fire.planned_at.micros(), unmet, event];
+        let next_catch_up = needs_catch_up.then_some(fire.planned_at.micros());
+        let params = params![schedule.to_string(), fire.planned_at.micros(), next_catch_up, event];
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_schedule_progress", TEXT, INT8, INT8, INT8),
             params,
@@ -73,15 +78,15 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn clear_missed_times(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        let skipped =
+    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        let skipped_outcome =
             serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
-        let params = params![schedule.to_string(), up_to.micros(), skipped];
-        self.add_to_batch(SqlCommand::Query(query!("write/clear_missed_times", TEXT, INT8, TEXT), params));
+        let params = params![schedule.to_string(), up_to.micros(), skipped_outcome];
+        self.add_to_batch(SqlCommand::Query(query!("write/advance_catch_up", TEXT, INT8, TEXT), params));
         Ok(())
     }
 
-    pub(super) fn list_unfinished_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
         let params = params![schedule.to_string()];
         self.query_all(query!("write/unfinished_tasks_of_schedule", TEXT), params, |row| {
             read_column(row, 0).map(TaskSeq)

@@ -22,10 +22,10 @@ use pointsman_store::tables::{Counters, Tables};
 use super::PgTables;
 use super::cache::IdempotencyRecord;
 
-/// Declares trait methods that delegate to a method without a result.
+/// Implements trait methods by calling a method that cannot fail and returns nothing.
 macro_rules! delegate {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $to:ident;)*) => {
-        $(fn $name(&self, $($arg: $kind),*) -> Result<()> { self.$to($($arg),*); Ok(()) })*
+    ($($name:ident($($arg:ident: $arg_type:ty),*) -> $method:ident;)*) => {
+        $(fn $name(&self, $($arg: $arg_type),*) -> Result<()> { self.$method($($arg),*); Ok(()) })*
     };
 }
 
@@ -54,12 +54,12 @@ impl Tables for PgTables {
         self.find_event(id)
     }
 
-    fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        self.list_events_between(from, to, most)
+    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+        self.list_events_between(from, to, limit)
     }
 
     fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
-        self.find_event_id_at_number(number)
+        self.find_event_near_number(number)
     }
 
     fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
@@ -73,34 +73,34 @@ impl Tables for PgTables {
     delegate! {
         write_counters(counters: &Counters) -> set_counters;
         write_named_text(name: &str, text: &str) -> upsert_named_text;
-        write_idempotency_record(idempotency: &IdempotencyKey, answer: &str, now: Timestamp) -> write_idempotency_record;
-        insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> append_event;
+        write_idempotency_record(idempotency: &IdempotencyKey, response: &str, now: Timestamp) -> write_idempotency_record;
+        insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> insert_event;
         write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> write_object;
-        insert_active_task(live: &ActiveTaskRow) -> insert_active_task;
-        delete_active_task(live: &ActiveTaskRow) -> delete_active_task;
+        insert_active_task(task_row: &ActiveTaskRow) -> insert_active_task;
+        delete_active_task(task_row: &ActiveTaskRow) -> delete_active_task;
         set_task_phase(seq: TaskSeq, phase: TaskPhase, rank: i64) -> set_task_phase;
-        write_task_lock(live: &ActiveTaskRow) -> lock_task;
-        update_active_task(live: &ActiveTaskRow) -> rewrite_active_task;
-        set_task_grouping(live: &ActiveTaskRow) -> set_task_grouping;
-        set_concurrency_group(seq: TaskSeq, concurrency_group: Option<i64>) -> set_task_concurrency_group;
+        write_task_lock(task_row: &ActiveTaskRow) -> write_task_lock;
+        update_active_task(task_row: &ActiveTaskRow) -> update_active_task;
+        set_task_grouping(task_row: &ActiveTaskRow) -> set_task_grouping;
+        set_concurrency_group(seq: TaskSeq, concurrency_group: Option<i64>) -> set_concurrency_group;
         set_task_score(seq: TaskSeq, score: i64) -> set_task_score;
-        insert_archived_task(past: &ArchivedTaskRow) -> insert_archived_task;
+        insert_archived_task(archived_row: &ArchivedTaskRow) -> insert_archived_task;
         write_attempt(attempt: &AttemptRow<'_>) -> write_attempt;
         append_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> append_log_lines;
         write_handler_gaps(handler: HandlerId, gaps: &str) -> write_handler_gaps;
         write_file_digest(key: &str, digest: &str) -> write_file_digest;
         delete_file_digest(key: &str) -> delete_file_digest;
         write_rule(rule: &Rule) -> write_rule;
-        delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> delete_existing_rule;
+        delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> delete_rule;
         mark_node_gone(node: NodeId) -> mark_node_gone;
         insert_audit_entry(entry: &AuditEntry) -> insert_audit_entry;
-        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_chain_to_reevaluate;
-        insert_order(n: i64, order: &Order) -> insert_new_order;
+        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_pending_reevaluation;
+        insert_order(number: i64, order: &Order) -> insert_order;
         update_order(order: &OrderRow) -> update_order;
-        delete_order(n: i64) -> delete_existing_order;
+        delete_order(number: i64) -> delete_order;
         write_ended_order(ended: &EndedOrder) -> write_ended_order;
-        start_schedule(name: &ScheduleName, expression: &str, now: Timestamp) -> upsert_schedule;
-        record_schedules_registered(names: &[String], now: Timestamp) -> record_registered_schedules;
+        start_schedule(name: &ScheduleName, expression: &str, now: Timestamp) -> start_schedule;
+        record_schedules_registered(names: &[String], now: Timestamp) -> record_schedules_registered;
         delete_schedule(name: &str) -> delete_schedule;
     }
 
@@ -113,7 +113,7 @@ impl Tables for PgTables {
     }
 
     fn invalidate_task_on_peers(&self, seq: TaskSeq) {
-        self.record_task_change(seq);
+        self.invalidate_task_on_peers(seq);
     }
 
     fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
@@ -124,27 +124,31 @@ impl Tables for PgTables {
         self.list_lane_tasks(lane)
     }
 
-    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        self.list_active_tasks_in_group(concurrency_group, most)
+    fn list_counted_in_concurrency_group(
+        &self,
+        concurrency_group: i64,
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>> {
+        self.list_active_in_concurrency_group(concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
         &self,
         concurrency_group: i64,
     ) -> Result<Option<WaitingTask>> {
-        self.find_blocked_task_in_group(concurrency_group)
+        self.find_oldest_blocked_in_concurrency_group(concurrency_group)
     }
 
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
-        self.list_best_ready_tasks(shares)
+        self.list_ready_tasks(shares)
     }
 
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
-        self.list_all_scheduled_tasks()
+        self.list_scheduled_tasks()
     }
 
-    fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
-        self.list_due(now, most)
+    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+        self.list_due_tasks(now, limit)
     }
 
     fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
@@ -152,49 +156,49 @@ impl Tables for PgTables {
     }
 
     fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
-        self.list_gated_tasks_of_event(event)
+        self.list_gated_tasks(event)
     }
 
     fn find_unfinished_sync_task_before(
         &self,
         event: EventId,
-        stage: i64,
-        fresh: bool,
+        sync_stage: i64,
+        only_untried: bool,
     ) -> Result<Option<TaskSeq>> {
-        self.find_sync_task_before(event, stage, fresh)
+        self.find_unfinished_sync_task_before(event, sync_stage, only_untried)
     }
 
     fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
-        self.list_tasks_locked_by_node(node)
+        self.list_tasks_locked_by(node)
     }
 
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
-        self.list_expired_leases(since, now)
+        self.list_expired_worker_leases(since, now)
     }
 
     fn list_tasks_in_phases(
         &self,
         queue: QueueId,
         phases: &[TaskPhase],
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<TaskSeq>> {
-        self.list_queue_tasks_in_phases(queue, phases, most)
+        self.list_tasks_in_phases(queue, phases, limit)
     }
 
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        self.list_running_tasks_of_handler(handler, most)
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>> {
+        self.list_running_tasks_of_handler(handler, limit)
     }
 
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        self.list_queue_tasks_to_score(queue)
+        self.list_tasks_to_rescore(queue)
     }
 
     fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
-        self.list_queue_tasks_to_regroup(queue)
+        self.list_tasks_to_regroup(queue)
     }
 
-    fn count_ready_tasks_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
-        self.count_ready_before(live, most)
+    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> Result<u64> {
+        self.count_ready_tasks_before(task_row, limit)
     }
 
     fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
@@ -213,8 +217,8 @@ impl Tables for PgTables {
         self.list_queues()
     }
 
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueSubject) -> Result<QueueId> {
-        self.create_queue(handler, tenant, of)
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Result<QueueId> {
+        self.create_queue(handler, tenant, subject)
     }
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
@@ -222,11 +226,11 @@ impl Tables for PgTables {
     }
 
     fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        self.find_first_ready_task(queue)
+        self.find_queue_head(queue)
     }
 
     fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
-        self.list_ranks_of_queue(queue)
+        self.list_rank_ranges(queue)
     }
 
     fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
@@ -234,7 +238,7 @@ impl Tables for PgTables {
     }
 
     fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        self.define_handlers(handlers)
+        self.set_defined_handlers(handlers)
     }
 
     fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
@@ -262,7 +266,7 @@ impl Tables for PgTables {
     }
 
     fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.insert_new_node(name, now)
+        self.insert_node(name, now)
     }
 
     fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> Result<()> {
@@ -270,11 +274,11 @@ impl Tables for PgTables {
     }
 
     fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.record_heartbeat(node, now)
+        self.record_node_heartbeat(node, now)
     }
 
     fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        self.list_silent_nodes(before)
+        self.list_nodes_silent_since(before)
     }
 
     fn list_chains(&self) -> Result<Vec<ChainRow>> {
@@ -282,7 +286,7 @@ impl Tables for PgTables {
     }
 
     fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
-        self.define_chains(chains)
+        self.set_defined_chains(chains)
     }
 
     fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
@@ -290,39 +294,39 @@ impl Tables for PgTables {
     }
 
     fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
-        self.find_chain_to_reevaluate()
+        self.find_pending_reevaluation()
     }
 
-    fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
-        self.find_order(n)
+    fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+        self.find_order(number)
     }
 
     fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         self.find_order_by_key(tenant, key)
     }
 
-    fn list_order_numbers_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        self.list_orders_after(path, n, most)
+    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>> {
+        self.list_order_numbers_after(path, number, limit)
     }
 
     fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
         self.list_schedules()
     }
 
-    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-        self.find_fire(schedule, planned)
+    fn read_fire(&self, schedule: &ScheduleName, planned_at: Timestamp) -> Result<Option<Fire>> {
+        self.find_fire(schedule, planned_at)
     }
 
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
-        self.write_fire(schedule, fire, unmet)
+    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()> {
+        self.write_fire(schedule, fire, needs_catch_up)
     }
 
     fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        self.clear_missed_times(schedule, up_to)
+        self.advance_catch_up(schedule, up_to)
     }
 
     fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        self.list_unfinished_tasks(schedule)
+        self.list_unfinished_schedule_tasks(schedule)
     }
 
     fn delete_expired_events(
@@ -342,40 +346,40 @@ impl Tables for PgTables {
     }
 
     fn delete_expired_ended_orders(&self, before: Timestamp) -> Result<bool> {
-        self.delete_old_ended_orders(before)
+        self.delete_expired_ended_orders(before)
     }
 
     fn delete_expired_idempotency_records(&self, before: Timestamp) -> Result<bool> {
-        self.delete_old_idempotency_records(before)
+        self.delete_expired_idempotency_records(before)
     }
 
     fn delete_expired_fires_nodes_audit(&self, before: Timestamp) -> Result<bool> {
-        self.delete_old_fires_nodes_and_audit(before)
+        self.delete_expired_fires_nodes_audit(before)
     }
 
-    fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        self.find_idle_objects(up_to, most)
+    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+        self.list_idle_objects(up_to, limit)
     }
 
     fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
-        self.mark_objects_checked(objects)
+        self.mark_objects_in_use(objects)
     }
 
     fn mark_event_objects_in_use(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
-        self.mark_objects_of_events_checked(events, up_to, checked)
+        self.mark_event_objects_in_use(events, up_to, checked)
     }
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
-        self.delete_idle_objects(objects)
+        self.delete_objects(objects)
     }
 
     fn list_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        self.find_events_in_use(after, up_to, most)
+        self.list_events_in_use(after, up_to, limit)
     }
 
     fn prefetch_task_subjects(&self, events: &[EventId], orders: &[i64]) -> Result<()> {

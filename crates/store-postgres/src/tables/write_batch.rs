@@ -10,40 +10,35 @@ use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, ObjectRow
 
 use super::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, EventColumns, EventInsert, LockColumns,
-    LogLineColumns, OrderColumns, OrderWrite,
+    LogLineColumns, OrderColumns, OrderWrite, TaskGrouping, TaskUpdate,
 };
 use super::ended_orders::EndedOrderBatch;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// A pending update of the row of an existing task.
-#[derive(Clone, Debug)]
-pub(crate) enum TaskUpdate {
-    PhaseAndRank(TaskPhase, i64),
-    /// The task is locked; nothing else changes.
-    Lock(Box<ActiveTaskRow>),
-    AllFields(Box<ActiveTaskRow>),
-}
-
-/// Lane, concurrency group and bucket of a task.
-type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
-
+/// Writes of a transaction that have not been sent yet.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     events: Vec<EventInsert>,
+    /// Number and id of an event each.
     sparse_index_entries: Vec<(i64, i64)>,
     objects: HashMap<(Tenant, String), ObjectRow>,
+    /// Tenant, key, request digest, response and time.
     idempotency_records: Vec<(Tenant, String, [u8; 32], String, i64)>,
     new_tasks: BTreeMap<TaskSeq, ActiveTaskRow>,
     task_updates: BTreeMap<TaskSeq, TaskUpdate>,
     deleted_tasks: HashSet<TaskSeq>,
-    /// For existing tasks: lanes, concurrency groups and buckets; concurrency groups alone; and scores.
+    /// New groupings of existing tasks.
     task_groupings: BTreeMap<TaskSeq, TaskGrouping>,
+    /// New concurrency groups of existing tasks whose lane and bucket stay.
     concurrency_group_updates: BTreeMap<TaskSeq, Option<i64>>,
+    /// New scores of existing tasks.
     score_updates: BTreeMap<TaskSeq, i64>,
+    /// Each with its archive number.
     archived_tasks: BTreeMap<TaskSeq, (i64, ArchivedTaskRow)>,
     attempts: AttemptColumns,
     log_lines: LogLineColumns,
+    /// By order number.
     orders: BTreeMap<i64, OrderWrite>,
     pub(crate) ended_orders: EndedOrderBatch,
     /// Statements for tables that change rarely.
@@ -52,11 +47,11 @@ pub(crate) struct WriteBatch {
     pub(crate) rows_written: u64,
 }
 
-/// Every event whose number is a multiple of this gets an entry in the sparse index `pointsman.journal_sparse_index`.
+/// Each event whose number is a multiple of this gets an entry in `pointsman.journal_sparse_index`.
 const SPARSE_INDEX_INTERVAL: i64 = 1000;
 
 impl WriteBatch {
-    /// Discards everything, because the transaction is rolled back.
+    /// Discards all pending writes, as a transaction begins or is rolled back.
     pub(crate) fn clear(&mut self) {
         *self = Self { rows_written: self.rows_written, ..Self::default() };
     }
@@ -88,10 +83,10 @@ impl WriteBatch {
         self.idempotency_records.push((tenant.clone(), key.into(), digest, response.into(), at.micros()));
     }
 
-    /// A task with its pending writes; the outer option is none if the table must be read.
+    /// Returns a task with its pending writes: `Some(None)` if its deletion is pending, none if the table must be read.
     pub(crate) fn find_task(&self, seq: TaskSeq) -> Option<Option<ActiveTaskRow>> {
-        if let Some(live) = self.new_tasks.get(&seq) {
-            return Some(Some(live.clone()));
+        if let Some(task_row) = self.new_tasks.get(&seq) {
+            return Some(Some(task_row.clone()));
         }
         if self.deleted_tasks.contains(&seq) {
             return Some(None);
@@ -105,13 +100,13 @@ impl WriteBatch {
             return None;
         }
         match self.task_updates.get(&seq) {
-            Some(TaskUpdate::Lock(live) | TaskUpdate::AllFields(live)) => Some(Some((**live).clone())),
+            Some(TaskUpdate::Lock(row) | TaskUpdate::AllFields(row)) => Some(Some((**row).clone())),
             Some(TaskUpdate::PhaseAndRank(..)) | None => None,
         }
     }
 
-    pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
-        self.new_tasks.insert(live.seq, live.clone());
+    pub(crate) fn insert_task(&mut self, task_row: &ActiveTaskRow) {
+        self.new_tasks.insert(task_row.seq, task_row.clone());
     }
 
     pub(crate) fn delete_task(&mut self, seq: TaskSeq) {
@@ -122,41 +117,43 @@ impl WriteBatch {
     }
 
     pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) {
-        if let Some(live) = self.new_tasks.get_mut(&seq) {
-            (live.phase, live.rank) = (phase, rank);
+        if let Some(task_row) = self.new_tasks.get_mut(&seq) {
+            (task_row.phase, task_row.rank) = (phase, rank);
             return;
         }
         let update = match self.task_updates.remove(&seq) {
-            Some(TaskUpdate::Lock(mut live) | TaskUpdate::AllFields(mut live)) => {
-                (live.phase, live.rank) = (phase, rank);
-                TaskUpdate::AllFields(live)
+            Some(TaskUpdate::Lock(mut task_row) | TaskUpdate::AllFields(mut task_row)) => {
+                (task_row.phase, task_row.rank) = (phase, rank);
+                TaskUpdate::AllFields(task_row)
             }
             Some(TaskUpdate::PhaseAndRank(..)) | None => TaskUpdate::PhaseAndRank(phase, rank),
         };
         self.task_updates.insert(seq, update);
     }
 
-    pub(crate) fn lock_task(&mut self, live: &ActiveTaskRow) {
-        match self.new_tasks.contains_key(&live.seq) || self.task_updates.contains_key(&live.seq) {
-            true => self.rewrite_task(live),
-            false => drop(self.task_updates.insert(live.seq, TaskUpdate::Lock(Box::new(live.clone())))),
-        }
-    }
-
-    pub(crate) fn rewrite_task(&mut self, live: &ActiveTaskRow) {
-        match self.new_tasks.get_mut(&live.seq) {
-            Some(task) => *task = live.clone(),
-            None => {
-                self.task_updates.insert(live.seq, TaskUpdate::AllFields(Box::new(live.clone())));
+    pub(crate) fn lock_task(&mut self, task_row: &ActiveTaskRow) {
+        match self.new_tasks.contains_key(&task_row.seq) || self.task_updates.contains_key(&task_row.seq) {
+            true => self.update_task(task_row),
+            false => {
+                drop(self.task_updates.insert(task_row.seq, TaskUpdate::Lock(Box::new(task_row.clone()))))
             }
         }
     }
 
-    pub(crate) fn set_task_grouping(&mut self, row: &ActiveTaskRow) {
-        let (lane, group, bucket) = (row.lane, row.concurrency_group, row.key_bucket);
-        match self.new_tasks.get_mut(&row.seq) {
+    pub(crate) fn update_task(&mut self, task_row: &ActiveTaskRow) {
+        match self.new_tasks.get_mut(&task_row.seq) {
+            Some(task) => *task = task_row.clone(),
+            None => {
+                self.task_updates.insert(task_row.seq, TaskUpdate::AllFields(Box::new(task_row.clone())));
+            }
+        }
+    }
+
+    pub(crate) fn set_task_grouping(&mut self, task_row: &ActiveTaskRow) {
+        let (lane, group, bucket) = (task_row.lane, task_row.concurrency_group, task_row.key_bucket);
+        match self.new_tasks.get_mut(&task_row.seq) {
             Some(task) => (task.lane, task.concurrency_group, task.key_bucket) = (lane, group, bucket),
-            None => drop(self.task_groupings.insert(row.seq, (lane, group, bucket.map(i32::from)))),
+            None => drop(self.task_groupings.insert(task_row.seq, (lane, group, bucket.map(i32::from)))),
         }
     }
 
@@ -179,14 +176,14 @@ impl WriteBatch {
     }
 
     pub(crate) fn find_archived_task(&self, seq: TaskSeq) -> Option<&ArchivedTaskRow> {
-        self.archived_tasks.get(&seq).map(|(_, archived)| archived)
+        self.archived_tasks.get(&seq).map(|(_, archived_row)| archived_row)
     }
 
-    pub(crate) fn insert_archived_task(&mut self, n: i64, archived: &ArchivedTaskRow) {
-        self.archived_tasks.insert(archived.seq, (n, archived.clone()));
+    pub(crate) fn insert_archived_task(&mut self, archive_number: i64, archived_row: &ArchivedTaskRow) {
+        self.archived_tasks.insert(archived_row.seq, (archive_number, archived_row.clone()));
     }
 
-    /// Returns true if the insert was still buffered, so that no statement is needed.
+    /// Removes an archived task from the batch; returns false if it is not in there, but in the table.
     pub(crate) fn delete_archived_task(&mut self, seq: TaskSeq) -> bool {
         self.archived_tasks.remove(&seq).is_some()
     }
@@ -199,41 +196,43 @@ impl WriteBatch {
         self.log_lines.push(task, lines);
     }
 
-    pub(crate) fn find_order(&self, n: i64) -> Option<Option<OrderRow>> {
-        self.orders.get(&n).map(|write| match write {
+    /// Returns an order with its pending writes, as [`WriteBatch::find_task`] does.
+    pub(crate) fn find_order(&self, number: i64) -> Option<Option<OrderRow>> {
+        self.orders.get(&number).map(|write| match write {
             OrderWrite::Insert(order) | OrderWrite::Update(order) => {
                 let task = order.task.map_or(Some(None), |task| self.find_task(task));
-                let running = match task {
-                    Some(live) => live.is_some_and(|live| live.phase == TaskPhase::Locked),
+                let is_running = match task {
+                    Some(task_row) => task_row.is_some_and(|task_row| task_row.phase == TaskPhase::Locked),
                     None => order.step_running,
                 };
-                Some(OrderRow { number: n, order: Order { step_running: running, ..order.clone() } })
+                Some(OrderRow { number, order: Order { step_running: is_running, ..order.clone() } })
             }
             OrderWrite::Delete => None,
         })
     }
 
-    pub(crate) fn insert_order(&mut self, n: i64, order: &Order) {
-        self.orders.insert(n, OrderWrite::Insert(order.clone()));
+    pub(crate) fn insert_order(&mut self, number: i64, order: &Order) {
+        self.orders.insert(number, OrderWrite::Insert(order.clone()));
     }
 
-    pub(crate) fn update_order(&mut self, n: i64, order: &Order) {
-        let write = match self.orders.get(&n) {
+    pub(crate) fn update_order(&mut self, number: i64, order: &Order) {
+        let write = match self.orders.get(&number) {
             Some(OrderWrite::Insert(_)) => OrderWrite::Insert(order.clone()),
             Some(OrderWrite::Update(_) | OrderWrite::Delete) | None => OrderWrite::Update(order.clone()),
         };
-        self.orders.insert(n, write);
+        self.orders.insert(number, write);
     }
 
-    pub(crate) fn delete_order(&mut self, n: i64) {
-        match self.orders.get(&n) {
-            Some(OrderWrite::Insert(_)) => drop(self.orders.remove(&n)),
+    pub(crate) fn delete_order(&mut self, number: i64) {
+        match self.orders.get(&number) {
+            Some(OrderWrite::Insert(_)) => drop(self.orders.remove(&number)),
             Some(OrderWrite::Update(_) | OrderWrite::Delete) | None => {
-                self.orders.insert(n, OrderWrite::Delete);
+                self.orders.insert(number, OrderWrite::Delete);
             }
         }
     }
 
+    /// Adds a statement for a table that changes rarely.
     pub(crate) fn add_command(&mut self, command: SqlCommand) {
         self.other_commands.push(command);
     }
@@ -248,7 +247,8 @@ impl WriteBatch {
         !self.archived_tasks.is_empty() || !self.attempts.is_empty() || !self.log_lines.is_empty()
     }
 
-    /// Takes the statements of all buffered writes. `archive_number` is the number of the last archived task.
+    /// Takes all buffered writes, as statements. `archive_number`, the number of the last archived task, is the
+    /// partition key of attempts and log lines.
     pub(crate) fn take_commands(&mut self, archive_number: i64) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
         self.add_journal_commands(&mut commands);
@@ -326,18 +326,18 @@ impl WriteBatch {
         }
         if !self.objects.is_empty() {
             self.rows_written += self.objects.len() as u64;
-            let (mut tenants, mut keys, mut numbers, mut last, mut sent) =
+            let (mut tenants, mut keys, mut numbers, mut last_events, mut last_sent_events) =
                 (vec![], vec![], vec![], vec![], vec![]);
             for ((tenant, key), object) in self.objects.drain() {
                 tenants.push(tenant.to_string());
                 keys.push(key);
                 numbers.push(object.number);
-                last.push(object.last_event.as_i64());
-                sent.push(object.encode_last_sent());
+                last_events.push(object.last_event.as_i64());
+                last_sent_events.push(object.encode_last_sent());
             }
             commands.push(SqlCommand::Query(
                 query!("write/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
-                params![tenants, keys, numbers, last, sent],
+                params![tenants, keys, numbers, last_events, last_sent_events],
             ));
         }
         if !self.idempotency_records.is_empty() {
@@ -448,12 +448,12 @@ impl WriteBatch {
 
     fn add_task_update_commands(&mut self, commands: &mut Vec<SqlCommand>) {
         let (mut seqs, mut phases, mut ranks) = (vec![], vec![], vec![]);
-        let (mut locked, mut rewritten) = (vec![], vec![]);
+        let (mut locked_rows, mut updated_rows) = (vec![], vec![]);
         self.rows_written += self.task_updates.len() as u64;
         for (seq, update) in std::mem::take(&mut self.task_updates) {
             match update {
-                TaskUpdate::Lock(live) => locked.push(*live),
-                TaskUpdate::AllFields(live) => rewritten.push(*live),
+                TaskUpdate::Lock(task_row) => locked_rows.push(*task_row),
+                TaskUpdate::AllFields(task_row) => updated_rows.push(*task_row),
                 TaskUpdate::PhaseAndRank(phase, rank) => {
                     seqs.push(seq.0);
                     phases.push(phase.code() as i16);
@@ -461,7 +461,7 @@ impl WriteBatch {
                 }
             }
         }
-        if !locked.is_empty() {
+        if !locked_rows.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
                     "write/lock_tasks",
@@ -472,10 +472,10 @@ impl WriteBatch {
                     INT8_ARRAY,
                     INT8_ARRAY
                 ),
-                LockColumns::from_tasks(&locked).into_params(),
+                LockColumns::from_tasks(&locked_rows).into_params(),
             ));
         }
-        if !rewritten.is_empty() {
+        if !updated_rows.is_empty() {
             commands.push(SqlCommand::Query(
                 query!(
                     "write/update_tasks",
@@ -495,7 +495,7 @@ impl WriteBatch {
                     INT2_ARRAY,
                     TEXT_ARRAY
                 ),
-                ActiveTaskColumns::from_tasks(rewritten.into_iter()).changeable_params(),
+                ActiveTaskColumns::from_tasks(updated_rows.into_iter()).changeable_params(),
             ));
         }
         if !seqs.is_empty() {
@@ -543,11 +543,11 @@ impl WriteBatch {
     fn add_order_commands(&mut self, commands: &mut Vec<SqlCommand>) {
         let (mut inserted, mut updated, mut deleted) = (vec![], vec![], vec![]);
         self.rows_written += self.orders.len() as u64;
-        for (n, write) in std::mem::take(&mut self.orders) {
+        for (number, write) in std::mem::take(&mut self.orders) {
             match write {
-                OrderWrite::Insert(order) => inserted.push((n, order)),
-                OrderWrite::Update(order) => updated.push((n, order)),
-                OrderWrite::Delete => deleted.push(n),
+                OrderWrite::Insert(order) => inserted.push((number, order)),
+                OrderWrite::Update(order) => updated.push((number, order)),
+                OrderWrite::Delete => deleted.push(number),
             }
         }
         if !deleted.is_empty() {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::session::{Session, query};
 
-/// The outbox rows of a unit of work, which exist once it commits.
+/// The receipts of a unit of work's events, valid once it commits.
 #[derive(Debug, Default)]
 pub(super) struct EmittedEvents {
     pub(super) receipts: Vec<Uuid>,
@@ -16,7 +16,7 @@ pub(super) struct EmittedEvents {
     pub(super) transaction_id: Option<String>,
 }
 
-/// Writes events to the outbox, in their order.
+/// Writes events to the outbox, in their order, and notifies the nodes if their drainers sleep.
 pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmittedEvents, Error> {
     let transaction_id = async {
         let rows = session.query(query!("unit_of_work/transaction_id"), &[]).await?;
@@ -25,10 +25,10 @@ pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> R
     if events.is_empty() {
         return Ok(EmittedEvents { receipts: vec![], transaction_id: transaction_id.await? });
     }
-    let wake = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
-    // They are sent together, in this order.
+    let wake_nodes = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
+    // The statements are sent together, in this order.
     let (receipts, _, transaction_id) =
-        try_join3(insert_events(session, events), wake, transaction_id).await?;
+        try_join3(insert_events(session, events), wake_nodes, transaction_id).await?;
     Ok(EmittedEvents { receipts, transaction_id })
 }
 
@@ -37,7 +37,7 @@ async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uui
         events.iter().map(read_field).collect()
     }
     let contexts: Vec<Option<String>> = collect_column(events, encode_context);
-    let statement = query!(
+    let query = query!(
         "unit_of_work/insert_events",
         TEXT_ARRAY,
         TEXT_ARRAY,
@@ -51,23 +51,35 @@ async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uui
         INT8_ARRAY,
         INT4_ARRAY
     );
-    let types = collect_column(events, |event| event.kind.as_str());
+    let types = collect_column(events, |event| event.event_type.as_str());
     let keys = collect_column(events, |event| event.key.as_ref().map(|key| key.as_str()));
     let subs = collect_column(events, |event| event.sub_object.as_ref().map(|sub| sub.as_str()));
     let tenants = collect_column(events, |event| event.tenant.as_str());
     let values = collect_column(events, |event| event.value.as_str());
     let dues = collect_column(events, |event| event.due.map(Timestamp::micros));
     let priorities = collect_column(events, |event| i32::from(event.priority.get()));
-    let causes =
+    let cause_events =
         collect_column(events, |event| event.cause.and_then(|cause| cause.event).map(|id| id.as_i64()));
-    let tasks = collect_column(events, |event| event.cause.map(|cause| cause.task.0));
-    let depths = collect_column(events, |event| event.cause.map(|cause| i32::from(cause.depth)));
-    let columns: [&(dyn ToSql + Sync); 11] =
-        [&types, &keys, &subs, &tenants, &values, &contexts, &dues, &priorities, &causes, &tasks, &depths];
-    let rows = session.query(statement, &columns).await?;
+    let cause_tasks = collect_column(events, |event| event.cause.map(|cause| cause.task.0));
+    let cause_depths = collect_column(events, |event| event.cause.map(|cause| i32::from(cause.depth)));
+    let columns: [&(dyn ToSql + Sync); 11] = [
+        &types,
+        &keys,
+        &subs,
+        &tenants,
+        &values,
+        &contexts,
+        &dues,
+        &priorities,
+        &cause_events,
+        &cause_tasks,
+        &cause_depths,
+    ];
+    let rows = session.query(query, &columns).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
 }
 
+/// Encodes the context of an event; none if it is empty.
 fn encode_context(event: &NewEvent) -> Option<String> {
     // A map of strings always serializes.
     (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).unwrap_or_default())

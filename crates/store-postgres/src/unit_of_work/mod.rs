@@ -28,7 +28,7 @@ use transaction::BlockingTransaction;
 
 /// Limit of concurrent units of work.
 const MAX_CONCURRENT_UNITS: usize = 8;
-/// How long the outcome of a commit is checked whose reply was lost.
+/// For this long the outcome of a commit is queried whose reply was lost.
 const COMMIT_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -40,9 +40,10 @@ const RESET_SESSION_SQL: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; R
 const BEGIN_DURABLE: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
+/// The result of a program's work: the events to emit.
 type UnitOfWorkResult = std::result::Result<Vec<NewEvent>, BoxError>;
 
-/// Connections for units of work.
+/// A pool of connections for units of work, with a limit of concurrent ones. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitOfWorkPool {
     endpoint: Arc<Endpoint>,
@@ -60,7 +61,7 @@ impl Postgres {
         self.unit_of_work_pool.clone().transact(work).await
     }
 
-    /// Returns the id of the event of a receipt; none until the outbox is drained.
+    /// Returns the id of the event of a receipt; none while the row is in the outbox, or if it was set aside.
     pub async fn find_event_of_receipt(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
         let read = self.session_pool.run_statement(receipt, |session, receipt| {
             Box::pin(async move {
@@ -93,13 +94,13 @@ impl UnitOfWorkPool {
     {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let session = self.take_session_and_begin().await?;
-        let units = self.clone();
-        // Operations block on their statements, which an async task must not do.
-        let (runtime, inner) = (Handle::current(), Handle::current());
+        let pool = self.clone();
+        // The work blocks on its statements, which a future of the runtime must not do.
+        let (runtime, work_runtime) = (Handle::current(), Handle::current());
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let result = run_work(&session, &inner, work);
-            runtime.block_on(units.finish_transaction(session, result))
+            let result = run_work(&session, &work_runtime, work);
+            runtime.block_on(pool.finish_transaction(session, result))
         });
         done.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
     }
@@ -128,11 +129,11 @@ impl UnitOfWorkPool {
         match session.execute_batch("COMMIT").await {
             Ok(()) => {
                 // The caller need not wait for the cleanup.
-                let units = self.clone();
-                tokio::spawn(async move { units.return_session(session, "").await });
+                let pool = self.clone();
+                tokio::spawn(async move { pool.return_session(session, "").await });
                 Ok(receipts)
             }
-            // A deferred check has failed, such as a deferred constraint.
+            // The database has rejected the commit, for instance because of a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
                 Err(TransactError::WorkFailed(SqlError::Refused(format_driver_error(&error)).into()))
             }
@@ -143,14 +144,14 @@ impl UnitOfWorkPool {
         }
     }
 
-    /// Asks the database for the outcome of a commit whose reply was lost.
+    /// Queries the outcome of a commit whose reply was lost, on other connections, until it is known.
     async fn resolve_lost_commit(
         &self,
         transaction_id: Option<String>,
         reason: &str,
     ) -> std::result::Result<(), TransactError> {
         let Some(transaction_id) = transaction_id else { return Ok(()) };
-        let check = async {
+        let poll = async {
             loop {
                 match self.read_transaction_status(&transaction_id).await.as_deref() {
                     Some("committed") => return Ok(()),
@@ -160,7 +161,7 @@ impl UnitOfWorkPool {
             }
         };
         let unknown = |_| Err(TransactError::OutcomeUnknown(reason.into()));
-        tokio::time::timeout(COMMIT_CHECK_TIMEOUT, check).await.unwrap_or_else(unknown)
+        tokio::time::timeout(COMMIT_CHECK_TIMEOUT, poll).await.unwrap_or_else(unknown)
     }
 
     async fn read_transaction_status(&self, transaction_id: &str) -> Option<String> {
@@ -170,6 +171,7 @@ impl UnitOfWorkPool {
         rows.first().and_then(|row| row.get(0))
     }
 
+    /// Takes an idle connection, or opens one, and begins a transaction on it.
     async fn take_session_and_begin(&self) -> std::result::Result<Session, StoreError> {
         let unavailable = |reason: String| StoreError::Unavailable(reason);
         loop {
@@ -194,10 +196,11 @@ impl UnitOfWorkPool {
         }
     }
 
-    /// Ends the transaction and resets what the program changed in the session.
-    async fn return_session(&self, session: Session, sql: &'static str) {
-        let reset = if session.is_pooled() { "" } else { RESET_SESSION_SQL };
-        for sql in [sql, reset] {
+    /// Runs `end_sql`, which ends the transaction if one is open, resets what the program changed in the session, and
+    /// keeps the connection as an idle one. Drops the connection if that fails.
+    async fn return_session(&self, session: Session, end_sql: &'static str) {
+        let reset_sql = if session.is_behind_pooler() { "" } else { RESET_SESSION_SQL };
+        for sql in [end_sql, reset_sql] {
             if !sql.is_empty() && session.execute_batch(sql).await.is_err() {
                 return;
             }
@@ -212,7 +215,7 @@ impl UnitOfWorkPool {
     }
 }
 
-/// Runs the work on a thread that may block.
+/// Runs the work, which blocks this thread, and turns a panic into an error.
 fn run_work<F>(
     session: &Session,
     runtime: &Handle,
@@ -223,14 +226,14 @@ where
 {
     let mut tx = BlockingTransaction::new(session, runtime);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
-    let is_failed = tx.has_failed();
+    let has_failed = tx.has_failed();
     let result = result.unwrap_or_else(|panic| Err(error_from_panic(panic.as_ref())));
     if session.is_closed() {
         return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
     }
     match result {
-        // The work ignored a failed statement, but the database has aborted the transaction.
-        Ok(_) if is_failed => Err(TransactError::WorkFailed(SqlError::RolledBack.into())),
+        // The work ignored a failed statement, after which the database has aborted the transaction.
+        Ok(_) if has_failed => Err(TransactError::WorkFailed(SqlError::RolledBack.into())),
         result => result.map_err(TransactError::WorkFailed),
     }
 }

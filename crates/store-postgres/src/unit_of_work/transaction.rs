@@ -1,4 +1,4 @@
-//! The statements of a unit of work.
+//! Runs the statements of a unit of work.
 
 use pointsman_store::sql::{CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, parse_first_keyword};
 use tokio::runtime::Handle;
@@ -9,13 +9,14 @@ use super::value::{BoundValue, read_sql_value, unspecified_type};
 use crate::error::format_driver_error;
 use crate::session::Session;
 
-/// The allowed first words of a statement: those that neither end the transaction nor change the session.
-const ALLOWED_STATEMENTS: [&str; 20] = [
+/// The keywords that a statement may start with: those of statements that neither end the transaction nor change the
+/// session.
+const ALLOWED_FIRST_KEYWORDS: [&str; 20] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE", "CREATE", "ALTER", "DROP",
     "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "LOCK", "CALL", "DO", "REFRESH", "ANALYZE",
 ];
-/// The allowed first words of read-only statements.
-const READ_ONLY_STATEMENTS: [&str; 3] = ["SELECT", "TABLE", "VALUES"];
+/// The keywords of statements that only read, and therefore may name the store's tables.
+const READ_ONLY_FIRST_KEYWORDS: [&str; 3] = ["SELECT", "TABLE", "VALUES"];
 
 /// A transaction whose statements block the thread that runs the unit of work.
 pub(super) struct BlockingTransaction<'a> {
@@ -34,6 +35,7 @@ impl<'a> BlockingTransaction<'a> {
         self.has_failed
     }
 
+    /// Blocks until the database has responded; records a failure.
     fn block_on<T>(&mut self, response: impl Future<Output = Result<T, Error>>) -> Result<T, SqlError> {
         self.runtime.block_on(response).map_err(|error| {
             self.has_failed = true;
@@ -41,15 +43,20 @@ impl<'a> BlockingTransaction<'a> {
         })
     }
 
+    /// Rejects statements that would end the transaction or write to the store's tables, and all after a failure.
     fn check_statement(&self, sql: &str) -> Result<(), SqlError> {
         if self.has_failed {
             return Err(SqlError::RolledBack);
         }
-        let word = parse_first_keyword(sql, CommentNesting::Nested);
-        if !ALLOWED_STATEMENTS.contains(&word.as_str()) {
-            return Err(SqlError::TransactionControl(if word.is_empty() { "this".into() } else { word }));
+        let keyword = parse_first_keyword(sql, CommentNesting::Nested);
+        if !ALLOWED_FIRST_KEYWORDS.contains(&keyword.as_str()) {
+            return Err(SqlError::TransactionControl(if keyword.is_empty() {
+                "this".into()
+            } else {
+                keyword
+            }));
         }
-        if !READ_ONLY_STATEMENTS.contains(&word.as_str()) && mentions_store_schema(sql) {
+        if !READ_ONLY_FIRST_KEYWORDS.contains(&keyword.as_str()) && mentions_store_schema(sql) {
             return Err(SqlError::StoreTablesReadOnly);
         }
         Ok(())
@@ -60,8 +67,9 @@ impl SqlTransaction for BlockingTransaction<'_> {
     fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         self.check_statement(sql)?;
         let (session, bound) = (self.session, bind_values(parameters));
-        let changed = self.block_on(session.execute_unprepared(sql, &with_unspecified_types(&bound)))?;
-        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+        let affected_rows =
+            self.block_on(session.execute_unprepared(sql, &with_unspecified_types(&bound)))?;
+        Ok(usize::try_from(affected_rows).unwrap_or(usize::MAX))
     }
 
     fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
@@ -95,8 +103,8 @@ fn mentions_store_schema(sql: &str) -> bool {
         let rest = rest.strip_prefix('"').unwrap_or(rest).trim_start();
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') && rest.starts_with('.')
     };
-    let named = sql.match_indices(NAME).any(is_named);
-    named || (sql.contains("schema") && sql.contains(NAME))
+    let has_qualified_name = sql.match_indices(NAME).any(is_named);
+    has_qualified_name || (sql.contains("schema") && sql.contains(NAME))
 }
 
 #[cfg(test)]

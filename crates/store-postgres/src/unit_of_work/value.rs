@@ -64,15 +64,15 @@ impl<'a> FromSql<'a> for RawBytes {
     }
 }
 
-/// Reads a column of a row.
+/// Reads a column of a row; fails if its type has no equivalent among [`SqlValue`].
 pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
     let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
-    let kind = column.type_();
+    let column_type = column.type_();
     let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
         return Ok(SqlValue::Null);
     };
-    let integer = |found: Option<i64>| found.map(SqlValue::Integer);
-    let value = match *kind {
+    let integer = |number: Option<i64>| number.map(SqlValue::Integer);
+    let value = match *column_type {
         Type::BOOL => integer(row.try_get::<_, bool>(index).map(i64::from).ok()),
         Type::INT2 => integer(row.try_get::<_, i16>(index).map(i64::from).ok()),
         Type::INT4 => integer(row.try_get::<_, i32>(index).map(i64::from).ok()),
@@ -82,18 +82,18 @@ pub(super) fn read_sql_value(row: &Row, index: usize, column: &Column) -> Result
         Type::FLOAT8 => row.try_get(index).map(SqlValue::Real).ok(),
         Type::BYTEA => Some(SqlValue::Blob(bytes)),
         Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| SqlValue::Text(uuid.to_string())).ok(),
-        // A version byte precedes the text.
+        // PostgreSQL sends a version byte before the text.
         Type::JSONB => bytes.get(1..).and_then(decode_text_value),
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
             decode_text_value(&bytes)
         }
-        _ if matches!(kind.kind(), Kind::Enum(_)) => decode_text_value(&bytes),
+        _ if matches!(column_type.kind(), Kind::Enum(_)) => decode_text_value(&bytes),
         _ => None,
     };
     value.ok_or_else(|| {
         let name = column.name();
         SqlError::Refused(format!(
-            "the column {name} has the type {kind}, which is not supported; select {name}::text, or a number"
+            "the column {name} has the type {column_type}, which is not supported; select {name}::text, or a number"
         ))
     })
 }

@@ -5,7 +5,7 @@ use pointsman_store_conformance::fixture::*;
 
 use crate::common::test_cluster::PgTestCluster;
 
-/// The number of scans of the lane index.
+/// Returns how often the index of lanes was scanned.
 async fn count_lane_index_scans(cluster: &PgTestCluster) -> i64 {
     let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
     cluster.connect_client().await.query_one(sql, &[]).await.unwrap().get(0)
@@ -22,11 +22,11 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
     for round in 0..ROUNDS {
         let node = &nodes[round % 2];
         let events = (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}")));
-        let emitted = node.emit_together(events.collect()).await.events;
+        let emitted = node.emit_in_one_batch(events.collect()).await.events;
         assert!(emitted.iter().map(|event| event.prev).eq(last), "round {round}");
         emitted.iter().zip(&mut last).for_each(|(event, last)| *last = Some(event.id));
         let claimed = node.claim(OBJECTS).await;
-        assert_eq!(claimed.len(), OBJECTS, "round {round}: nobody stands before them");
+        assert_eq!(claimed.len(), OBJECTS, "round {round}: the lanes are empty");
         for task in &claimed {
             node.succeed(task).await;
         }
@@ -39,23 +39,23 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_diverged_commit_history_drops_the_cache() {
+async fn the_cache_is_dropped_after_a_lost_commit() {
     let cluster = PgTestCluster::new().await;
     let [node] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     let [first, _lost] = [
         node.emit(new_event("record").with_key("a")).await,
         node.emit(new_event("record").with_key("a")).await,
     ];
-    // As many commits, but other ones: the server lost the last commit, and a peer continued without it.
+    // The server lost the last commit, and a peer has made another one with the same number.
     let observer = cluster.connect_client().await;
     observer.execute("UPDATE pointsman.object SET last_event = $1", &[&first.id.as_i64()]).await.unwrap();
-    let marked =
+    let updated =
         observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
-    assert!(marked > 0);
+    assert!(updated > 0);
     assert_eq!(node.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
 }
 
-/// A store copy has objects without a number: those that Redis knew by their last event alone.
+/// A store copy may contain objects without a number: those of which Redis stored only the last event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_without_a_number_gets_one_for_all_nodes() {
     const OBJECTS: usize = 5;
@@ -63,18 +63,18 @@ async fn an_object_without_a_number_gets_one_for_all_nodes() {
     let nodes: [_; 2] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     let events =
         || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
-    let mut last = nodes[0].emit_together(events()).await.events;
-    nodes[0].run_all_ready().await;
+    let mut last = nodes[0].emit_in_one_batch(events()).await.events;
+    nodes[0].run_all_ready_tasks().await;
     let observer = cluster.connect_client().await;
     observer.execute("UPDATE pointsman.object SET number = 0", &[]).await.unwrap();
     observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
     for node in [&nodes[1], &nodes[0], &nodes[1]] {
-        let emitted = node.emit_together(events()).await.events;
+        let emitted = node.emit_in_one_batch(events()).await.events;
         assert!(emitted.iter().map(|event| event.prev).eq(last.iter().map(|event| Some(event.id))));
         last = emitted;
     }
     let claimed = nodes[0].claim(3 * OBJECTS).await;
-    assert_eq!(claimed.len(), OBJECTS, "an object has one lane, whichever node numbered it");
+    assert_eq!(claimed.len(), OBJECTS, "one task of each object can run, whichever node numbered the object");
     let numbers = "SELECT count(DISTINCT number) FROM pointsman.object WHERE number > 0";
     assert_eq!(observer.query_one(numbers, &[]).await.unwrap().get::<_, i64>(0), OBJECTS as i64);
     cluster.assert_consistent().await;

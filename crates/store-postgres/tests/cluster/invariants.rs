@@ -6,30 +6,36 @@ use pointsman_store_conformance::fixture::*;
 use crate::common::invariants::{INVARIANT_QUERIES, find_violations};
 use crate::common::test_cluster::PgTestCluster;
 
-/// Changes that violate an invariant, with the name of the invariant.
+/// The name of an invariant, and a change that violates it.
 const VIOLATIONS: [(&str, &str); 21] = [
-    ("the counters of queues", "UPDATE pointsman.queue SET ready = ready + 1 WHERE id = 1"),
-    ("the counters of queues", "UPDATE pointsman.task SET phase = 6 WHERE phase = 5"),
+    ("wrong counters of queues", "UPDATE pointsman.queue SET ready = ready + 1 WHERE id = 1"),
+    ("wrong counters of queues", "UPDATE pointsman.task SET phase = 6 WHERE phase = 5"),
     ("tasks without a queue", "UPDATE pointsman.task SET queue = 99 WHERE phase = 3"),
-    ("numbers that were given out", "UPDATE pointsman.commit_version SET last_fence = 0"),
-    ("numbers that were given out", "UPDATE pointsman.commit_version SET last_task = 1"),
-    ("numbers that were given out", "UPDATE pointsman.commit_version SET last_archive_number = 0"),
-    ("the numbers of events", "DELETE FROM pointsman.journal WHERE number = 2"),
-    ("the numbers of events", "UPDATE pointsman.commit_version SET journaled_events = journaled_events + 1"),
-    ("the order of events", "UPDATE pointsman.journal SET id = 1 WHERE number = 3"),
-    ("the events of objects", "UPDATE pointsman.journal SET prev = NULL"),
-    ("two of one lane", "UPDATE pointsman.task SET phase = 3 WHERE phase = 0"),
-    ("lanes that stand still", "UPDATE pointsman.task SET phase = 0 WHERE lane_position IS NOT NULL"),
-    ("gates that stay closed", "UPDATE pointsman.task SET sync = false"),
-    ("tasks without their event", "UPDATE pointsman.task SET event = 7"),
-    ("the tasks of events", "DELETE FROM pointsman.history"),
-    ("tasks and their orders", "UPDATE pointsman.orders SET task = NULL"),
-    ("locks without a fence or a holder", "UPDATE pointsman.task SET fence = NULL WHERE phase = 5"),
-    ("locks without a fence or a holder", "UPDATE pointsman.task SET node = NULL WHERE phase = 5"),
-    ("locks of nodes that are gone", "UPDATE pointsman.node SET gone = true"),
-    ("fences that were given out twice", "UPDATE pointsman.task SET fence = 1, phase = 5"),
+    ("numbers beyond the last assigned one", "UPDATE pointsman.commit_version SET last_fence = 0"),
+    ("numbers beyond the last assigned one", "UPDATE pointsman.commit_version SET last_task = 1"),
+    ("numbers beyond the last assigned one", "UPDATE pointsman.commit_version SET last_archive_number = 0"),
+    ("gaps in the numbers of events", "DELETE FROM pointsman.journal WHERE number = 2"),
     (
-        "tasks that are there twice",
+        "gaps in the numbers of events",
+        "UPDATE pointsman.commit_version SET journaled_events = journaled_events + 1",
+    ),
+    ("events with descending ids", "UPDATE pointsman.journal SET id = 1 WHERE number = 3"),
+    ("wrong links to the previous event of an object", "UPDATE pointsman.journal SET prev = NULL"),
+    ("lanes with two tasks that run or can run", "UPDATE pointsman.task SET phase = 3 WHERE phase = 0"),
+    (
+        "lanes whose first task is blocked",
+        "UPDATE pointsman.task SET phase = 0 WHERE lane_position IS NOT NULL",
+    ),
+    ("tasks that wait for a missing synchronous task", "UPDATE pointsman.task SET sync = false"),
+    ("tasks without their event", "UPDATE pointsman.task SET event = 7"),
+    ("events with missing tasks", "DELETE FROM pointsman.history"),
+    ("tasks and orders that do not refer to each other", "UPDATE pointsman.orders SET task = NULL"),
+    ("locks without a fence or an owner", "UPDATE pointsman.task SET fence = NULL WHERE phase = 5"),
+    ("locks without a fence or an owner", "UPDATE pointsman.task SET node = NULL WHERE phase = 5"),
+    ("locks of nodes that have left", "UPDATE pointsman.node SET gone = true"),
+    ("fences of two tasks", "UPDATE pointsman.task SET fence = 1, phase = 5"),
+    (
+        "tasks that are both active and archived",
         "UPDATE pointsman.history SET seq = (SELECT max(seq) FROM pointsman.task)",
     ),
 ];
@@ -37,10 +43,10 @@ const VIOLATIONS: [(&str, &str); 21] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_invariant_violation_is_found() {
     let cluster = PgTestCluster::new().await;
-    let plan = RegistrationBuilder::single_handler()
+    let registration = RegistrationBuilder::single_handler()
         .route("note", &["check!", "notify"])
         .chain("/c", "a=first>done done");
-    let [node] = join_nodes(&cluster, plan).await;
+    let [node] = join_nodes(&cluster, registration).await;
     for key in ["a", "a", "a", "b"] {
         node.emit(new_event("record").with_key(key)).await;
     }
@@ -55,8 +61,13 @@ async fn every_invariant_violation_is_found() {
         let transaction = client.transaction().await.unwrap();
         let changed = transaction.execute(violation, &[]).await.unwrap();
         let found = find_violations(&transaction).await;
-        assert!(changed > 0 && found.iter().any(|one| one.starts_with(name)), "{violation}: {found:#?}");
+        assert!(
+            changed > 0 && found.iter().any(|description| description.starts_with(name)),
+            "{violation}: {found:#?}"
+        );
         transaction.rollback().await.unwrap();
     }
-    assert!(INVARIANT_QUERIES.iter().all(|(name, _)| VIOLATIONS.iter().any(|(tried, _)| tried == name)));
+    assert!(
+        INVARIANT_QUERIES.iter().all(|(name, _)| VIOLATIONS.iter().any(|(violated, _)| violated == name))
+    );
 }

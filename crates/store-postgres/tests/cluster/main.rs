@@ -20,14 +20,14 @@ async fn a_failed_claim_leaves_the_task_to_peers() {
     let observer = cluster.connect_client().await;
     observer.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
     let terminate_writer = async {
-        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        let terminate_sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while observer.query(end, &[]).await.unwrap().is_empty() {}
+        while observer.query(terminate_sql, &[]).await.unwrap().is_empty() {}
         observer.batch_execute("COMMIT").await.unwrap();
     };
     let (claimed, ()) = tokio::join!(one.store.claim_tasks(one.claim_request(1), one.now), terminate_writer);
     assert!(claimed.is_err());
-    // It gets the fence that the failed claim would have had.
+    // The peer's claim gets the fence that the failed claim would have had.
     let task = other.claim_one().await;
     one.emit(new_event("record").with_key("b")).await;
     other.succeed(&task).await;

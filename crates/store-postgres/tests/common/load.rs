@@ -1,4 +1,4 @@
-//! Load with known contents on a store with injected faults, and checks of its outcome.
+//! Load on a store while a test injects faults, and checks that no acknowledged emit is lost or duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// The unique number of an emitter, and of its emit.
+/// The number of an emitter, unique in this process, and the number of the emit.
 type EmitId = (u64, u64);
 
 /// The results that emitters and workers got.
@@ -44,18 +44,21 @@ struct EmitLedger {
     ended_tasks: BTreeSet<TaskSeq>,
 }
 
+/// A node under load, shared by its emitters and workers.
 struct LoadState {
     store: PostgresStore,
     node: NodeId,
     emitters: Range<u64>,
     ledger: Mutex<EmitLedger>,
     stop_requested: AtomicBool,
-    /// The numbers of acknowledged and of refused emits.
+    /// The numbers of acknowledged and of failed emits.
     emit_counts: watch::Sender<(usize, usize)>,
 }
 
+/// Load on a node: emitters, and workers that run the tasks of their events.
 pub(crate) struct TestLoad {
     state: Arc<LoadState>,
+    /// The emitters and the workers.
     jobs: Vec<JoinHandle<()>>,
 }
 
@@ -68,17 +71,18 @@ impl TestLoad {
             .await
             .unwrap();
         let node = store.join_node("load", now()).await.unwrap();
-        static EMITTERS: AtomicU64 = AtomicU64::new(0);
-        let first = EMITTERS.fetch_add(emitters, Ordering::Relaxed);
+        static NEXT_EMITTER: AtomicU64 = AtomicU64::new(0);
+        let first = NEXT_EMITTER.fetch_add(emitters, Ordering::Relaxed);
         let emitters = first..first + emitters;
-        let (ledger, stop, (counts, _)) = (Mutex::default(), AtomicBool::new(false), watch::channel((0, 0)));
+        let (ledger, stop_requested, (emit_counts, _)) =
+            (Mutex::default(), AtomicBool::new(false), watch::channel((0, 0)));
         let state = Arc::new(LoadState {
             store,
             node,
             emitters: emitters.clone(),
             ledger,
-            stop_requested: stop,
-            emit_counts: counts,
+            stop_requested,
+            emit_counts,
         });
         let mut jobs: Vec<_> = emitters.map(|n| tokio::spawn(state.clone().emit_until_stopped(n))).collect();
         jobs.extend((0..2).map(|_| tokio::spawn(state.clone().run_tasks_until_stopped())));
@@ -89,7 +93,7 @@ impl TestLoad {
         &self.state.store
     }
 
-    /// The number of refused emits.
+    /// The number of failed emits.
     pub(crate) fn failed_emit_count(&self) -> usize {
         self.state.emit_counts.borrow().1
     }
@@ -100,16 +104,16 @@ impl TestLoad {
         self.wait_for_emit_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
-    /// Waits for this many more refused emits.
+    /// Waits for this many more failed emits.
     pub(crate) async fn wait_for_failed_emits(&self, more: usize) {
         let target = self.state.emit_counts.borrow().1 + more;
-        self.wait_for_emit_counts("refused", |(_, refused)| refused >= target).await;
+        self.wait_for_emit_counts("failed", |(_, failed)| failed >= target).await;
     }
 
-    async fn wait_for_emit_counts(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
+    async fn wait_for_emit_counts(&self, outcome: &str, is_reached: impl Fn((usize, usize)) -> bool) {
         let mut counts = self.state.emit_counts.subscribe();
-        let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| until(*counts))).await;
-        assert!(done.is_ok(), "not enough emits are {what}: {:?}", self.state.emit_counts.borrow());
+        let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| is_reached(*counts))).await;
+        assert!(done.is_ok(), "too few emits are {outcome}: {:?}", self.state.emit_counts.borrow());
     }
 
     /// Stops emitters and workers.
@@ -121,7 +125,7 @@ impl TestLoad {
         self
     }
 
-    /// Stops the loads, runs all tasks, and compares the journal with the acknowledged emits.
+    /// Stops the loads, compares the journal with the acknowledged emits, and runs the remaining tasks.
     pub(crate) async fn stop_and_check_all<const N: usize>(loads: [Self; N], url: &str) {
         let loads = join_all(loads.map(Self::stop)).await;
         assert_invariants(url).await;
@@ -146,10 +150,10 @@ impl LoadState {
                 return;
             }
             let emit_id = (emitter, n);
-            let new = new_event("load")
+            let event = new_event("load")
                 .with_key(&format!("emitter:{emitter}"))
                 .with_value(&format!("[{emitter},{n}]"));
-            match self.store.append(vec![emit_batch([new])], None, now()).await {
+            match self.store.append(vec![emit_batch([event])], None, now()).await {
                 Ok((mut receipts, _)) => {
                     let id = receipts.remove(0).unwrap().events[0].id;
                     assert!(id > last, "ids ascend");
@@ -159,7 +163,7 @@ impl LoadState {
                 }
                 Err(StoreError::Unavailable(_)) => {
                     self.ledger.lock().unwrap().unknown_outcome.insert(emit_id);
-                    self.emit_counts.send_modify(|(_, refused)| *refused += 1);
+                    self.emit_counts.send_modify(|(_, failed)| *failed += 1);
                     sleep(RETRY_DELAY).await;
                 }
                 Err(other) => panic!("{other}"),
@@ -177,9 +181,9 @@ impl LoadState {
 
     /// Claims and finishes some tasks; returns whether there were any.
     async fn run_claimed_tasks(&self) -> bool {
-        let by = Claimant::Node(self.node);
+        let claimant = Claimant::Node(self.node);
         let claim =
-            ClaimRequest { claimant: by, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
+            ClaimRequest { claimant, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
         match self.store.claim_tasks(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
@@ -193,15 +197,15 @@ impl LoadState {
 
     /// Reports success until it is acknowledged.
     async fn report_success(&self, tasks: &[ClaimedTask]) {
-        let mut first = true;
+        let mut is_first_try = true;
         loop {
             let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
             match self.store.finish_attempts(endings, None, now()).await {
-                Ok((ends, _)) => return self.record_task_ends(tasks, &ends, first),
+                Ok((ends, _)) => return self.record_task_ends(tasks, &ends, is_first_try),
                 Err(StoreError::Unavailable(_)) => sleep(RETRY_DELAY).await,
                 Err(other) => panic!("{other}"),
             }
-            first = false;
+            is_first_try = false;
         }
     }
 
@@ -209,17 +213,17 @@ impl LoadState {
         &self,
         tasks: &[ClaimedTask],
         ends: &[Result<FinishReceipt, TaskCommandError>],
-        first: bool,
+        is_first_try: bool,
     ) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
-            // Only if a reply was lost, the task may have ended before.
-            assert!(ended.is_ok() || !first, "{}: {ended:?}", task.id);
+            // A retry fails if the first try ended the task and its reply was lost.
+            assert!(ended.is_ok() || !is_first_try, "{}: {ended:?}", task.id);
             assert!(ended.is_err() || ledger.ended_tasks.insert(task.seq), "{} has ended twice", task.id);
         }
     }
 
-    /// Checks that every acknowledged event exists once with its id, and no other one twice.
+    /// Checks that every acknowledged emit has one event with its id, and every other emit at most one event.
     fn assert_journal_matches(&self, url: &str) {
         let ledger = self.ledger.lock().unwrap();
         let mut found: BTreeMap<EmitId, Vec<i64>> = BTreeMap::new();
@@ -236,17 +240,17 @@ impl LoadState {
         for (emit_id, ids) in found {
             assert!(
                 ledger.unknown_outcome.contains(&emit_id) && ids.len() == 1,
-                "{emit_id:?} is there as {ids:?}"
+                "{emit_id:?} was not acknowledged once, and has the ids {ids:?}"
             );
         }
-        let answered = (ledger.acknowledged.len(), ledger.unknown_outcome.len());
-        assert_eq!(answered, *self.emit_counts.borrow());
+        let emit_counts = (ledger.acknowledged.len(), ledger.unknown_outcome.len());
+        assert_eq!(emit_counts, *self.emit_counts.borrow());
     }
 
     /// Runs all remaining tasks.
     async fn run_all_tasks(&self, url: &str) {
-        let left = "SELECT count(*) FROM pointsman.task";
-        while query_rows(url, left)[0][0].as_deref() != Some("0") {
+        let count_tasks_sql = "SELECT count(*) FROM pointsman.task";
+        while query_rows(url, count_tasks_sql)[0][0].as_deref() != Some("0") {
             if !self.run_claimed_tasks().await {
                 sleep(RETRY_DELAY).await;
             }
@@ -254,11 +258,11 @@ impl LoadState {
     }
 }
 
-/// Adds a listen URL to a URL.
-pub(crate) fn with_listen_url(url: &str, listen: &str) -> String {
-    let sign = if url.contains('?') { '&' } else { '?' };
-    let listen = listen.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
-    format!("{url}{sign}listen={listen}")
+/// Adds the parameter `listen` to a URL.
+pub(crate) fn with_listen_url(url: &str, listen_url: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let listen_url = listen_url.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
+    format!("{url}{separator}listen={listen_url}")
 }
 
 /// Runs a query on a separate connection.

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls};
 const CLEAR_DATABASE_SQL: &str = include_str!("clear.sql");
 
 /// Databases that this process has locked and no test uses.
-static FREE_DATABASES: Mutex<Vec<LockedDatabase>> = Mutex::new(Vec::new());
+static IDLE_DATABASES: Mutex<Vec<LockedDatabase>> = Mutex::new(Vec::new());
 
 /// Drives the lock connections, which outlive tests.
 static LOCK_RUNTIME: LazyLock<Runtime> =
@@ -31,8 +31,8 @@ pub(crate) struct TestDatabase(Option<LockedDatabase>);
 
 impl TestDatabase {
     pub(crate) async fn acquire() -> Self {
-        let free = FREE_DATABASES.lock().unwrap().pop();
-        let database = match free {
+        let idle_database = IDLE_DATABASES.lock().unwrap().pop();
+        let database = match idle_database {
             Some(database) => database,
             None => LockedDatabase::acquire().await,
         };
@@ -47,7 +47,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        FREE_DATABASES.lock().unwrap().extend(self.0.take());
+        IDLE_DATABASES.lock().unwrap().extend(self.0.take());
     }
 }
 
@@ -63,7 +63,7 @@ impl LockedDatabase {
                 // Another process may have created it.
                 None => drop(server.query("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"))),
                 Some(lock_connection) if try_lock_database(&lock_connection).await => {
-                    // It may be new, or of another build of these tests with another schema.
+                    // The database may be new, or have the schema of another build of these tests.
                     if Postgres::migrate(&url, MIGRATIONS).await.is_ok() {
                         return Self { url, lock_connection };
                     }
@@ -80,7 +80,7 @@ impl LockedDatabase {
 
 /// Clears any database that has the schema.
 pub(crate) async fn clear_database(url: &str) {
-    let client = try_connect(url).await.expect("it is there");
+    let client = try_connect(url).await.expect("the database exists");
     client.batch_execute(CLEAR_DATABASE_SQL).await.unwrap();
 }
 
@@ -95,7 +95,7 @@ async fn try_connect(url: &str) -> Option<Client> {
     match connected.await.unwrap() {
         Ok(client) => Some(client),
         Err(error) if error.code() == Some(&SqlState::INVALID_CATALOG_NAME) => None,
-        Err(error) => panic!("a database for the test: {error}"),
+        Err(error) => panic!("cannot connect to the test database: {error}"),
     }
 }
 

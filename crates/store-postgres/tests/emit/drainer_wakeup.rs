@@ -1,4 +1,5 @@
-//! Only the first emit after a node fell asleep notifies it, because transactions that notify wait for each other.
+//! Only the first emit after a node's drainer fell asleep notifies the node, because transactions that notify wait for
+//! each other.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -15,13 +16,13 @@ async fn only_the_first_emit_notifies_a_sleeping_node() {
     let client = store_node.connect_client().await;
     emit_in_sql(&client, "emit('a')").await;
     store_node.wait_for_events(1).await;
-    let asleep = async {
-        let bell = "SELECT last_value = 1 FROM pointsman.drainer_state";
-        while !client.query_one(bell, &[]).await.unwrap().get::<_, bool>(0) {
+    let wait_until_asleep = async {
+        let is_asleep_sql = "SELECT last_value = 1 FROM pointsman.drainer_state";
+        while !client.query_one(is_asleep_sql, &[]).await.unwrap().get::<_, bool>(0) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(TEST_TIMEOUT, asleep).await.unwrap();
+    timeout(TEST_TIMEOUT, wait_until_asleep).await.unwrap();
     let url = store_node.close().await;
 
     let (listener, mut connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -41,7 +42,7 @@ async fn only_the_first_emit_notifies_a_sleeping_node() {
         client.batch_execute("SELECT setval('pointsman.drainer_state', 1)").await.unwrap();
     }
     client.batch_execute("NOTIFY pointsman, 'end'").await.unwrap();
-    for word in ["outbox", "outbox", "end"] {
-        assert_eq!(timeout(TEST_TIMEOUT, payloads.recv()).await.unwrap().unwrap(), word);
+    for payload in ["outbox", "outbox", "end"] {
+        assert_eq!(timeout(TEST_TIMEOUT, payloads.recv()).await.unwrap().unwrap(), payload);
     }
 }

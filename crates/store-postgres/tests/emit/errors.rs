@@ -1,7 +1,7 @@
-//! An invalid event is an error of the call, with the message of the HTTP API, and nothing is stored.
+//! A call of `emit` with an invalid event fails with the message of the HTTP API, and nothing is stored.
 
 use pointsman_core::names::{ENGINE_EVENT_TYPES, STREAM_FRAME_TYPES};
-use pointsman_core::{HandlingKey, ObjectKey, Priority, Tenant};
+use pointsman_core::{EventType, ObjectKey, Priority, Tenant};
 use tokio_postgres::Client;
 use tokio_postgres::error::DbError;
 
@@ -10,7 +10,7 @@ use crate::test_store::{TestStore, emit_in_sql};
 /// Returns the error of a call, which must fail.
 async fn call_error(client: &Client, call: &str) -> DbError {
     match client.query_one(&format!("SELECT pointsman.{call}"), &[]).await {
-        Ok(_) => panic!("{call:.80} was taken"),
+        Ok(_) => panic!("{call:.80} was accepted"),
         Err(error) => error.as_db_error().unwrap().clone(),
     }
 }
@@ -21,9 +21,9 @@ async fn assert_rejected(client: &Client, call: &str, message: &str) {
 }
 
 async fn assert_nothing_stored(client: &Client) {
-    let left = "SELECT (SELECT count(*) FROM pointsman.outbox) + (SELECT count(*) FROM pointsman.outbox_idempotency_key)
+    let count_rows_sql = "SELECT (SELECT count(*) FROM pointsman.outbox) + (SELECT count(*) FROM pointsman.outbox_idempotency_key)
                      + (SELECT count(*) FROM pointsman.journal)";
-    assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.query_one(count_rows_sql, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
 #[tokio::test]
@@ -32,26 +32,31 @@ async fn invalid_names_get_the_error_texts_of_the_core() {
     let client = store_node.connect_client().await;
     let long = "é".repeat(300);
     for bad in ["", ".", "a.", ".a", "a..b", "a b", "a/b", "é", "a\n", "a'b", "a\"\\b", "a\u{1}", &long] {
-        let why = HandlingKey::new(bad).unwrap_err();
+        let core_error = EventType::new(bad).unwrap_err();
         let error = client.query_one("SELECT pointsman.emit($1)", &[&bad]).await.unwrap_err();
-        assert_eq!(error.as_db_error().unwrap().message(), format!("type: {why}"));
+        assert_eq!(error.as_db_error().unwrap().message(), format!("type: {core_error}"));
     }
     for bad in ["", "a\r\nb", "\t", "a\u{7f}", "a\u{85}", &long] {
-        let why = ObjectKey::new(bad).unwrap_err();
+        let core_error = ObjectKey::new(bad).unwrap_err();
         for argument in ["key", "sub"] {
             let call = format!("SELECT pointsman.emit('a', {argument} => $1)");
             let error = client.query_one(&call, &[&bad]).await.unwrap_err();
-            assert_eq!(error.as_db_error().unwrap().message(), format!("{argument}: {why}"));
+            assert_eq!(error.as_db_error().unwrap().message(), format!("{argument}: {core_error}"));
         }
     }
     for bad in ["", "a b", "é", "a/b", "a\n", &long] {
-        let why = Tenant::new(bad).unwrap_err();
+        let core_error = Tenant::new(bad).unwrap_err();
         let error = client.query_one("SELECT pointsman.emit('a', tenant => $1)", &[&bad]).await.unwrap_err();
-        assert_eq!(error.as_db_error().unwrap().message(), format!("tenant: {why}"));
+        assert_eq!(error.as_db_error().unwrap().message(), format!("tenant: {core_error}"));
     }
     for bad in [0, -1, 9001, i32::MAX] {
-        let why = Priority::try_from(i64::from(bad)).unwrap_err();
-        assert_rejected(&client, &format!("emit('a', priority => {bad})"), &format!("priority: {why}")).await;
+        let core_error = Priority::try_from(i64::from(bad)).unwrap_err();
+        assert_rejected(
+            &client,
+            &format!("emit('a', priority => {bad})"),
+            &format!("priority: {core_error}"),
+        )
+        .await;
     }
     assert_nothing_stored(&client).await;
 }
@@ -135,29 +140,29 @@ async fn values_at_the_limits_are_accepted() {
         emit_in_sql(&client, call).await;
     }
     store_node.wait_for_events(10).await;
-    let aside = client.query_one("SELECT count(*) FROM pointsman.outbox_refused", &[]).await.unwrap();
-    assert_eq!(aside.get::<_, i64>(0), 0);
+    let refused_count = client.query_one("SELECT count(*) FROM pointsman.outbox_refused", &[]).await.unwrap();
+    assert_eq!(refused_count.get::<_, i64>(0), 0);
 }
 
 #[tokio::test]
 async fn reserved_types_are_those_of_the_core() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    let known = client.query_one("SELECT pointsman.reserved_types()", &[]).await.unwrap();
-    assert_eq!(known.get::<_, Vec<String>>(0), ENGINE_EVENT_TYPES);
-    for kind in ENGINE_EVENT_TYPES {
-        for kind in [kind.to_string(), format!("{kind}.mine")] {
-            let message = format!("type: only the engine itself emits {kind}");
-            assert_rejected(&client, &format!("emit('{kind}')"), &message).await;
+    let reserved_types = client.query_one("SELECT pointsman.reserved_types()", &[]).await.unwrap();
+    assert_eq!(reserved_types.get::<_, Vec<String>>(0), ENGINE_EVENT_TYPES);
+    for event_type in ENGINE_EVENT_TYPES {
+        for event_type in [event_type.to_string(), format!("{event_type}.mine")] {
+            let message = format!("type: only the engine itself emits {event_type}");
+            assert_rejected(&client, &format!("emit('{event_type}')"), &message).await;
         }
     }
     let frames = client.query_one("SELECT pointsman.frame_types()", &[]).await.unwrap();
     assert_eq!(frames.get::<_, Vec<String>>(0), STREAM_FRAME_TYPES);
-    for kind in STREAM_FRAME_TYPES {
+    for event_type in STREAM_FRAME_TYPES {
         let message = format!(
-            "type: {kind} is the name of a frame of the event stream; use another type, such as {kind}.changed"
+            "type: {event_type} is the name of a frame of the event stream; use another type, such as {event_type}.changed"
         );
-        assert_rejected(&client, &format!("emit('{kind}')"), &message).await;
+        assert_rejected(&client, &format!("emit('{event_type}')"), &message).await;
     }
     assert_nothing_stored(&client).await;
 }
@@ -170,7 +175,7 @@ async fn session_settings_do_not_affect_emit() {
         .batch_execute(
             "SET standard_conforming_strings = off; SET escape_string_warning = off; SET bytea_output = escape;
              SET IntervalStyle = iso_8601; SET TimeZone = 'Pacific/Chatham'; SET search_path = pg_temp;
-             CREATE TEMP TABLE outbox (n bigint); CREATE TEMP TABLE bell (last_value bigint)",
+             CREATE TEMP TABLE outbox (n bigint); CREATE TEMP TABLE drainer_state (last_value bigint)",
         )
         .await
         .unwrap();

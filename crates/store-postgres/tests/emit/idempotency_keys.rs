@@ -1,4 +1,4 @@
-//! An idempotency key creates one event, however often and from wherever it is used.
+//! An idempotency key creates one event, however often it is used, in SQL and over HTTP.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pointsman_core::store::{
     EmitBatch, IdempotencyError, IdempotencyKey, Journal, NewCollectionRun, OrderBatch, Orders, Queue,
     Registry, Store,
 };
-use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+use pointsman_core::{EventId, EventType, Json, NewEvent, ObjectKey, Tenant};
 use pointsman_store_conformance::fixture::{RegistrationBuilder, new_order, source_collection};
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ async fn a_repeat_returns_the_first_receipt_and_emits_nothing() {
     let client = store_node.connect_client().await;
     let first = emit_in_sql(&client, EMIT_WITH_KEY).await;
     store_node.wait_for_events(1).await;
-    // Before and after it is sequenced, and within one transaction.
+    // The repeat may follow the sequencing of the first emit, or be in the same transaction.
     assert_eq!(emit_in_sql(&client, EMIT_WITH_KEY).await, first);
     client.batch_execute("BEGIN").await.unwrap();
     let other = emit_in_sql(&client, "emit('paid', idempotency_key => 'another')").await;
@@ -76,10 +76,11 @@ async fn wait_until_blocked(watcher: &Client, pid: i32) {
     tokio::time::timeout(TEST_TIMEOUT, waiting).await.unwrap();
 }
 
-/// Returns the results of two transactions with one key, of which the first ends with `end`.
+/// Emits with one key in two transactions at a time, and ends the first, for which the second waits, with `end_sql`.
+/// Returns the receipt of the first, and the receipt or the error code of the second.
 async fn emit_after_first_ends(
     store_node: &TestStore,
-    end: &str,
+    end_sql: &str,
     call: &str,
 ) -> (Uuid, Result<Uuid, String>) {
     let (first, second, watcher) = (
@@ -91,11 +92,11 @@ async fn emit_after_first_ends(
     let receipt = emit_in_sql(&first, EMIT_WITH_KEY).await;
     let pid = second.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let call = format!("SELECT pointsman.{call}");
-    let waiting = tokio::spawn(async move { second.query_one(&call, &[]).await.map(|row| row.get(0)) });
+    let second_emit = tokio::spawn(async move { second.query_one(&call, &[]).await.map(|row| row.get(0)) });
     wait_until_blocked(&watcher, pid).await;
-    first.batch_execute(end).await.unwrap();
-    let got = waiting.await.unwrap();
-    (receipt, got.map_err(|error| error.code().unwrap().code().to_string()))
+    first.batch_execute(end_sql).await.unwrap();
+    let second_result = second_emit.await.unwrap();
+    (receipt, second_result.map_err(|error| error.code().unwrap().code().to_string()))
 }
 
 #[tokio::test]
@@ -130,18 +131,18 @@ fn http_emit_batch() -> EmitBatch {
     let event = NewEvent {
         key: Some(ObjectKey::new("order:1").unwrap()),
         value: Json::parse("{\"sum\":7}").unwrap(),
-        ..NewEvent::new(HandlingKey::new("paid").unwrap())
+        ..NewEvent::new(EventType::new("paid").unwrap())
     };
     EmitBatch { events: vec![event], idempotency: Some(idempotency) }
 }
 
-/// The server's error for a receipt without an event.
+/// Returns the error of `event_of` for a receipt without an event.
 async fn receipt_error(client: &Client, receipt: Uuid) -> String {
     let error = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap_err();
     error.as_db_error().unwrap().message().to_string()
 }
 
-/// The SQL emit takes the key, stays open, and commits after HTTP has used the key for other content.
+/// An emit in SQL uses a key, stays open, and commits after an emit over HTTP has used the key for other content.
 #[tokio::test]
 async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
     let store_node = TestStore::new().await;
@@ -160,13 +161,13 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
         let receipt = emit_in_sql(&client, &call.replace("once", &key)).await;
         let mut http = http_emit_batch();
         http.idempotency.as_mut().unwrap().key = key.clone();
-        let (mut answers, _) = store_node.store.append(vec![http], None, now()).await.unwrap();
-        let made = answers.remove(0).unwrap().events.remove(0).id;
+        let (mut receipts, _) = store_node.store.append(vec![http], None, now()).await.unwrap();
+        let http_event = receipts.remove(0).unwrap().events.remove(0).id;
         client.batch_execute("COMMIT").await.unwrap();
         emit_in_sql(&client, "emit('after')").await;
         store_node.wait_for_events(n * 2 + 2).await;
         let reason = format!(
-            "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {made}"
+            "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {http_event}"
         );
         assert_eq!(
             receipt_error(&client, receipt).await,
@@ -190,13 +191,13 @@ async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_th
 async fn a_key_used_over_http_for_the_same_content_returns_that_event() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    let (mut answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
-    let made = answers.remove(0).unwrap().events.remove(0);
+    let (mut receipts, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
+    let http_event = receipts.remove(0).unwrap().events.remove(0);
     let receipt = emit_in_sql(&client, EMIT_WITH_KEY).await;
-    // A later emit is journaled later.
+    // Rows are drained in order: once this event is journaled, the row before it has been handled.
     emit_in_sql(&client, "emit('after')").await;
     store_node.wait_for_events(2).await;
-    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(made.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(http_event.id));
 }
 
 #[tokio::test]
@@ -204,18 +205,18 @@ async fn a_key_used_in_sql_conflicts_with_an_emit_over_http() {
     let store_node = TestStore::new().await;
     emit_in_sql(&store_node.connect_client().await, EMIT_WITH_KEY).await;
     store_node.wait_for_events(1).await;
-    let (answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
-    assert_eq!(answers, [Err(IdempotencyError::Conflict("once".into()))]);
+    let (receipts, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
+    assert_eq!(receipts, [Err(IdempotencyError::Conflict("once".into()))]);
     store_node.wait_for_events(1).await;
 }
 
-/// Sets the row aside, and no drain fails: that would stop the outbox and fail every job of the commit.
+/// The row is set aside and the drain succeeds: a failed drain would stop the outbox and fail all jobs of its commit.
 #[tokio::test]
 async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_continues() {
     let store_node = TestStore::new().await;
-    let plan =
+    let registration =
         RegistrationBuilder::default().chain("/pay", "a=first>done done").collection("shop/orders", 100);
-    store_node.store.register(plan.build(), now()).await.unwrap();
+    store_node.store.register(registration.build(), now()).await.unwrap();
     let key =
         |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), request_digest: [1; 32] };
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
@@ -251,17 +252,17 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
             .remove(0)
             .unwrap();
     }
-    let kinds: Vec<_> =
-        store_node.read_events_after(before).await.iter().map(|event| event.kind.to_string()).collect();
-    assert_eq!(kinds, ["after", "paid"].repeat(3));
+    let event_types: Vec<_> =
+        store_node.read_events_after(before).await.iter().map(|event| event.event_type.to_string()).collect();
+    assert_eq!(event_types, ["after", "paid"].repeat(3));
 }
 
 #[tokio::test]
 async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    let (mut answers, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
-    let made = answers.remove(0).unwrap().events.remove(0);
+    let (mut receipts, _) = store_node.store.append(vec![http_emit_batch()], None, now()).await.unwrap();
+    let http_event = receipts.remove(0).unwrap().events.remove(0);
     let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let later = now().plus(Duration::from_secs(60));
     while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().has_more {}
@@ -274,5 +275,5 @@ async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
         }
     };
     tokio::time::timeout(TEST_TIMEOUT, drained).await.expect("the outbox is drained");
-    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(made.id));
+    assert_eq!(find_event_of_receipt(&client, receipt).await, Some(http_event.id));
 }

@@ -7,7 +7,7 @@ use pointsman_testing::{find_nodejs_with_pg, find_python_with_psycopg};
 
 use crate::test_store::{TestStore, find_event_of_receipt};
 
-/// Runs a program given on its input, and returns its output.
+/// Runs a command with this program as its input, and returns its output.
 fn run_program(mut command: Command, program: &str) -> String {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -17,12 +17,12 @@ fn run_program(mut command: Command, program: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_string()
 }
 
-/// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, gets an
-/// error after a savepoint, commits, and prints the first receipt.
+/// Checks the events of a program. Each program emits `gone` and rolls back, then emits `record.published` and
+/// `record.closed` of one object, gets an error after a savepoint, commits, and prints the first receipt.
 async fn assert_events_of_program(store_node: &TestStore, receipt: &str) {
     let events = store_node.wait_for_events(2).await;
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["record.published", "record.closed"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["record.published", "record.closed"]);
     assert_eq!(events[0].key.as_ref().unwrap().as_str(), "record:1");
     assert_eq!(events[0].value.as_str(), r#"{"title": "Hällo"}"#);
     assert_eq!(events[0].context["ip"], "::1");
@@ -77,7 +77,7 @@ with psycopg.connect(sys.argv[1]) as db:
     try:
         with db.transaction():
             db.execute("SELECT pointsman.emit(%s)", ("not a type",))
-        sys.exit("a fault was taken")
+        sys.exit("an invalid event was accepted")
     except psycopg.errors.InvalidParameterValue as error:
         assert "type:" in str(error)
     db.execute("SELECT pointsman.emit('record.closed', %s, tenant => 'shop', priority => %s)", ("record:1", 200))
@@ -111,7 +111,7 @@ async function main() {
     ['record:1', JSON.stringify({ title: 'Hällo' }), { ip: '::1' }, 'shop'],
   )
   await client.query('SAVEPOINT before')
-  const code = await client.query('SELECT pointsman.emit($1)', ['not a type']).then(() => 'taken', (e) => e.code)
+  const code = await client.query('SELECT pointsman.emit($1)', ['not a type']).then(() => 'accepted', (e) => e.code)
   if (code !== '22023') throw new Error(code)
   await client.query('ROLLBACK TO before')
   await client.query(

@@ -15,7 +15,7 @@ use std::time::Duration;
 use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::TaskState;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, TaskStatus};
+use pointsman_core::{EventType, HandlerDef, HandlerName, Routes, TaskStatus};
 use pointsman_testing::{PostgresServer, PostgresSettings};
 use test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt, now};
 
@@ -24,12 +24,12 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     let store_node = TestStore::new().await;
     let mut routes = Routes::new();
     let index = HandlerName::new("index").unwrap();
-    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
+    routes.bind(EventType::new("record").unwrap(), HandlerBinding::new_queued(index.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
     store_node.store.register(registration, now()).await.unwrap();
     let client = store_node.connect_client().await;
-    let begun = now();
+    let emit_time = now();
 
     let receipt = emit_in_sql(
         &client,
@@ -39,7 +39,7 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     .await;
 
     let event = store_node.wait_for_events(1).await.remove(0);
-    assert_eq!(event.kind.as_str(), "record.published");
+    assert_eq!(event.event_type.as_str(), "record.published");
     assert_eq!(event.key.as_ref().unwrap().as_str(), "record:\"1\"");
     assert_eq!(event.sub_object.as_ref().unwrap().as_str(), "part");
     assert_eq!(event.value.as_str(), r#"{"n": 1.50, "title": "Hällo"}"#);
@@ -52,9 +52,11 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
         (task.event, task.priority.get(), task.lifecycle.state.status()),
         (Some(event.id), 9000, TaskStatus::New)
     );
-    let TaskState::New { due } = task.lifecycle.state else { panic!("it waits: {:?}", task.lifecycle) };
+    let TaskState::New { due } = task.lifecycle.state else {
+        panic!("the task does not wait: {:?}", task.lifecycle)
+    };
     let hour = Duration::from_secs(3600);
-    assert!(due >= begun.plus(hour) && due <= now().plus(hour), "{due} is an hour after {begun}");
+    assert!(due >= emit_time.plus(hour) && due <= now().plus(hour), "{due} is an hour after {emit_time}");
 }
 
 #[tokio::test]
@@ -83,8 +85,8 @@ async fn a_rolled_back_emit_leaves_nothing() {
         .await
         .unwrap();
     let events = store_node.wait_for_events(2).await;
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["first", "second"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["first", "second"]);
     assert_eq!(events[1].prev, Some(events[0].id));
 }
 
@@ -92,9 +94,9 @@ async fn a_rolled_back_emit_leaves_nothing() {
 async fn the_events_of_a_transaction_keep_their_order() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    // More than one batch.
-    let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
-    client.query_one(all, &[]).await.unwrap();
+    // These are more events than one transaction drains.
+    let emit_all_sql = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
+    client.query_one(emit_all_sql, &[]).await.unwrap();
     let events = store_node.wait_for_events(2500).await;
     let values: Vec<usize> = events.iter().map(|event| event.value.decode().unwrap()).collect();
     assert!(values.iter().copied().eq(1..=2500));
@@ -135,8 +137,8 @@ async fn emits_wait_while_no_node_runs() {
 async fn large_values_are_drained_in_several_transactions() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    let all = "SELECT count(pointsman.emit('a', value => to_jsonb(repeat('x', 1000000)))) FROM generate_series(1, 20)";
-    client.query_one(all, &[]).await.unwrap();
+    let emit_all_sql = "SELECT count(pointsman.emit('a', value => to_jsonb(repeat('x', 1000000)))) FROM generate_series(1, 20)";
+    client.query_one(emit_all_sql, &[]).await.unwrap();
     let events = store_node.wait_for_events(20).await;
     assert!(events.iter().all(|event| event.value.as_str().len() == 1_000_002));
 }
@@ -159,12 +161,17 @@ async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
         .await
         .unwrap();
     let events = store_node.wait_for_events(3).await;
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["before", "written.by.hand", "after"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["before", "written.by.hand", "after"]);
     assert_eq!(events[1].value.as_str(), "[1,  2]");
-    let refused = "SELECT type, value, reason FROM pointsman.outbox_refused ORDER BY n";
-    let refused: Vec<(String, String, String)> =
-        client.query(refused, &[]).await.unwrap().iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+    let refused_rows_sql = "SELECT type, value, reason FROM pointsman.outbox_refused ORDER BY n";
+    let refused: Vec<(String, String, String)> = client
+        .query(refused_rows_sql, &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|r| (r.get(0), r.get(1), r.get(2)))
+        .collect();
     assert_eq!(refused.len(), 3);
     assert!(
         refused[2].2.starts_with("/type: task is the name of a frame of the event stream"),
@@ -177,10 +184,9 @@ async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
 
 #[tokio::test]
 async fn a_prepared_transaction_emits_when_it_is_committed() {
-    let extra = vec![("max_prepared_transactions".into(), "4".into())];
+    let extra_settings = vec![("max_prepared_transactions".into(), "4".into())];
     let server =
-        PostgresServer::start(PostgresSettings { extra_settings: extra, ..PostgresSettings::default() })
-            .unwrap();
+        PostgresServer::start(PostgresSettings { extra_settings, ..PostgresSettings::default() }).unwrap();
     let store_node = TestStore::open(&server.create_database().unwrap()).await;
     let client = connect(&store_node.url).await;
     client
@@ -194,7 +200,7 @@ async fn a_prepared_transaction_emits_when_it_is_committed() {
     store_node.wait_for_events(1).await;
     client.batch_execute("COMMIT PREPARED 'later'").await.unwrap();
     let events = store_node.wait_for_events(2).await;
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["meanwhile", "prepared"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["meanwhile", "prepared"]);
     assert_eq!(events[1].prev, Some(events[0].id));
 }

@@ -26,14 +26,14 @@ async fn wait_until_outbox_empty(client: &Client) {
 async fn a_row_with_an_invalid_idempotency_key_is_set_aside() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
-    // An incompressible text.
+    // A text that compression does not make small enough for an index.
     let key = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 9000) i)";
     for key in [key, "repeat('k', 300000)", "''", "'é'"] {
         let row = "INSERT INTO pointsman.outbox (type, idempotency_key, digest)";
         client.batch_execute(&format!("{row} VALUES ('x', {key}, sha256('a'))")).await.unwrap();
     }
     emit_in_sql(&client, "emit('after')").await;
-    assert_eq!(store_node.wait_for_events(1).await[0].kind.as_str(), "after");
+    assert_eq!(store_node.wait_for_events(1).await[0].event_type.as_str(), "after");
     let reason = "/idempotency_key: an idempotency key has 1 to 255 printable ASCII characters";
     assert_eq!(list_refused_rows(&client).await, vec![("x".to_owned(), reason.to_owned()); 4]);
 }
@@ -46,28 +46,31 @@ async fn a_row_that_the_database_rejects_is_set_aside_alone() {
         .batch_execute(
             "CREATE FUNCTION check_event() RETURNS trigger LANGUAGE plpgsql AS $$
              BEGIN
-                 IF new.type = 'cursed' THEN RAISE EXCEPTION 'a curse' USING ERRCODE = '22000'; END IF;
+                 IF new.type = 'rejected' THEN RAISE EXCEPTION 'rejected by a trigger' USING ERRCODE = '22000'; END IF;
                  RETURN new;
              END $$;
-             CREATE TRIGGER curse BEFORE INSERT ON pointsman.journal FOR EACH ROW EXECUTE FUNCTION check_event();
+             CREATE TRIGGER reject BEFORE INSERT ON pointsman.journal FOR EACH ROW EXECUTE FUNCTION check_event();
              BEGIN;
              SELECT pointsman.emit('first', 'k');
-             SELECT pointsman.emit('cursed', 'k');
-             INSERT INTO pointsman.outbox (type, key) VALUES ('second', 'k'), ('cursed', 'k');
+             SELECT pointsman.emit('rejected', 'k');
+             INSERT INTO pointsman.outbox (type, key) VALUES ('second', 'k'), ('rejected', 'k');
              SELECT pointsman.emit('third', 'k');
              COMMIT",
         )
         .await
         .unwrap();
     let events = store_node.wait_for_events(3).await;
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["first", "second", "third"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["first", "second", "third"]);
     assert_eq!(events[2].prev, Some(events[1].id));
-    assert_eq!(list_refused_rows(&client).await, vec![("cursed".to_owned(), "a curse".to_owned()); 2]);
+    assert_eq!(
+        list_refused_rows(&client).await,
+        vec![("rejected".to_owned(), "rejected by a trigger".to_owned()); 2]
+    );
 }
 
 #[tokio::test]
-async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
+async fn rows_with_manually_assigned_numbers_are_drained_or_set_aside() {
     let store_node = TestStore::new().await;
     let client = store_node.connect_client().await;
     let url = store_node.close().await;
@@ -80,10 +83,14 @@ async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
         .await
         .unwrap();
     let store_node = TestStore::open(&url).await;
-    let mut kinds: Vec<_> =
-        store_node.wait_for_events(4).await.iter().map(|event| event.kind.as_str().to_owned()).collect();
-    kinds.sort();
-    assert_eq!(kinds, ["least", "most", "none", "settled"]);
+    let mut event_types: Vec<_> = store_node
+        .wait_for_events(4)
+        .await
+        .iter()
+        .map(|event| event.event_type.as_str().to_owned())
+        .collect();
+    event_types.sort();
+    assert_eq!(event_types, ["least", "most", "none", "settled"]);
     wait_until_outbox_empty(&client).await;
     assert_eq!(list_refused_rows(&client).await.len(), 1);
 }

@@ -6,15 +6,15 @@ use uuid::Uuid;
 
 use crate::test_store::{TestStore, connect, emit_in_sql, find_event_of_receipt};
 
-/// Creates a role as the owner of the database, and connects as that role.
+/// Creates a role without privileges, and connects as that role.
 async fn create_producer_role(store_node: &TestStore, owner: &Client) -> (String, Client) {
     let role = format!("producer_{}", Uuid::new_v4().simple());
     owner.batch_execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'")).await.unwrap();
     let database = store_node.url.rsplit('/').next().unwrap();
     let url = shared_postgres().unwrap().url(database);
     let (scheme, rest) = url.split_once("://").unwrap();
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    let client = connect(&format!("{scheme}://{role}:secret@{place}")).await;
+    let location = rest.rsplit_once('@').map_or(rest, |(_, location)| location);
+    let client = connect(&format!("{scheme}://{role}:secret@{location}")).await;
     (role, client)
 }
 

@@ -29,19 +29,19 @@ async fn unreadable_data_does_not_block_other_writers() {
     store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let observer = connect(database.url()).await;
     observer.batch_execute("SET lock_timeout = '5s'").await.unwrap();
-    let damage = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
+    let damage_sql = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
                  UPDATE pointsman.meta SET text = '{' WHERE name = 'routes';
                  UPDATE pointsman.commit_version SET registry_version = registry_version + 1";
-    observer.batch_execute(damage).await.unwrap();
+    observer.batch_execute(damage_sql).await.unwrap();
     for _ in 0..3 {
-        let answer = emit(&store).await;
-        assert!(matches!(answer, Err(StoreError::Damaged(_))), "{answer:?}");
-        // It had the write lock when it failed, and releases it sooner than the server's timeout.
+        let result = emit(&store).await;
+        assert!(matches!(result, Err(StoreError::Damaged(_))), "{result:?}");
+        // The failed transaction releases the write lock before the server's timeout.
         observer.batch_execute("SELECT FROM pointsman.write_lock FOR UPDATE").await.unwrap();
     }
-    let repair = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;
+    let repair_sql = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;
                 DROP TABLE public.kept";
-    observer.batch_execute(repair).await.unwrap();
+    observer.batch_execute(repair_sql).await.unwrap();
     emit(&store).await.unwrap();
     assert_invariants(database.url()).await;
     store.close();
@@ -53,9 +53,9 @@ async fn closed_idle_connections_are_replaced_without_errors() {
     let store = Opened::open(database.url(), now()).await.unwrap();
     let observer = connect(database.url()).await;
     for _ in 0..5 {
-        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        let terminate_sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                    WHERE datname = current_database() AND application_name = 'pointsman'";
-        assert!(query_number(&observer, end).await > 0);
+        assert!(query_number(&observer, terminate_sql).await > 0);
         emit(&store).await.unwrap();
         store.read_journal_range().await.unwrap();
         emit(&store).await.unwrap();
@@ -85,14 +85,14 @@ async fn texts_with_nul_characters_are_stored() {
     let cluster = PgTestCluster::new().await;
     let [mut node] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     const TEXT_WITH_NUL: &str = "a\0b";
-    for name in ["tried again", "for good"] {
+    for failure in ["retryable", "permanent"] {
         node.emit(new_event("record").with_key("a")).await;
         let task = node.claim_one().await;
         let failed = AttemptResult::Failed {
             error: TEXT_WITH_NUL.into(),
             return_code: 1,
             retry_at: None,
-            permanent: name == "for good",
+            permanent: failure == "permanent",
         };
         node.finish_attempt(FinishedAttempt {
             log_lines: vec![info_log_line(node.now, TEXT_WITH_NUL)],
@@ -102,7 +102,7 @@ async fn texts_with_nul_characters_are_stored() {
         .unwrap();
         node.advance_clock(RETRY_DELAY_SECS);
     }
-    node.run_all_ready().await;
+    node.run_all_ready_tasks().await;
     let rule = Rule {
         set_by: TEXT_WITH_NUL.into(),
         reason: TEXT_WITH_NUL.into(),

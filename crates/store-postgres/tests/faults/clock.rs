@@ -17,31 +17,32 @@ use crate::common::test_database::TestDatabase;
 const URL_VARIABLE: &str = "NODE_WITH_ANOTHER_CLOCK";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Runs in the node process: joins and rescues by the server's time, and prints how many tasks it took.
+/// Runs in the node process: joins and rescues by the server's time, and prints its own time and the number of rescued
+/// tasks.
 async fn run_as_node(url: &str) {
-    let server = Opened::read_clock(url).await.unwrap();
-    let store = Opened::open(url, server).await.unwrap();
-    let node = store.join_node("elsewhere", server).await.unwrap();
-    assert!(store.read_server_clock().await.unwrap().is_some_and(|later| later >= server));
-    let rescued = store.rescue(RescueSweep::full(LEASE), server).await.unwrap();
+    let server_time = Opened::read_clock(url).await.unwrap();
+    let store = Opened::open(url, server_time).await.unwrap();
+    let node = store.join_node("elsewhere", server_time).await.unwrap();
+    assert!(store.read_server_clock().await.unwrap().is_some_and(|later| later >= server_time));
+    let rescued = store.rescue(RescueSweep::full(LEASE), server_time).await.unwrap();
     println!("\nat {} node {node} took {} tasks", now().micros(), rescued.freed_tasks.len());
     store.close();
 }
 
-/// Runs a node whose clock is off by this much; returns the time of its clock.
-fn run_node_with_clock(url: &str, off: &str) -> i64 {
+/// Runs a node whose clock has this offset; returns the time of its clock.
+fn run_node_with_clock(url: &str, offset: &str) -> i64 {
     remove_stale_faketime_files();
     let child = Command::new("faketime")
-        .args(["-f", off])
+        .args(["-f", offset])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "clock::differing_clocks_do_not_expire_a_node", "--nocapture"])
         .env(URL_VARIABLE, url)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .output();
-    let Output { stdout, stderr, .. } = child.expect("faketime is there: `apt-get install faketime`");
+    let Output { stdout, stderr, .. } = child.expect("faketime is required: `apt-get install faketime`");
     let reply = String::from_utf8_lossy(&stdout);
     let line = reply.lines().find(|line| line.starts_with("at ")).unwrap_or_else(|| {
-        panic!("the node said nothing of that: {reply}{}", String::from_utf8_lossy(&stderr))
+        panic!("the node did not print its result: {reply}{}", String::from_utf8_lossy(&stderr))
     });
     assert!(line.ends_with(" took 0 tasks"), "{line}");
     line.split(' ').nth(1).unwrap().parse().unwrap()
@@ -63,7 +64,7 @@ async fn differing_clocks_do_not_expire_a_node() {
 
     let ahead = run_node_with_clock(database.url(), "+45s") - now().micros();
     let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
-    assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks were off: {ahead} {behind}");
+    assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks have no offset: {ahead} {behind}");
 
     let rescued = store.rescue(RescueSweep::full(LEASE), now()).await.unwrap();
     assert_eq!(rescued.freed_tasks, []);

@@ -22,13 +22,13 @@ async fn take_all_connections(url: &str) -> Vec<Client> {
     clients
 }
 
-/// Finds the writer's backend: the one that waits for a lock on the journal.
+/// Finds the process id of the writer's backend, by making it wait for a lock on the journal.
 async fn find_writer_pid(observer: &Client, other: &Client, load: &TestLoad) -> i64 {
     other.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
-    let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let from_waiting_sessions = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     let find = async {
-        wait_until_query_returns(observer, &format!("SELECT count(*) {waits}"), 1).await;
-        let pid = query_number(observer, &format!("SELECT pid::bigint {waits}")).await;
+        wait_until_query_returns(observer, &format!("SELECT count(*) {from_waiting_sessions}"), 1).await;
+        let pid = query_number(observer, &format!("SELECT pid::bigint {from_waiting_sessions}")).await;
         other.batch_execute("COMMIT").await.unwrap();
         pid
     };
@@ -53,13 +53,18 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
     let writer = find_writer_pid(&observer, &other, &load).await;
     let mut taken = take_all_connections(&url).await;
     load.wait_for_acknowledged_emits(50).await;
-    // The store's idle readers could still be used, so they are terminated, and other clients take their slots.
-    let ours = format!("FROM pg_stat_activity WHERE application_name = 'pointsman' AND pid <> {writer}");
-    let mut quiet = 0;
-    while quiet < 3 {
-        let ended = query_number(&observer, &format!("SELECT count(pg_terminate_backend(pid)) {ours}")).await;
+    // The store could still use its idle read connections, so they are terminated, and other clients take their slots.
+    let from_other_sessions =
+        format!("FROM pg_stat_activity WHERE application_name = 'pointsman' AND pid <> {writer}");
+    let mut rounds_without_change = 0;
+    while rounds_without_change < 3 {
+        let ended = query_number(
+            &observer,
+            &format!("SELECT count(pg_terminate_backend(pid)) {from_other_sessions}"),
+        )
+        .await;
         let more = take_all_connections(&url).await;
-        quiet = if ended == 0 && more.is_empty() { quiet + 1 } else { 0 };
+        rounds_without_change = if ended == 0 && more.is_empty() { rounds_without_change + 1 } else { 0 };
         taken.extend(more);
         sleep(Duration::from_millis(20)).await;
     }
@@ -73,13 +78,13 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_writer_replaces_idle_readers() {
+async fn the_writer_closes_idle_read_connections_at_the_limit() {
     let (server, url) = start_durable_server();
     let (observer, name) = (connect(&url).await, url.rsplit('/').next().unwrap());
     let role = format!("CREATE ROLE limited LOGIN; ALTER DATABASE {name} OWNER TO limited");
     server.query("postgres", &role).unwrap();
     let store = Opened::open(&url.replacen("//postgres@", "//limited@", 1), now()).await.unwrap();
-    // Slots for the listener and one reader, which connect first.
+    // The limit leaves slots for the listener and one reader, which connect before the writer.
     let end = "ALTER ROLE limited CONNECTION LIMIT 2;
                SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
     server.query("postgres", end).unwrap();

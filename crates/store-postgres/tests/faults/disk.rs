@@ -5,17 +5,17 @@ use tokio::task::block_in_place;
 
 use crate::common::load::TestLoad;
 
-/// None if the user may not mount a disk.
+/// Mounts a small disk; none if the user may not mount one.
 fn mount_disk() -> Option<TmpfsDisk> {
     TmpfsDisk::mount(200).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
 
 fn start_server_on(disk: &TmpfsDisk) -> (PostgresServer, String) {
-    let extra = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
-    let extra = extra.map(|(name, value)| (name.into(), value.into())).into();
+    let extra_settings = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
+    let extra_settings = extra_settings.map(|(name, value)| (name.into(), value.into())).into();
     let server = PostgresServer::start_in_folder(
         disk.path(),
-        PostgresSettings { durable: true, max_connections: 50, extra_settings: extra },
+        PostgresSettings { durable: true, max_connections: 50, extra_settings },
     )
     .unwrap();
     let url = server.create_database().unwrap();
@@ -52,8 +52,8 @@ async fn the_store_recovers_after_the_server_stops_on_a_full_disk() {
     let _ = server.query(database, "SELECT pg_switch_wal()");
     let _ = server.query(database, "CREATE TABLE public.more (n integer)");
     load.wait_for_failed_emits(40).await;
-    let there = server.query(database, "SELECT 1");
-    assert!(there.is_err(), "it has ended");
+    let queried = server.query(database, "SELECT 1");
+    assert!(queried.is_err(), "the server has not stopped");
     disk.remove_ballast().unwrap();
     block_in_place(|| server.kill().and_then(|()| server.start_again())).unwrap();
     load.wait_for_acknowledged_emits(100).await;

@@ -1,5 +1,5 @@
-//! Servers, networks and disks that fail under load: acknowledged events exist once, refused ones at most once, and the
-//! store recovers as soon as it can.
+//! Servers, networks and disks that fail under load: acknowledged events exist once, events of failed emits at most
+//! once, and the store recovers without help.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod broken_transactions;

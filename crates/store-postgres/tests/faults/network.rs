@@ -19,28 +19,28 @@ const EMITTER_COUNT: u64 = 8;
 fn start_server_with_proxy() -> (PostgresServer, Proxy, String, String) {
     let (server, url) = start_durable_server();
     let proxy = Proxy::start(server.address()).unwrap();
-    let wired = server.url_through_proxy(&proxy, url.rsplit('/').next().unwrap()).unwrap();
-    (server, proxy, url, wired)
+    let proxied_url = server.url_through_proxy(&proxy, url.rsplit('/').next().unwrap()).unwrap();
+    (server, proxy, url, proxied_url)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_connections_are_cut_at_any_moment() {
-    let (_server, proxy, url, wired) = start_server_with_proxy();
-    let (load, neighbour) = (TestLoad::start(&wired, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
+    let (_server, proxy, url, proxied_url) = start_server_with_proxy();
+    let (load, peer) = (TestLoad::start(&proxied_url, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
     let mut rng = Rng::new(1);
     for _ in 0..25 {
         load.wait_for_acknowledged_emits(1 + rng.next_below(60)).await;
         proxy.close_connections();
     }
     load.wait_for_acknowledged_emits(100).await;
-    assert_eq!(neighbour.failed_emit_count(), 0, "another node's trouble is not its own");
-    TestLoad::stop_and_check_all([load, neighbour], &url).await;
+    assert_eq!(peer.failed_emit_count(), 0, "the node with a direct connection is not affected");
+    TestLoad::stop_and_check_all([load, peer], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_without_a_reply_exist_at_most_once() {
-    let (_server, proxy, url, wired) = start_server_with_proxy();
-    let (load, neighbour) = (TestLoad::start(&wired, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
+    let (_server, proxy, url, proxied_url) = start_server_with_proxy();
+    let (load, peer) = (TestLoad::start(&proxied_url, EMITTER_COUNT).await, TestLoad::start(&url, 2).await);
     let mut rng = Rng::new(2);
     for _ in 0..15 {
         load.wait_for_acknowledged_emits(1 + rng.next_below(60)).await;
@@ -49,42 +49,43 @@ async fn writes_without_a_reply_exist_at_most_once() {
         proxy.set_drop_replies(false);
     }
     load.wait_for_acknowledged_emits(100).await;
-    assert_eq!(neighbour.failed_emit_count(), 0, "another node's trouble is not its own");
-    TestLoad::stop_and_check_all([load, neighbour], &url).await;
+    assert_eq!(peer.failed_emit_count(), 0, "the node with a direct connection is not affected");
+    TestLoad::stop_and_check_all([load, peer], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
-    let (_server, proxy, url, wired) = start_server_with_proxy();
-    let store = Opened::open(&wired, now()).await.unwrap();
+    let (_server, proxy, url, proxied_url) = start_server_with_proxy();
+    let store = Opened::open(&proxied_url, now()).await.unwrap();
     store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
-    let (one, observer) = (connect(&url).await, connect(&url).await);
+    let (lock_holder, observer) = (connect(&url).await, connect(&url).await);
     let mut ids = BTreeSet::new();
     for round in 1..=5 {
         let emit = |n: i64| {
-            let new = new_event("record").with_key("a").with_value(&n.to_string());
-            store.append(vec![emit_batch([new])], None, now())
+            let event = new_event("record").with_key("a").with_value(&n.to_string());
+            store.append(vec![emit_batch([event])], None, now())
         };
         let (receipts, _) = emit(2 * round).await.unwrap();
         let before = receipts[0].as_ref().unwrap().events[0].id;
         assert!(ids.insert(before.as_i64()));
         // The transaction has begun and waits for a lock; all following statements are sent, including the commit.
-        one.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
+        lock_holder.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
         let unlock = async {
-            let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-            wait_until_query_returns(&observer, waiting, 1).await;
+            let count_waiting_sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+            wait_until_query_returns(&observer, count_waiting_sql, 1).await;
             proxy.set_drop_replies(true);
-            one.batch_execute("COMMIT").await.unwrap();
+            lock_holder.batch_execute("COMMIT").await.unwrap();
         };
         let (lost, ()) = tokio::join!(emit(2 * round + 1), unlock);
         assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
         proxy.set_drop_replies(false);
-        let made = format!("SELECT count(*) FROM pointsman.journal WHERE value = '{}'", 2 * round + 1);
-        wait_until_query_returns(&observer, &made, 1).await;
+        let count_events_sql =
+            format!("SELECT count(*) FROM pointsman.journal WHERE value = '{}'", 2 * round + 1);
+        wait_until_query_returns(&observer, &count_events_sql, 1).await;
         let (receipts, _) = emit(0).await.unwrap();
         let next = &receipts[0].as_ref().unwrap().events[0];
         let between = next.prev.unwrap();
-        assert!(before < between && between < next.id, "the one before it is the one that was not answered");
+        assert!(before < between && between < next.id, "the event whose reply was lost is between them");
         assert!(ids.insert(between.as_i64()) && ids.insert(next.id.as_i64()));
         assert_invariants(&url).await;
     }
@@ -93,17 +94,17 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_frozen_connection_fails_within_the_timeout() {
-    let (_server, proxy, url, wired) = start_server_with_proxy();
-    let load = TestLoad::start(&wired, EMITTER_COUNT).await;
-    let neighbour = Opened::open(&url, now()).await.unwrap();
+    let (_server, proxy, url, proxied_url) = start_server_with_proxy();
+    let load = TestLoad::start(&proxied_url, EMITTER_COUNT).await;
+    let peer = Opened::open(&url, now()).await.unwrap();
     load.wait_for_acknowledged_emits(50).await;
     proxy.set_frozen(true);
     // Emits, and reads on existing and on new connections.
     let reads = join_all((0..20).map(|_| load.store().read_journal_range()));
     let emits = async {
         for _ in 0..20 {
-            // It may have to wait until the server ends the other's transaction.
-            neighbour.append(vec![emit_batch([new_event("other")])], None, now()).await.unwrap();
+            // The peer may have to wait until the server ends the transaction of the frozen connection.
+            peer.append(vec![emit_batch([new_event("other")])], None, now()).await.unwrap();
         }
     };
     let (reads, (), ()) =
@@ -115,5 +116,5 @@ async fn a_frozen_connection_fails_within_the_timeout() {
     load.wait_for_acknowledged_emits(100).await;
     timeout(TEST_TIMEOUT, load.store().read_journal_range()).await.unwrap().unwrap();
     TestLoad::stop_and_check_all([load], &url).await;
-    neighbour.close();
+    peer.close();
 }

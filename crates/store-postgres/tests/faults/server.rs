@@ -10,15 +10,15 @@ const ROUNDS: usize = 4;
 /// Emitters per node.
 const EMITTERS_PER_NODE: u64 = 4;
 
-/// Checks two nodes on a server that is stopped repeatedly.
-async fn assert_emits_survive(go: fn(&PostgresServer) -> anyhow::Result<()>) {
+/// Checks that no acknowledged emit of two nodes is lost when their server is stopped repeatedly.
+async fn assert_emits_survive(stop_server: fn(&PostgresServer) -> anyhow::Result<()>) {
     let (server, url) = start_durable_server();
     let (one, other) =
         (TestLoad::start(&url, EMITTERS_PER_NODE).await, TestLoad::start(&url, EMITTERS_PER_NODE).await);
     for _ in 0..ROUNDS {
         one.wait_for_acknowledged_emits(60).await;
         other.wait_for_acknowledged_emits(60).await;
-        block_in_place(|| go(&server)).unwrap();
+        block_in_place(|| stop_server(&server)).unwrap();
         tokio::join!(
             one.wait_for_failed_emits(EMITTERS_PER_NODE as usize),
             other.wait_for_failed_emits(EMITTERS_PER_NODE as usize)

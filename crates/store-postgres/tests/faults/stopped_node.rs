@@ -23,8 +23,8 @@ async fn run_as_node(url: &str) {
     let store = Opened::open(url, now()).await.unwrap();
     println!("\nopened");
     for line in std::io::stdin().lines() {
-        let new = new_event("stopped").with_key("k").with_value(&line.unwrap());
-        match store.append(vec![emit_batch([new])], None, now()).await {
+        let event = new_event("stopped").with_key("k").with_value(&line.unwrap());
+        match store.append(vec![emit_batch([event])], None, now()).await {
             Ok(_) => println!("\nemitted"),
             Err(fault) => println!("\nrefused {fault}"),
         }
@@ -51,20 +51,22 @@ impl NodeProcess {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (said, lines) = channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
-        let node = Self { child, output_lines: lines };
+        let (line_sender, output_lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| line_sender.send(line))
+        });
+        let node = Self { child, output_lines };
         assert_eq!(node.next_line(), "opened");
         node
     }
 
-    /// Returns its next line, skipping the output of the test harness.
+    /// Returns the next line that the node prints, skipping the output of the test harness.
     fn next_line(&self) -> String {
-        let ours = ["opened", "emitted", "refused"];
+        let results = ["opened", "emitted", "refused"];
         loop {
-            let line = self.output_lines.recv_timeout(TEST_TIMEOUT).expect("the node says something");
-            if ours.iter().any(|word| line.starts_with(word)) {
+            let line = self.output_lines.recv_timeout(TEST_TIMEOUT).expect("the node prints a line");
+            if results.iter().any(|word| line.starts_with(word)) {
                 return line;
             }
         }
@@ -79,7 +81,7 @@ impl NodeProcess {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Stops it, and waits until all its threads have stopped: on a busy machine that is later than the signal.
+    /// Stops the process, and waits until all its threads have stopped, which may take a moment on a busy machine.
     fn suspend(&self) {
         kill(self.pid(), Signal::SIGSTOP).unwrap();
         let stopped = waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
@@ -109,26 +111,30 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     let mut node = NodeProcess::start(&url);
     node.emit(1);
     assert_eq!(node.next_line(), "emitted");
-    // It is stopped while it waits for the write lock, and gets the lock while stopped.
+    // The node is stopped while it waits for the write lock, and gets the lock while it is stopped.
     other.batch_execute("BEGIN; SELECT FROM pointsman.write_lock FOR UPDATE").await.unwrap();
     node.emit(2);
-    let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
-    wait_until_query_returns(&observer, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1)
-        .await;
+    let from_sessions_of_node = "FROM pg_stat_activity WHERE application_name = 'stopped'";
+    wait_until_query_returns(
+        &observer,
+        &format!("SELECT count(*) {from_sessions_of_node} AND wait_event_type = 'Lock'"),
+        1,
+    )
+    .await;
     node.suspend();
     other.batch_execute("COMMIT").await.unwrap();
     wait_until_query_returns(
         &observer,
-        &format!("SELECT count(*) {its} AND state = 'idle in transaction'"),
+        &format!("SELECT count(*) {from_sessions_of_node} AND state = 'idle in transaction'"),
         1,
     )
     .await;
 
-    let waited = store.append(vec![emit_batch([new_event("other").with_key("k")])], None, now()).await;
-    assert!(waited.is_ok(), "{waited:?}");
+    let appended = store.append(vec![emit_batch([new_event("other").with_key("k")])], None, now()).await;
+    assert!(appended.is_ok(), "{appended:?}");
     wait_until_query_returns(
         &observer,
-        &format!("SELECT count(*) {its} AND state = 'idle in transaction'"),
+        &format!("SELECT count(*) {from_sessions_of_node} AND state = 'idle in transaction'"),
         0,
     )
     .await;
@@ -136,7 +142,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     let reply = node.next_line();
     assert!(reply.starts_with("refused"), "{reply}");
     node.emit(3);
-    assert_eq!(node.next_line(), "emitted", "it goes on by itself");
+    assert_eq!(node.next_line(), "emitted", "the node recovers without help");
     assert_invariants(&url).await;
     let emitted = query_rows(
         &url,

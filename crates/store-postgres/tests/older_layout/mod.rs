@@ -1,4 +1,4 @@
-//! A synthetic history of the schema, for the tests of migrations.
+//! Synthetic older layouts of the schema, for the tests of migrations.
 
 use pointsman_store_postgres::Migration;
 

@@ -11,6 +11,7 @@ use pointsman_store_conformance::Harness;
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared_postgres;
 
+/// A new database, on which every store is opened.
 pub(crate) struct SingleDatabase {
     pub(crate) url: String,
 }

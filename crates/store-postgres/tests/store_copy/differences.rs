@@ -15,7 +15,7 @@ async fn every_changed_row_is_reported_in_its_table() {
     file.copy_to(&database).await.unwrap();
     assert_eq!(file.find_differing_tables(&database).await, []);
     let client = connect(database.database_url()).await;
-    for (section, change, undo) in [
+    for (table_kind, change, undo) in [
         (
             TableKind::Logs,
             "UPDATE pointsman.log SET level = 1 - level",
@@ -47,8 +47,8 @@ async fn every_changed_row_is_reported_in_its_table() {
             "DELETE FROM pointsman.audit_entry WHERE at = 0",
         ),
     ] {
-        assert!(client.execute(change, &[]).await.unwrap() > 0, "{section}");
-        assert_eq!(file.find_differing_tables(&database).await, [section]);
+        assert!(client.execute(change, &[]).await.unwrap() > 0, "{table_kind}");
+        assert_eq!(file.find_differing_tables(&database).await, [table_kind]);
         client.execute(undo, &[]).await.unwrap();
     }
     client.execute("DELETE FROM pointsman.fire", &[]).await.unwrap();

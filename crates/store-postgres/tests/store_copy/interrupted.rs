@@ -14,13 +14,15 @@ use crate::test_store::connect;
 #[tokio::test]
 async fn a_broken_connection_loses_nothing() {
     let database = TestStoreLocation::create_empty(LocationKind::Database).await;
-    let (login, place) = database.database_url().split_once('@').unwrap();
-    let (address, name) = place.split_once('/').unwrap();
+    let (login, location) = database.database_url().split_once('@').unwrap();
+    let (address, name) = location.split_once('/').unwrap();
     let proxy = Arc::new(Proxy::start(address.parse().unwrap()).unwrap());
-    let (wire, url) = (proxy.clone(), format!("{login}@{}/{name}", proxy.address()));
-    let over_the_wire = move || Box::new(PgStoreCopy::open_target(&url).unwrap()) as _;
-    a_copy_continues_after_a_broken_connection(database, over_the_wire, move || wire.close_connections())
-        .await;
+    let (proxy_handle, url) = (proxy.clone(), format!("{login}@{}/{name}", proxy.address()));
+    let open_through_proxy = move || Box::new(PgStoreCopy::open_target(&url).unwrap()) as _;
+    a_copy_continues_after_a_broken_connection(database, open_through_proxy, move || {
+        proxy_handle.close_connections()
+    })
+    .await;
 }
 
 #[tokio::test]

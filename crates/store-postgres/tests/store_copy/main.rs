@@ -1,4 +1,4 @@
-//! Copying a store to another kind, and possible disturbances.
+//! Copies of a store to another kind of store, interruptions of them, and stores that cannot be copied.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

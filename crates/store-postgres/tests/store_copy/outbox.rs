@@ -32,9 +32,9 @@ async fn receipts_are_copied_where_the_target_has_them() {
     }
     assert_eq!(emit_in_sql(&client, EMIT_WITH_KEY).await, first);
     let third = emit_in_sql(&client, "emit('record', 'r:1', '3')").await;
-    let all = store_node.wait_for_events(3).await;
-    assert_eq!(find_event_of_receipt(&client, third).await, Some(all[2].id));
-    assert_eq!(all[2].prev, Some(events[1].id));
+    let events_after_copy = store_node.wait_for_events(3).await;
+    assert_eq!(find_event_of_receipt(&client, third).await, Some(events_after_copy[2].id));
+    assert_eq!(events_after_copy[2].prev, Some(events[1].id));
     store_node.close().await;
 
     let report = to.copy_to(&TestStoreLocation::create_empty(LocationKind::File).await).await.unwrap();
@@ -49,14 +49,14 @@ async fn emits_at_the_target_during_a_copy_keep_their_numbers() {
         TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     let (runtime, url) = (Handle::current(), to.database_url().to_owned());
-    let moved = from.copy_to_with_hook(&to, 1, move || {
+    let copied = from.copy_to_with_hook(&to, 1, move || {
         runtime.block_on(async { emit_in_sql(&connect(&url).await, "emit('meanwhile')").await });
     });
-    assert_eq!(moved.await.unwrap().differing_tables(), []);
+    assert_eq!(copied.await.unwrap().differing_tables(), []);
     let client = connect(to.database_url()).await;
-    // As a manual insert may have done.
-    let made_up = "INSERT INTO pointsman.outbox (n, type) VALUES (9000000000000000, 'made up')";
-    client.batch_execute(made_up).await.unwrap();
+    // A manual insert with a large number must not change the sequence.
+    let insert_made_up_sql = "INSERT INTO pointsman.outbox (n, type) VALUES (9000000000000000, 'made up')";
+    client.batch_execute(insert_made_up_sql).await.unwrap();
     emit_in_sql(&client, "emit('after')").await;
     let numbers = client.query("SELECT n FROM pointsman.outbox ORDER BY n", &[]).await.unwrap();
     let numbers: Vec<i64> = numbers.iter().map(|row| row.get(0)).collect();

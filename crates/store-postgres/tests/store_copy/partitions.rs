@@ -18,27 +18,27 @@ async fn count_partitions(location: &TestStoreLocation, table: &str) -> i64 {
 #[tokio::test]
 async fn copied_rows_fill_as_many_partitions_as_they_need() {
     let harness = CopyHarness::with_location_kinds(&[LocationKind::File, LocationKind::Database]);
-    let many = LargeStore::new(&harness).await;
-    // Other tests cannot use its partitions.
+    let large_store = LargeStore::new(&harness).await;
+    // A new database, because other tests could not use small partitions.
     let database = TestStoreLocation::new_database();
-    database.open(many.fixture.now).await.close();
-    let set =
+    database.open(large_store.fixture.now).await.close();
+    let set_partition_rows_sql =
         format!("INSERT INTO pointsman.meta (name, text) VALUES ('partition_rows', '{PARTITION_ROWS}')");
-    connect(database.database_url()).await.batch_execute(&set).await.unwrap();
+    connect(database.database_url()).await.batch_execute(&set_partition_rows_sql).await.unwrap();
     harness.override_next_location(&database);
-    let many = many.assert_survives_copy().await;
+    let large_store = large_store.assert_survives_copy().await;
     let (journal, history) =
         (count_partitions(&database, "journal").await, count_partitions(&database, "history").await);
-    // One for kept rows; none for rows that expired before the copy.
+    // There is one partition for retained rows, and none for rows that expired before the copy.
     assert!((8..=10).contains(&journal) && (8..=10).contains(&history), "{journal} {history}");
 
-    many.assert_prunes_oldest().await;
-    let store = Postgres::open(database.database_url(), many.fixture.now).await.unwrap();
+    large_store.assert_prunes_oldest().await;
+    let store = Postgres::open(database.database_url(), large_store.fixture.now).await.unwrap();
     store.drop_expired_partitions().await.unwrap();
     store.close();
     assert!(count_partitions(&database, "journal").await <= journal - 4);
     for table in ["history", "attempt", "log"] {
         assert!(count_partitions(&database, table).await <= history - 4, "{table}");
     }
-    many.assert_waiting_task_runs().await;
+    large_store.assert_waiting_task_runs().await;
 }

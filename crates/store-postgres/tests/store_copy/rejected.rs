@@ -20,7 +20,7 @@ async fn undrained_events_make_a_target_not_empty() {
     );
     emit_in_sql(&connect(target.database_url()).await, "emit('a')").await;
     let error = source.copy_to(&target).await.unwrap_err();
-    assert!(matches!(&error, CopyError::TargetNotEmpty(what) if what == "outbox (1)"), "{error}");
+    assert!(matches!(&error, CopyError::TargetNotEmpty(message) if message == "outbox (1)"), "{error}");
 }
 
 #[tokio::test]
@@ -30,14 +30,15 @@ async fn a_constraint_violation_is_not_retried() {
         TestStoreLocation::create_empty(LocationKind::Database).await,
     );
     let (runtime, url) = (Handle::current(), target.database_url().to_owned());
-    let moved = source.copy_to_with_hook(&target, 1, move || {
-        let node = "INSERT INTO pointsman.node (id, name, joined, last_heartbeat) OVERRIDING SYSTEM VALUE
+    let copied = source.copy_to_with_hook(&target, 1, move || {
+        let insert_node_sql =
+            "INSERT INTO pointsman.node (id, name, joined, last_heartbeat) OVERRIDING SYSTEM VALUE
                     VALUES (1, 'x', 0, 0)";
-        runtime.block_on(async { connect(&url).await.batch_execute(node).await.unwrap() });
+        runtime.block_on(async { connect(&url).await.batch_execute(insert_node_sql).await.unwrap() });
     });
-    let error = moved.await.unwrap_err();
+    let error = copied.await.unwrap_err();
     assert!(
-        matches!(&error, CopyError::WriteTarget(StoreError::Damaged(what)) if what.contains("node_pkey")),
+        matches!(&error, CopyError::WriteTarget(StoreError::Damaged(message)) if message.contains("node_pkey")),
         "{error:?}"
     );
 }
@@ -69,15 +70,15 @@ async fn a_missing_source_is_not_created() {
     assert!(matches!(error, CopyEndpointError::OpenFailed(OpenError::NotADatabase { .. })), "{error}");
 
     let url = shared_postgres().unwrap().create_database().unwrap();
-    let asked = url.clone();
-    let error = run_blocking(move || PgStoreCopy::open_source(&asked).unwrap_err()).await;
+    let url_to_open = url.clone();
+    let error = run_blocking(move || PgStoreCopy::open_source(&url_to_open).unwrap_err()).await;
     assert!(matches!(error, CopyEndpointError::NoStore(_)), "{error}");
     let client = connect(&url).await;
     let schemas = client.query("SELECT FROM pg_namespace WHERE nspname = 'pointsman'", &[]).await.unwrap();
     assert!(schemas.is_empty());
     client.batch_execute("CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").await.unwrap();
-    let asked = url.clone();
-    let error = run_blocking(move || PgStoreCopy::open_target(&asked).unwrap_err()).await;
+    let url_to_open = url.clone();
+    let error = run_blocking(move || PgStoreCopy::open_target(&url_to_open).unwrap_err()).await;
     assert!(error.to_string().contains("is not Pointsman's"), "{error}");
 }
 

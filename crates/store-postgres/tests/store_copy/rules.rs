@@ -21,16 +21,16 @@ async fn a_rule_of_an_unknown_tenant_is_copied_and_applies_once_the_tenant_exist
         TestStoreLocation::create_empty(LocationKind::Database).await,
         TestStoreLocation::create_empty(LocationKind::Database).await,
     );
-    let world = StoreFixture::new(&harness, RegistrationBuilder::single_handler()).await;
-    expect_ok(world.store.set_rule(world.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
+    let fixture = StoreFixture::new(&harness, RegistrationBuilder::single_handler()).await;
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
     harness.override_next_location(&from);
-    let world = world.reopen().await;
+    let fixture = fixture.reopen().await;
     connect(from.database_url()).await.batch_execute(DELETE_TENANT_SQL).await.unwrap();
     harness.override_next_location(&to);
-    let world = world.reopen().await;
-    assert!(expect_ok(world.store.list_rules().await).is_empty(), "nobody has heard of the tenant");
-    world.emit(new_event("record").for_tenant("shop")).await;
-    let rules = expect_ok(world.store.list_rules().await);
+    let fixture = fixture.reopen().await;
+    assert!(expect_ok(fixture.store.list_rules().await).is_empty(), "the store does not know the tenant");
+    fixture.emit(new_event("record").for_tenant("shop")).await;
+    let rules = expect_ok(fixture.store.list_rules().await);
     assert_eq!(rules.len(), 1);
     assert_eq!((rules[0].kind, rules[0].tenant.as_ref()), (RuleKind::Pause, Some(&tenant("shop"))));
 

@@ -25,6 +25,7 @@ pub(crate) enum LocationKind {
     Database,
 }
 
+/// The location of a store of a test.
 #[derive(Clone, Debug)]
 pub(crate) enum TestStoreLocation {
     /// The path, and the temporary folder.
@@ -60,8 +61,8 @@ impl copy::StoreLocation for TestStoreLocation {
                 Self::File(folder.path().join("store.db"), Arc::new(folder))
             }
             LocationKind::Database => {
-                let lent = TestDatabase::acquire().await;
-                Self::Database(lent.url().into(), Some(Arc::new(lent)))
+                let database = TestDatabase::acquire().await;
+                Self::Database(database.url().into(), Some(Arc::new(database)))
             }
         }
     }

@@ -22,14 +22,14 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// One node on a database.
+/// A store opened on a database, as one node.
 pub(crate) struct TestStore {
     pub(crate) url: String,
     pub(crate) store: PostgresStore,
     last_event: watch::Receiver<EventId>,
 }
 
-/// Forwards the last event of the journal.
+/// Forwards the id of the last event whenever the journal grows.
 struct LastEventListener(watch::Sender<EventId>);
 
 impl StoreListener for LastEventListener {
@@ -67,18 +67,18 @@ impl TestStore {
         connect(&self.url).await
     }
 
-    /// The events after an id.
+    /// Reads all events after an id.
     pub(crate) async fn read_events_after(&self, after: EventId) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (after, vec![]);
         loop {
-            let read = JournalQuery {
+            let query = JournalQuery {
                 after,
                 until: None,
                 filter: EventFilter::default(),
                 limit: 1000,
                 backwards: false,
             };
-            let page = self.store.read_events(read).await.unwrap();
+            let page = self.store.read_events(query).await.unwrap();
             events.extend(page.events);
             if page.scanned_up_to == after {
                 return events;
@@ -87,7 +87,7 @@ impl TestStore {
         }
     }
 
-    /// Waits until the journal has this many events, and returns them.
+    /// Waits until the journal has this many events, and returns them; panics if it has more.
     pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
         let mut last_event = self.last_event.clone();
         let wait = async {
@@ -113,12 +113,12 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
-/// Calls `emit` in SQL, and returns the receipt.
+/// Evaluates a call of `emit`, such as `emit('a')`, and returns the receipt.
 pub(crate) async fn emit_in_sql(client: &Client, call: &str) -> Uuid {
     client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap().get(0)
 }
 
-/// The event of a receipt.
+/// Returns the event of a receipt; none if it has none yet.
 pub(crate) async fn find_event_of_receipt(client: &Client, receipt: Uuid) -> Option<EventId> {
     let row = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
     row.get::<_, Option<i64>>(0).map(EventId::from_i64)

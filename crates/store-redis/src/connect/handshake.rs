@@ -1,7 +1,7 @@
 //! Handshake on each new connection: log in, and check that the server is suitable for a store.
 
 use std::error::Error;
-use std::io::ErrorKind as Io;
+use std::io::ErrorKind as IoErrorKind;
 use std::sync::Arc;
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, from_redis_value};
@@ -36,7 +36,8 @@ impl<'a> Handshake<'a> {
         Self { endpoint, address, login }
     }
 
-    /// Returns the login command. It is sent alone: nothing else is sent before the login succeeds.
+    /// Returns the login command, or PING if there is no login. It is sent alone: nothing else is sent before the login
+    /// succeeds.
     pub(super) fn login_command(&self) -> Cmd {
         let Some(Login { user, password, .. }) = self.login else { return redis::cmd("PING") };
         let mut auth = redis::cmd("AUTH");
@@ -48,7 +49,8 @@ impl<'a> Handshake<'a> {
         self.check_ping_reply(reply)
     }
 
-    /// A server that cannot write to its disk refuses `PING` as it refuses writes, and still replies reads.
+    /// Accepts the error `MISCONF`: a server that cannot write to its disk refuses `PING` and writes with it, but still
+    /// serves reads.
     fn check_ping_reply(&self, reply: RedisResult<Value>) -> Result<(), OpenError> {
         match reply {
             Err(error) if error_codes(&error) == ["MISCONF"] => Ok(()),
@@ -56,7 +58,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Returns the commands that query and configure a connection. Each has its own reply, even if others fail.
+    /// Returns the commands that query the server and configure the connection. Each has its own reply, even if others fail.
     pub(super) fn setup_commands(&self) -> Pipeline {
         let mut commands = redis::pipe();
         commands.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
@@ -76,31 +78,31 @@ impl<'a> Handshake<'a> {
         let replies = replies.map_err(|error| self.open_error_from(&error))?;
         let mut replies = replies.into_iter();
         let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
-        let (info, role, ping, _named, selected) = (next(), next(), next(), next(), next());
+        let (info, role, ping, _set_name, select) = (next(), next(), next(), next(), next());
         let info: String = self.decode_reply(info)?;
-        let found =
-            info_line(&info, "redis_version").ok_or_else(|| self.not_redis_error("it reports no version"))?;
-        if found
+        let version = info_value(&info, "redis_version")
+            .ok_or_else(|| self.not_redis_error("it reports no version"))?;
+        if version
             .split('.')
             .next()
             .and_then(|major| major.parse().ok())
             .is_none_or(|major: u32| major < MIN_SERVER_MAJOR)
         {
-            return Err(OpenError::ServerTooOld { address: self.address.to_string(), found: found.into() });
+            return Err(OpenError::ServerTooOld { address: self.address.to_string(), found: version.into() });
         }
-        self.check_server_kind(match info_line(&info, "redis_mode") {
+        self.check_server_kind(match info_value(&info, "redis_mode") {
             Some("cluster") => ServerKind::ClusterNode,
             Some("sentinel") => ServerKind::Sentinel,
             Some(_) | None => ServerKind::Standalone,
         })?;
         self.check_is_master(self.decode_reply(role)?)?;
         self.check_ping_reply(ping)?;
-        match selected {
+        match select {
             Err(error) if error_reason(&error).contains("out of range") => Err(OpenError::NoDatabase {
                 address: self.address.to_string(),
                 database: self.endpoint.database,
             }),
-            selected => self.decode_reply::<Value>(selected).map(drop),
+            select => self.decode_reply::<Value>(select).map(drop),
         }
     }
 
@@ -117,7 +119,7 @@ impl<'a> Handshake<'a> {
 
     /// Returns the error for a server of another kind than the URL names.
     pub(super) fn wrong_kind_error(&self, kind: ServerKind) -> OpenError {
-        let scheme = |kind| self.endpoint.scheme(kind);
+        let scheme = |mode_suffix| self.endpoint.url_scheme(mode_suffix);
         let (found, advice) = match (kind, &self.endpoint.mode) {
             (ServerKind::ClusterNode, _) => {
                 ("is a node of a cluster", format!("write {}host1,host2,host3", scheme("+cluster")))
@@ -136,14 +138,15 @@ impl<'a> Handshake<'a> {
         OpenError::WrongServerKind { address: self.address.to_string(), found: found.into(), advice }
     }
 
-    fn check_is_master(&self, role: Vec<Value>) -> Result<(), OpenError> {
-        let mut role = role.into_iter();
-        let mut word =
-            || role.next().and_then(|word| from_redis_value::<String>(word).ok()).unwrap_or_default();
-        match word().as_str() {
+    fn check_is_master(&self, role_reply: Vec<Value>) -> Result<(), OpenError> {
+        let mut parts = role_reply.into_iter();
+        let mut next_text =
+            || parts.next().and_then(|part| from_redis_value::<String>(part).ok()).unwrap_or_default();
+        match next_text().as_str() {
             "master" => Ok(()),
             "slave" => {
-                let master = ServerAddress { host: word(), port: word().parse().unwrap_or_default() };
+                let master =
+                    ServerAddress { host: next_text(), port: next_text().parse().unwrap_or_default() };
                 Err(OpenError::IsReplica { address: self.address.to_string(), master: master.to_string() })
             }
             other => Err(self.not_redis_error(&format!("its role is {other:?}"))),
@@ -163,7 +166,7 @@ impl<'a> Handshake<'a> {
         from_redis_value(reply).map_err(|error| self.not_redis_error(&error.to_string()))
     }
 
-    /// Explains a driver error to an operator.
+    /// Converts an error of the driver into one that tells an operator what to do.
     pub(super) fn open_error_from(&self, error: &RedisError) -> OpenError {
         let at = self.address.to_string();
         if let Some(tls) = tls_error(error) {
@@ -206,7 +209,8 @@ impl<'a> Handshake<'a> {
     /// Describes why the server was not reached. A TLS server closes a plaintext connection without a reply.
     fn describe_unreachable(&self, error: &RedisError) -> String {
         let was_closed = io_error(error).is_some_and(|error| {
-            [Io::UnexpectedEof, Io::ConnectionReset, Io::BrokenPipe].contains(&error.kind())
+            [IoErrorKind::UnexpectedEof, IoErrorKind::ConnectionReset, IoErrorKind::BrokenPipe]
+                .contains(&error.kind())
         });
         match (was_closed, self.endpoint.is_encrypted()) {
             (true, false) => {
@@ -233,7 +237,7 @@ impl<'a> Handshake<'a> {
             (None, false) => {
                 format!(
                     "give a password in {variable}, or in the URL, as in {}user:password@host",
-                    self.endpoint.scheme("")
+                    self.endpoint.url_scheme("")
                 )
             }
             (Some(PasswordSource::Environment), _) => {
@@ -255,16 +259,16 @@ impl<'a> Handshake<'a> {
 
     /// Returns the command that grants the required permissions to the user.
     fn grant_command(&self) -> String {
-        format!("ACL SETUSER {} ~{}* &* {REQUIRED_ACL_RULES}", self.user_name(), self.endpoint.prefix)
+        format!("ACL SETUSER {} ~{}* &* {REQUIRED_ACL_RULES}", self.user_name(), self.endpoint.key_prefix)
     }
 }
 
-/// Returns the value of a line of `INFO`.
-pub(crate) fn info_line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the value of a field in the reply of `INFO`.
+pub(crate) fn info_value<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
 }
 
-/// Returns the underlying error, which the driver wraps in an `Arc`.
+/// Returns the error that caused a driver error, which the driver wraps in an `Arc`.
 fn driver_error_source(error: &RedisError) -> Option<&Arc<dyn Error + Send + Sync>> {
     error.source().and_then(|source| source.downcast_ref())
 }
@@ -275,6 +279,7 @@ fn io_error(error: &RedisError) -> Option<&std::io::Error> {
 
 /// Returns the TLS error behind a driver error, if there is one.
 fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
-    let within = io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
-    within.or_else(|| driver_error_source(error).and_then(|cause| cause.downcast_ref()))
+    let in_io_error =
+        io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
+    in_io_error.or_else(|| driver_error_source(error).and_then(|cause| cause.downcast_ref()))
 }

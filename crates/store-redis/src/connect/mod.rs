@@ -1,11 +1,11 @@
 //! Endpoints of Redis, and connecting to them.
 //!
-//! All our keys are in one slot, so that one server has them: the server of the URL, the master that
-//! sentinels name, or the cluster node that owns the slot. Connecting means to find it (`resolve.rs`) and to check that
+//! All keys of the store are in one slot, so that one server has them: the server of the URL, the master that
+//! sentinels name, or the cluster node that owns the slot. Connecting finds this server (`resolve.rs`) and checks that
 //! it is suitable (`handshake.rs`).
 
-mod cli;
 mod handshake;
+mod redis_cli;
 mod resolve;
 mod slot;
 mod tls;
@@ -21,43 +21,43 @@ use redis::{
     AsyncConnectionConfig, Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo,
 };
 
-pub(crate) use self::cli::shell_quote;
-pub(crate) use self::handshake::info_line;
+pub(crate) use self::handshake::info_value;
+pub(crate) use self::redis_cli::shell_quote;
 
 use self::handshake::Handshake;
-use self::tls::Tls;
+use self::tls::TlsSettings;
 use crate::error::OpenError;
 
 /// Client name of our connections in `CLIENT LIST`.
 const CLIENT_NAME: &str = "pointsman";
-/// Default response timeout. It is long: it only ends calls that would otherwise hang for ever.
+/// Default response timeout. It is long, because it only has to end calls that would otherwise hang for ever.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// TCP keepalive: a server that vanished is detected after about a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A Redis endpoint. Displayed without passwords.
+/// How to reach the Redis that has the store: the parsed URL. It is displayed without passwords.
 #[derive(Clone)]
 pub struct Endpoint {
     mode: DiscoveryMode,
-    /// The server, or sentinels or cluster nodes that can name it.
+    /// The server itself, or the sentinels or cluster nodes that know its address.
     hosts: Vec<ServerAddress>,
     login: Option<Login>,
     database: u32,
-    prefix: String,
+    key_prefix: String,
     /// Timeout for connecting to one host.
     connect_timeout: Duration,
-    tls: Option<Tls>,
+    tls: Option<TlsSettings>,
 }
 
-/// How the server with our keys is found.
+/// How the server that has the store's keys is found.
 #[derive(Clone)]
 enum DiscoveryMode {
-    /// The URL names the server.
+    /// The URL names the server itself.
     Single,
     /// Sentinels return the address of the named master.
     Sentinel { master: String, login: Option<Login> },
-    /// The cluster node that owns our slot.
+    /// The cluster nodes of the URL know which node owns the slot of the keys.
     Cluster,
 }
 
@@ -77,10 +77,10 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// Credentials.
+/// Credentials for a server or for the sentinels.
 #[derive(Clone)]
 struct Login {
-    /// None: the server's default user.
+    /// `None` means the server's default user.
     user: Option<String>,
     password: String,
     source: PasswordSource,
@@ -96,30 +96,30 @@ enum PasswordSource {
 impl Endpoint {
     /// Parses a URL: `redis://`, `redis+sentinel://` or `redis+cluster://`, each also with `rediss` for TLS.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        url::parse_url(url, &set)
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        url::parse_url(url, &environment)
     }
 
     /// Returns whether a URL scheme is one of Redis.
-    pub fn has_scheme(scheme: &str) -> bool {
+    pub fn is_redis_scheme(scheme: &str) -> bool {
         url::SCHEMES.iter().any(|(known, ..)| known.strip_suffix("://") == Some(scheme))
     }
 
     /// Opens a blocking connection. Its timeout is `RESPONSE_TIMEOUT` unless the caller sets another.
     #[doc(hidden)]
     pub fn connect_blocking(&self) -> Result<Connection, OpenError> {
-        let (master, connection) = self.find_server()?;
-        let settled = connection
+        let (server, connection) = self.find_and_connect()?;
+        let configured = connection
             .set_read_timeout(Some(RESPONSE_TIMEOUT))
             .and_then(|()| connection.set_write_timeout(Some(RESPONSE_TIMEOUT)));
-        settled.map_err(|error| self.connection_error(&master, &error))?;
+        configured.map_err(|error| self.connection_error(&server, &error))?;
         Ok(connection)
     }
 
     /// Opens a multiplexed connection.
     #[doc(hidden)]
     pub async fn connect(&self) -> Result<MultiplexedConnection, OpenError> {
-        let master = self.resolve_off_runtime().await?;
+        let master = self.resolve_async().await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(Some(self.connect_timeout));
@@ -136,7 +136,7 @@ impl Endpoint {
     /// Opens a connection for subscriptions.
     #[doc(hidden)]
     pub async fn connect_for_listening(&self) -> Result<PubSub, OpenError> {
-        let master = self.resolve_off_runtime().await?;
+        let master = self.resolve_async().await?;
         let mut info = RedisConnectionInfo::default().set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         if let Some(login) = &self.login {
             info = info.set_password(&login.password);
@@ -150,7 +150,7 @@ impl Endpoint {
     }
 
     /// Resolves the server without blocking the async runtime.
-    async fn resolve_off_runtime(&self) -> Result<ServerAddress, OpenError> {
+    async fn resolve_async(&self) -> Result<ServerAddress, OpenError> {
         if let (DiscoveryMode::Single, Some(host)) = (&self.mode, self.hosts.first()) {
             return Ok(host.clone());
         }
@@ -163,12 +163,13 @@ impl Endpoint {
     }
 
     fn build_client(&self, address: &ServerAddress, info: RedisConnectionInfo) -> Result<Client, OpenError> {
-        let to = match &self.tls {
+        let tcp_or_tls = match &self.tls {
             Some(tls) => tls.connection_address(address),
             None => ConnectionAddr::Tcp(address.host.clone(), address.port),
         };
-        let info =
-            to.into_connection_info().map(|to| to.set_redis_settings(info).set_tcp_settings(tcp_settings()));
+        let info = tcp_or_tls
+            .into_connection_info()
+            .map(|address| address.set_redis_settings(info).set_tcp_settings(tcp_settings()));
         let client = info.and_then(|info| match &self.tls {
             Some(tls) => tls.build_client(info),
             None => Client::open(info),
@@ -176,13 +177,13 @@ impl Endpoint {
         client.map_err(|error| self.connection_error(address, &error))
     }
 
-    /// Explains a failed connection to an operator.
+    /// Converts an error of the driver into one that tells an operator what to do.
     fn connection_error(&self, address: &ServerAddress, error: &redis::RedisError) -> OpenError {
         Handshake::new(self, address, self.login.as_ref()).open_error_from(error)
     }
 
     fn timeout_error(&self, address: &ServerAddress) -> OpenError {
-        // A plaintext server waits for the rest of what it takes for a command.
+        // A server without TLS takes the TLS handshake for the begin of a command and waits for the rest.
         let hint = match self.is_encrypted() {
             true => " (if it does not use TLS, begin the URL with redis)",
             false => "",
@@ -191,9 +192,9 @@ impl Endpoint {
         OpenError::Unreachable { address: address.to_string(), reason }
     }
 
-    /// Returns the prefix of all our keys.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
+    /// Returns the prefix of all keys of the store.
+    pub(crate) fn key_prefix(&self) -> &str {
+        &self.key_prefix
     }
 
     pub(crate) fn database(&self) -> u32 {
@@ -201,7 +202,7 @@ impl Endpoint {
     }
 
     /// Describes how the server is found.
-    pub(crate) fn describe_mode(&self) -> &'static str {
+    pub(crate) fn describe_discovery_mode(&self) -> &'static str {
         match self.mode {
             DiscoveryMode::Single => "a single server",
             DiscoveryMode::Sentinel { .. } => "the master that the sentinels name",
@@ -209,7 +210,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether another server takes over when the one with our keys fails.
+    /// Returns whether another server takes over when the one that has the keys fails.
     pub(crate) fn has_failover(&self) -> bool {
         match self.mode {
             DiscoveryMode::Single => false,
@@ -223,11 +224,11 @@ impl Endpoint {
 
     /// Returns whether the URL contains a password.
     pub fn has_password(&self) -> bool {
-        let of_sentinels = match &self.mode {
+        let sentinel_login = match &self.mode {
             DiscoveryMode::Sentinel { login, .. } => login.as_ref(),
             DiscoveryMode::Single | DiscoveryMode::Cluster => None,
         };
-        let logins = [self.login.as_ref(), of_sentinels];
+        let logins = [self.login.as_ref(), sentinel_login];
         logins
             .into_iter()
             .flatten()
@@ -245,25 +246,27 @@ impl Endpoint {
         format!("{hosts}{master}{db}")
     }
 
-    /// Returns the URL scheme for a kind of server, with TLS if this endpoint uses it.
-    fn scheme(&self, kind: &str) -> String {
-        format!("redis{}{kind}://", if self.is_encrypted() { "s" } else { "" })
+    /// Returns the URL scheme for a suffix such as `+cluster`, with TLS if this endpoint uses it.
+    fn url_scheme(&self, mode_suffix: &str) -> String {
+        format!("redis{}{mode_suffix}://", if self.is_encrypted() { "s" } else { "" })
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.mode {
+        let mode_suffix = match self.mode {
             DiscoveryMode::Single => "",
             DiscoveryMode::Sentinel { .. } => "+sentinel",
             DiscoveryMode::Cluster => "+cluster",
         };
         let user = self.login.as_ref().and_then(|login| login.user.as_deref());
         let user = user.map(|user| format!("{user}@")).unwrap_or_default();
-        write!(f, "{}{user}{}", self.scheme(kind), self.display_location())?;
-        match self.prefix == url::default_prefix(&self.mode) {
+        write!(f, "{}{user}{}", self.url_scheme(mode_suffix), self.display_location())?;
+        match self.key_prefix == url::default_prefix(&self.mode) {
             true => Ok(()),
-            false => write!(f, "?prefix={}", utf8_percent_encode(&self.prefix, url::ESCAPED_IN_PARAMETERS)),
+            false => {
+                write!(f, "?prefix={}", utf8_percent_encode(&self.key_prefix, url::ESCAPED_IN_PARAMETERS))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the server that has our keys.
+//! Finds the server that has the keys of the store.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::{DiscoveryMode, Endpoint, Login, ServerAddress};
 use crate::error::{OpenError, error_reason};
 
 impl Endpoint {
-    /// Returns the current address of the server that has our keys.
+    /// Returns the current address of the server that has the keys of the store.
     pub(crate) fn resolve(&self) -> Result<ServerAddress, OpenError> {
-        self.find_server().map(|(master, _)| master)
+        self.find_and_connect().map(|(master, _)| master)
     }
 
-    /// Finds the server that has our keys and connects to it. Sentinels and nodes may be down, or name a former
-    /// master: then the next host is queried.
-    pub(super) fn find_server(&self) -> Result<(ServerAddress, Connection), OpenError> {
+    /// Finds the server that has the keys of the store, and connects to it. A sentinel or cluster node may be down or name a
+    /// former master: then the next host is queried.
+    pub(super) fn find_and_connect(&self) -> Result<(ServerAddress, Connection), OpenError> {
         let (mut tried, mut errors) = (Vec::new(), Vec::new());
         for host in &self.hosts {
             match self.query_server_address(host) {
@@ -35,7 +35,7 @@ impl Endpoint {
         Err(self.most_helpful_error(errors))
     }
 
-    /// Returns the server that each host of the URL names; `None` if the URL names the server itself.
+    /// Returns the server that each host of the URL names; `None` if the URL names the server itself, without failover.
     pub(crate) async fn resolve_each_host(&self) -> Option<Vec<Result<ServerAddress, OpenError>>> {
         if !self.has_failover() {
             return None;
@@ -50,12 +50,14 @@ impl Endpoint {
     fn query_server_address(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
         match &self.mode {
             DiscoveryMode::Single => Ok(host.clone()),
-            DiscoveryMode::Sentinel { master, login } => self.query_sentinel(host, master, login.as_ref()),
-            DiscoveryMode::Cluster => self.query_cluster_node(host),
+            DiscoveryMode::Sentinel { master, login } => {
+                self.query_sentinel_for_master(host, master, login.as_ref())
+            }
+            DiscoveryMode::Cluster => self.query_node_for_slot_owner(host),
         }
     }
 
-    fn query_sentinel(
+    fn query_sentinel_for_master(
         &self,
         host: &ServerAddress,
         name: &str,
@@ -69,21 +71,21 @@ impl Endpoint {
         }
         let found: Option<(String, u16)> = handshake.decode_reply(reply)?;
         let Some((master, port)) = found else {
-            let known = redis::cmd("SENTINEL").arg("MASTERS").query(&mut sentinel);
-            let known: Vec<HashMap<String, String>> = handshake.decode_reply(known)?;
-            let mut known: Vec<String> =
-                known.into_iter().filter_map(|mut master| master.remove("name")).collect();
-            known.sort();
+            let reply = redis::cmd("SENTINEL").arg("MASTERS").query(&mut sentinel);
+            let masters: Vec<HashMap<String, String>> = handshake.decode_reply(reply)?;
+            let mut names: Vec<String> =
+                masters.into_iter().filter_map(|mut master| master.remove("name")).collect();
+            names.sort();
             return Err(OpenError::UnknownMaster {
                 address: host.to_string(),
                 name: name.into(),
-                known_masters: known.join(", "),
+                known_masters: names.join(", "),
             });
         };
         Ok(ServerAddress { host: master, port })
     }
 
-    fn query_cluster_node(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
+    fn query_node_for_slot_owner(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
         let mut node = self.connect_and_log_in(host, self.login.as_ref())?;
         let handshake = Handshake::new(self, host, self.login.as_ref());
         let reply = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node);
@@ -93,9 +95,10 @@ impl Endpoint {
         if reply.as_ref().is_err_and(|error| error_reason(error).contains("cluster support disabled")) {
             return Err(handshake.wrong_kind_error(ServerKind::Standalone));
         }
-        let (slots, ours): (Vec<Vec<Value>>, u16) = (handshake.decode_reply(reply)?, key_slot(&self.prefix));
-        slot_owner(slots, ours, host)
-            .ok_or_else(|| OpenError::SlotNotServed { address: host.to_string(), slot: ours })
+        let (ranges, our_slot): (Vec<Vec<Value>>, u16) =
+            (handshake.decode_reply(reply)?, key_slot(&self.key_prefix));
+        find_slot_owner(ranges, our_slot, host)
+            .ok_or_else(|| OpenError::SlotNotServed { address: host.to_string(), slot: our_slot })
     }
 
     /// Connects to a server and checks that it is suitable.
@@ -125,7 +128,7 @@ impl Endpoint {
         Ok(connection)
     }
 
-    /// Returns the most helpful of several errors: rather the reply of a server than that another did not reply.
+    /// Returns the most helpful of several errors: the first reply of a server, or, if no host replied, all reasons.
     fn most_helpful_error(&self, mut errors: Vec<OpenError>) -> OpenError {
         let informative = errors.iter().position(|error| !matches!(error, OpenError::Unreachable { .. }));
         match (informative, errors.len()) {
@@ -150,7 +153,7 @@ fn is_unknown_command(error: &RedisError) -> bool {
 }
 
 /// Finds the owner of a slot in the reply of `CLUSTER SLOTS`: first and last slot, master and replicas of each range.
-fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, queried: &ServerAddress) -> Option<ServerAddress> {
+fn find_slot_owner(ranges: Vec<Vec<Value>>, slot: u16, queried: &ServerAddress) -> Option<ServerAddress> {
     ranges.into_iter().find_map(|range| {
         let mut range = range.into_iter();
         let (first, last): (u16, u16) =
@@ -189,7 +192,7 @@ mod tests {
             slot_range(12_002, 13_000, Value::Nil),
             slot_range(13_001, 16_383, bulk_string("?")),
         ];
-        let found = |slot| slot_owner(ranges.clone(), slot, &queried).map(|address| address.to_string());
+        let found = |slot| find_slot_owner(ranges.clone(), slot, &queried).map(|address| address.to_string());
         assert_eq!(found(0).as_deref(), Some("10.0.0.1:7000"));
         assert_eq!(found(5460).as_deref(), Some("10.0.0.1:7000"));
         assert_eq!(found(6572).as_deref(), Some("node2.example:7001"));

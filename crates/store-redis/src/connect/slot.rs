@@ -5,20 +5,20 @@ const SLOT_COUNT: u16 = 16_384;
 
 /// Returns the hash tag of a key: the text between its first braces.
 pub(crate) fn hash_tag(key: &str) -> Option<&str> {
-    let (_, behind) = key.split_once('{')?;
-    let (tag, _) = behind.split_once('}')?;
+    let (_, after_brace) = key.split_once('{')?;
+    let (tag, _) = after_brace.split_once('}')?;
     Some(tag).filter(|tag| !tag.is_empty())
 }
 
-/// The slot of a key.
+/// Returns the slot of a key.
 pub(crate) fn key_slot(key: &str) -> u16 {
     crc16(hash_tag(key).unwrap_or(key).as_bytes()) % SLOT_COUNT
 }
 
 /// Checksum of Redis Cluster: CRC-16 with polynomial 0x1021, initial value 0 (XMODEM).
 fn crc16(bytes: &[u8]) -> u16 {
-    let by_bit = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
-    bytes.iter().fold(0, |crc: u16, byte| (0..8).fold(crc ^ u16::from(*byte) << 8, by_bit))
+    let shift_bit = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
+    bytes.iter().fold(0, |crc: u16, byte| (0..8).fold(crc ^ u16::from(*byte) << 8, shift_bit))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use super::*;
 
-fn parse_with_environment(url: &str, set: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
+fn parse_with_environment(url: &str, variables: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
     let lookup = |name: &str| {
-        set.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_string())
+        variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_string())
     };
     url::parse_url(url, &lookup)
 }
@@ -120,25 +120,28 @@ fn bad_urls_are_refused_with_a_suggestion() {
 #[test]
 fn missing_parameters_have_defaults() {
     let plain = parse("redis://db");
-    assert_eq!((plain.prefix(), plain.connect_timeout, plain.database), ("", Duration::from_secs(5), 0));
+    assert_eq!((plain.key_prefix(), plain.connect_timeout, plain.database), ("", Duration::from_secs(5), 0));
     assert!(plain.login.is_none() && !plain.is_encrypted());
-    assert_eq!(parse("redis+cluster://a").prefix(), "{pointsman}:");
-    let set = parse("redis://db/7?connect_timeout=9&prefix=team");
-    assert_eq!((set.prefix(), set.connect_timeout, set.database), ("team", Duration::from_secs(9), 7));
-    assert_eq!(parse("redis+cluster://a?prefix=%7Bteam%7D%3A").prefix(), "{team}:");
-    assert_eq!(parse("redis+cluster://a?prefix=one:{team}").prefix(), "one:{team}");
+    assert_eq!(parse("redis+cluster://a").key_prefix(), "{pointsman}:");
+    let endpoint = parse("redis://db/7?connect_timeout=9&prefix=team");
+    assert_eq!(
+        (endpoint.key_prefix(), endpoint.connect_timeout, endpoint.database),
+        ("team", Duration::from_secs(9), 7)
+    );
+    assert_eq!(parse("redis+cluster://a?prefix=%7Bteam%7D%3A").key_prefix(), "{team}:");
+    assert_eq!(parse("redis+cluster://a?prefix=one:{team}").key_prefix(), "one:{team}");
 }
 
 #[test]
 fn last_of_repeated_parameters_wins() {
-    assert_eq!(parse("redis://db?prefix=a&prefix=b").prefix(), "b");
+    assert_eq!(parse("redis://db?prefix=a&prefix=b").key_prefix(), "b");
 }
 
 #[test]
 fn environment_supplies_the_password_if_the_url_has_none() {
-    let set = [(url::PASSWORD_VARIABLE, "env"), (url::SENTINEL_PASSWORD_VARIABLE, "watch")];
+    let variables = [(url::PASSWORD_VARIABLE, "env"), (url::SENTINEL_PASSWORD_VARIABLE, "watch")];
     let login = |url| {
-        let endpoint = parse_with_environment(url, &set).unwrap();
+        let endpoint = parse_with_environment(url, &variables).unwrap();
         assert!(!endpoint.to_string().contains("env"));
         endpoint.login.map(|login| (login.user, login.password, login.source))
     };
@@ -154,12 +157,12 @@ fn environment_supplies_the_password_if_the_url_has_none() {
     assert_eq!(login("redis://:pw@db"), Some((None, "pw".into(), PasswordSource::Url)));
     assert_eq!(login("redis://ann:@db"), Some((Some("ann".into()), String::new(), PasswordSource::Url)));
     assert_eq!(login("redis://:@db"), None, "an empty password disables the login");
-    let sentinels = |url| match parse_with_environment(url, &set).unwrap().mode {
+    let sentinels = |url| match parse_with_environment(url, &variables).unwrap().mode {
         DiscoveryMode::Sentinel { login, .. } => login.map(|login| (login.user, login.password)),
         DiscoveryMode::Single | DiscoveryMode::Cluster => None,
     };
     assert_eq!(sentinels("redis+sentinel://a/m"), Some((None, "watch".into())));
     let both = "redis+sentinel://a/m?sentinel_user=eve&sentinel_password=p";
     assert_eq!(sentinels(both), Some((Some("eve".into()), "p".into())));
-    assert!(!parse_with_environment("redis://db", &set).unwrap().has_password(), "the URL has none");
+    assert!(!parse_with_environment("redis://db", &variables).unwrap().has_password(), "the URL has none");
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::ServerAddress;
-use super::url::bad_parameter;
+use super::url::bad_parameter_error;
 use crate::error::OpenError;
 
 /// Certificate check by `sslmode`, as in PostgreSQL URLs; all modes encrypt.
@@ -25,35 +25,38 @@ pub(super) enum CertificateCheck {
 
 /// TLS settings of a connection.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(super) struct TlsSettings {
     certificate_check: CertificateCheck,
     certificates: Arc<TlsCertificates>,
 }
 
-impl Tls {
+impl TlsSettings {
     /// Reads the parameters of a URL. Certificate files are read now, so that mistakes are reported at once.
-    pub(super) fn from_parameters<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<Self, OpenError> {
-        let roots = given("sslrootcert").map(|file| read_root_certificates(Path::new(file))).transpose()?;
-        let certificate_check = match (given("sslmode").unwrap_or("verify-full"), &roots) {
+    pub(super) fn from_parameters<'a>(
+        parameter: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Self, OpenError> {
+        let roots =
+            parameter("sslrootcert").map(|file| read_root_certificates(Path::new(file))).transpose()?;
+        let certificate_check = match (parameter("sslmode").unwrap_or("verify-full"), &roots) {
             ("require", None) => CertificateCheck::None,
             // Root certificates in the URL mean that they are to be checked.
             ("require", Some(_)) | ("verify-ca", _) => CertificateCheck::Issuer,
             ("verify-full", _) => CertificateCheck::IssuerAndHost,
             (other, _) => {
                 let known = "require, verify-ca or verify-full; what is not encrypted begins with redis://";
-                return Err(bad_parameter("sslmode", format!("is `{other}`, and can only be {known}")));
+                return Err(bad_parameter_error("sslmode", format!("is `{other}`, and can only be {known}")));
             }
         };
-        let client_tls = match (given("sslcert"), given("sslkey")) {
+        let client_tls = match (parameter("sslcert"), parameter("sslkey")) {
             (None, None) => None,
             (Some(certificate), Some(key)) => {
                 Some(read_client_certificate(Path::new(certificate), Path::new(key))?)
             }
             (Some(_), None) => {
-                return Err(bad_parameter("sslcert", "needs sslkey, the file with its private key"));
+                return Err(bad_parameter_error("sslcert", "needs sslkey, the file with its private key"));
             }
             (None, Some(_)) => {
-                return Err(bad_parameter("sslkey", "needs sslcert, the file with its certificate"));
+                return Err(bad_parameter_error("sslkey", "needs sslcert, the file with its certificate"));
             }
         };
         // The driver uses the default provider of the process; without this it could find two candidates.
@@ -94,17 +97,17 @@ impl Tls {
 
 /// Reads the trusted root certificates as PEM.
 fn read_root_certificates(file: &Path) -> Result<Vec<u8>, OpenError> {
-    let bad_file = |what: String| bad_file("sslrootcert", file, &what);
-    let pem = std::fs::read(file).map_err(|error| bad_file(format!("cannot be read: {error}")))?;
+    let bad_file_error = |problem: String| bad_file_error("sslrootcert", file, &problem);
+    let pem = std::fs::read(file).map_err(|error| bad_file_error(format!("cannot be read: {error}")))?;
     let mut roots = RootCertStore::empty();
     for found in CertificateDer::pem_slice_iter(&pem) {
-        let found = found.map_err(|error| bad_file(format!("is no PEM file: {error}")))?;
+        let found = found.map_err(|error| bad_file_error(format!("is no PEM file: {error}")))?;
         roots
             .add(found)
-            .map_err(|error| bad_file(format!("holds a certificate that cannot be used: {error}")))?;
+            .map_err(|error| bad_file_error(format!("holds a certificate that cannot be used: {error}")))?;
     }
     match roots.is_empty() {
-        true => Err(bad_file("holds no certificate".into())),
+        true => Err(bad_file_error("holds no certificate".into())),
         false => Ok(pem),
     }
 }
@@ -112,21 +115,21 @@ fn read_root_certificates(file: &Path) -> Result<Vec<u8>, OpenError> {
 /// Reads the client certificate and its private key.
 fn read_client_certificate(certificate: &Path, key: &Path) -> Result<ClientTlsConfig, OpenError> {
     let read = |name: &str, file: &Path| {
-        std::fs::read(file).map_err(|error| bad_file(name, file, &format!("cannot be read: {error}")))
+        std::fs::read(file).map_err(|error| bad_file_error(name, file, &format!("cannot be read: {error}")))
     };
     let (client_cert, client_key) = (read("sslcert", certificate)?, read("sslkey", key)?);
     match CertificateDer::pem_slice_iter(&client_cert).next() {
         Some(Ok(_)) => {}
         Some(Err(error)) => {
-            return Err(bad_file("sslcert", certificate, &format!("is no PEM file: {error}")));
+            return Err(bad_file_error("sslcert", certificate, &format!("is no PEM file: {error}")));
         }
-        None => return Err(bad_file("sslcert", certificate, "holds no certificate")),
+        None => return Err(bad_file_error("sslcert", certificate, "holds no certificate")),
     }
     PrivateKeyDer::from_pem_slice(&client_key)
-        .map_err(|error| bad_file("sslkey", key, &format!("holds no private key: {error}")))?;
+        .map_err(|error| bad_file_error("sslkey", key, &format!("holds no private key: {error}")))?;
     Ok(ClientTlsConfig { client_cert, client_key })
 }
 
-fn bad_file(name: &str, file: &Path, what: &str) -> OpenError {
-    bad_parameter(name, format!("names {}, which {what}", file.display()))
+fn bad_file_error(name: &str, file: &Path, problem: &str) -> OpenError {
+    bad_parameter_error(name, format!("names {}, which {problem}", file.display()))
 }

@@ -14,7 +14,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str};
 use pointsman_core::suggestion;
 
 use super::slot::hash_tag;
-use super::tls::Tls;
+use super::tls::TlsSettings;
 use super::{DiscoveryMode, Endpoint, Login, PasswordSource, ServerAddress};
 use crate::error::OpenError;
 
@@ -44,7 +44,7 @@ const SUPPORTED_PARAMETERS: [&str; 8] = [
 const SENTINEL_PARAMETERS: [&str; 2] = ["sentinel_password", "sentinel_user"];
 const TLS_PARAMETERS: [&str; 4] = ["sslcert", "sslkey", "sslmode", "sslrootcert"];
 
-/// Looks up an environment variable.
+/// A function that returns the value of an environment variable.
 pub(super) type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Kind of server by the scheme of the URL.
@@ -55,6 +55,7 @@ pub(super) enum SchemeKind {
     Cluster,
 }
 
+/// URL schemes, the kind of server that each names, and whether the connection uses TLS.
 pub(super) const SCHEMES: [(&str, SchemeKind, bool); 6] = [
     ("redis://", SchemeKind::Single, false),
     ("rediss://", SchemeKind::Single, true),
@@ -73,7 +74,7 @@ impl SchemeKind {
     }
 }
 
-/// Reads a URL.
+/// Parses a URL. The environment supplies passwords that it does not contain.
 pub(super) fn parse_url(url: &str, environment: EnvironmentLookup<'_>) -> Result<Endpoint, OpenError> {
     let scheme =
         SCHEMES.iter().find_map(|(scheme, kind, tls)| Some((url.strip_prefix(scheme)?, *kind, *tls)));
@@ -98,13 +99,13 @@ pub(super) fn parse_url(url: &str, environment: EnvironmentLookup<'_>) -> Result
         }
     };
     Ok(Endpoint {
-        prefix: parameters.parse_prefix(&mode)?,
+        key_prefix: parameters.parse_prefix(&mode)?,
         mode,
         hosts,
         login,
         database: db,
         connect_timeout: parameters.parse_connect_timeout()?,
-        tls: encrypted.then(|| Tls::from_parameters(|name| parameters.get(name))).transpose()?,
+        tls: encrypted.then(|| TlsSettings::from_parameters(|name| parameters.get(name))).transpose()?,
     })
 }
 
@@ -116,7 +117,8 @@ pub(super) fn default_prefix(mode: &DiscoveryMode) -> &'static str {
     }
 }
 
-/// Splits a URL into login, hosts, path and parameters. At most one `@` is allowed, so that no password follows it.
+/// Splits a URL into login, hosts, path and parameters. A second `@` is refused: the text before it may be a password, and
+/// would count as a host.
 fn split_url(rest: &str) -> Result<(Option<&str>, &str, &str, &str), OpenError> {
     let (login, rest) = match rest.split_once('@') {
         Some((login, rest)) => (Some(login), rest),
@@ -150,17 +152,18 @@ fn parse_address(text: &str, kind: SchemeKind) -> Result<ServerAddress, OpenErro
         Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or("none"))),
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
-    let is_named = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-    let is_address = text.starts_with('[') && host.parse::<std::net::Ipv6Addr>().is_ok();
+    let is_host_name =
+        !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let is_ipv6_address = text.starts_with('[') && host.parse::<std::net::Ipv6Addr>().is_ok();
     if host.is_empty() {
-        let form = match kind {
+        let example = match kind {
             SchemeKind::Single => "redis://host:6379",
             SchemeKind::Sentinel => "redis+sentinel://host1:26379,host2:26379,host3:26379/mymaster",
             SchemeKind::Cluster => "redis+cluster://host1:6379,host2:6379,host3:6379",
         };
-        return bad_url_error(format!("it names no host; write {form}"));
+        return bad_url_error(format!("it names no host; write {example}"));
     }
-    if !is_address && (text.starts_with('[') || !is_named) {
+    if !is_ipv6_address && (text.starts_with('[') || !is_host_name) {
         return bad_url_error(
             "a host contains a character that is not allowed there; write a name, 127.0.0.1 or [::1], and a password \
              before an `@`",
@@ -183,7 +186,7 @@ fn parse_path(path: &str, kind: SchemeKind) -> Result<(String, u32), OpenError> 
         SchemeKind::Single | SchemeKind::Cluster => (String::new(), path),
         SchemeKind::Sentinel => {
             let (master, db) = path.split_once('/').unwrap_or((path, ""));
-            (decode_percent("the master's name", master)?, db)
+            (percent_decode("the master's name", master)?, db)
         }
     };
     if kind == SchemeKind::Sentinel && master.is_empty() {
@@ -203,13 +206,13 @@ fn parse_path(path: &str, kind: SchemeKind) -> Result<(String, u32), OpenError> 
     Ok((master, db))
 }
 
-/// Parses user and password. A single word could be either and is never shown.
+/// Parses user and password. Messages repeat neither, because text without a colon could be a password.
 fn parse_login(text: &str, environment: EnvironmentLookup<'_>) -> Result<Option<Login>, OpenError> {
     let (user, password) = match text.split_once(':') {
-        Some((user, password)) => (user, Some(decode_percent("the password", password)?)),
+        Some((user, password)) => (user, Some(percent_decode("the password", password)?)),
         None => (text, None),
     };
-    let user = Some(decode_percent("the user", user)?).filter(|user| !user.is_empty());
+    let user = Some(percent_decode("the user", user)?).filter(|user| !user.is_empty());
     let (password, source) = match (password, environment(PASSWORD_VARIABLE)) {
         (Some(password), _) => (password, PasswordSource::Url),
         (None, Some(password)) => (password, PasswordSource::Environment),
@@ -231,21 +234,21 @@ fn login_from_environment(environment: EnvironmentLookup<'_>) -> Option<Login> {
     Some(Login { user: None, password, source: PasswordSource::Environment })
 }
 
-fn decode_percent(what: &str, text: &str) -> Result<String, OpenError> {
+fn percent_decode(part: &str, text: &str) -> Result<String, OpenError> {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(_) => {
-            bad_url_error(format!("{what} is not UTF-8 after percent-decoding; write a % itself as %25"))
+            bad_url_error(format!("{part} is not UTF-8 after percent-decoding; write a % itself as %25"))
         }
     }
 }
 
-fn bad_url_error<T>(what: impl Into<String>) -> Result<T, OpenError> {
-    Err(OpenError::BadUrl(what.into()))
+fn bad_url_error<T>(problem: impl Into<String>) -> Result<T, OpenError> {
+    Err(OpenError::BadUrl(problem.into()))
 }
 
-pub(super) fn bad_parameter(name: &str, what: impl Into<String>) -> OpenError {
-    OpenError::BadParameter { name: name.into(), problem: what.into() }
+pub(super) fn bad_parameter_error(name: &str, problem: impl Into<String>) -> OpenError {
+    OpenError::BadParameter { name: name.into(), problem: problem.into() }
 }
 
 /// Parameters of a URL.
@@ -254,19 +257,20 @@ struct UrlParameters(Vec<(String, String)>);
 impl UrlParameters {
     fn parse(query: &str) -> Result<Self, OpenError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let read = pairs.map(|pair| {
+        let parsed = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !SUPPORTED_PARAMETERS.contains(&name) {
-                return Err(bad_parameter(
+                return Err(bad_parameter_error(
                     name,
                     suggestion::describe_unknown_name(name, &SUPPORTED_PARAMETERS),
                 ));
             }
             let value = percent_decode_str(value).decode_utf8();
-            let value = value.map_err(|_| bad_parameter(name, "is not UTF-8 after percent-decoding"))?;
+            let value =
+                value.map_err(|_| bad_parameter_error(name, "is not UTF-8 after percent-decoding"))?;
             Ok((name.into(), value.into_owned()))
         });
-        Ok(Self(read.collect::<Result<_, _>>()?))
+        Ok(Self(parsed.collect::<Result<_, _>>()?))
     }
 
     /// Returns a parameter; of repeated ones the last.
@@ -277,14 +281,18 @@ impl UrlParameters {
     /// Checks that all parameters apply to the kind of server.
     fn check_applicable(&self, kind: SchemeKind, encrypted: bool) -> Result<(), OpenError> {
         if let Some(name) = TLS_PARAMETERS.iter().find(|name| !encrypted && self.get(name).is_some()) {
-            return Err(bad_parameter(name, "is only for encrypted connections; begin the URL with rediss"));
+            return Err(bad_parameter_error(
+                name,
+                "is only for encrypted connections; begin the URL with rediss",
+            ));
         }
         let inapplicable =
             SENTINEL_PARAMETERS.iter().find(|name| kind != SchemeKind::Sentinel && self.get(name).is_some());
         match inapplicable {
-            Some(name) => {
-                Err(bad_parameter(name, "is for sentinels; write redis+sentinel://host1,host2/mymaster"))
-            }
+            Some(name) => Err(bad_parameter_error(
+                name,
+                "is for sentinels; write redis+sentinel://host1,host2/mymaster",
+            )),
             None => Ok(()),
         }
     }
@@ -294,11 +302,11 @@ impl UrlParameters {
         let user = self.get("sentinel_user").filter(|user| !user.is_empty()).map(String::from);
         let from_url =
             self.get("sentinel_password").map(|password| (password.to_string(), PasswordSource::Url));
-        let found = from_url
+        let password = from_url
             .or_else(|| Some((environment(SENTINEL_PASSWORD_VARIABLE)?, PasswordSource::Environment)));
-        match (user, found) {
+        match (user, password) {
             (None, None) => Ok(None),
-            (Some(_), None) => Err(bad_parameter(
+            (Some(_), None) => Err(bad_parameter_error(
                 "sentinel_user",
                 format!("needs sentinel_password, or {SENTINEL_PASSWORD_VARIABLE} set"),
             )),
@@ -313,9 +321,9 @@ impl UrlParameters {
         match value.parse() {
             Ok(seconds @ 1..=MAX_CONNECT_TIMEOUT_SECS) => Ok(Duration::from_secs(seconds)),
             Ok(_) | Err(_) => {
-                let what =
+                let problem =
                     format!("is `{value}`, and can only be seconds, from 1 to {MAX_CONNECT_TIMEOUT_SECS}");
-                Err(bad_parameter("connect_timeout", what))
+                Err(bad_parameter_error("connect_timeout", problem))
             }
         }
     }
@@ -324,15 +332,18 @@ impl UrlParameters {
         let Some(value) = self.get("prefix") else { return Ok(default_prefix(mode).into()) };
         if value.len() > MAX_PREFIX_LENGTH || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
             let allowed = "printable ASCII characters without spaces";
-            return Err(bad_parameter("prefix", format!("can only be up to {MAX_PREFIX_LENGTH} {allowed}")));
+            return Err(bad_parameter_error(
+                "prefix",
+                format!("can only be up to {MAX_PREFIX_LENGTH} {allowed}"),
+            ));
         }
         let braces = value.chars().filter(|c| ['{', '}'].contains(c)).count();
         if matches!(mode, DiscoveryMode::Cluster) && (hash_tag(value).is_none() || braces != 2) {
-            let what = format!(
+            let problem = format!(
                 "is `{value}`, and on a cluster it needs exactly one hash tag, so that all keys are in one slot; write \
                  {CLUSTER_PREFIX} or another in {{}}"
             );
-            return Err(bad_parameter("prefix", what));
+            return Err(bad_parameter_error("prefix", problem));
         }
         Ok(value.into())
     }

@@ -13,15 +13,15 @@ use crate::connect::shell_quote;
 use crate::error::error_codes;
 use crate::keys::Keys;
 use crate::reader_pool::ReaderPool;
-use crate::tables::outbox::MAX_SET_ASIDE;
+use crate::tables::outbox::MAX_SET_ASIDE_ENTRIES;
 
-/// A node without a heartbeat for longer counts as lost, in seconds.
-const NODE_SILENT_SECS: f64 = 30.0;
+/// A node whose last heartbeat is older counts as silent, in seconds.
+const MAX_HEARTBEAT_AGE_SECS: f64 = 30.0;
 /// Maximum number of listed items; the rest is counted.
-const MAX_LISTED: usize = 3;
-/// Maximum number of keys scanned for objects of workers, read in pages.
+const MAX_LISTED_ITEMS: usize = 3;
+/// Maximum number of keys that a check scans, in pages.
 pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
-pub(super) const SCAN_PAGE: usize = 5_000;
+pub(super) const SCAN_PAGE_SIZE: usize = 5_000;
 /// Maximum number of displayed characters of a reason.
 const MAX_REASON_CHARS: usize = 160;
 const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
@@ -36,21 +36,21 @@ struct SetAsideHeader {
 
 impl Doctor {
     pub(super) async fn check_activity(&self, findings: &mut Vec<Finding>) {
-        let mut live = 0;
+        let mut live_nodes = 0;
         run_check("nodes", findings, async {
-            let (found, live_count) = self.check_nodes().await?;
-            live = live_count;
+            let (found, count) = self.check_nodes().await?;
+            live_nodes = count;
             Ok(found)
         })
         .await;
-        run_check("outbox", findings, self.check_outbox_queue(live)).await;
+        run_check("outbox", findings, self.check_outbox_queue(live_nodes)).await;
         run_check("event workers", findings, self.check_outbox_workers()).await;
         run_check("orphaned", findings, self.check_orphaned_objects()).await;
         run_check("set aside", findings, self.check_set_aside()).await;
     }
 
-    /// Checks the queue of objects with events.
-    async fn check_outbox_queue(&self, live: usize) -> CheckResult {
+    /// Checks how many objects wait in `objects.with.events` for a node.
+    async fn check_outbox_queue(&self, live_nodes: usize) -> CheckResult {
         let waiting = match self.read_list_length("outbox", "objects.with.events").await? {
             Ok(waiting) => waiting,
             Err(finding) => return Ok(vec![finding]),
@@ -60,19 +60,23 @@ impl Doctor {
             1 => "1 object has events".into(),
             _ => format!("{waiting} objects have events, or had some when they were queued"),
         };
-        Ok(vec![match (waiting, live) {
+        Ok(vec![match (waiting, live_nodes) {
             (0, _) | (_, 1..) => Finding::ok("outbox", found),
             (_, 0) => Finding::warning("outbox", found).with_advice("Start a node: it journals them."),
         }])
     }
 
-    /// Reads the length of a list; returns a finding if the key has the wrong type.
-    async fn read_list_length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
-        let key = Keys::new(self.endpoint.prefix()).with_prefix(name);
+    /// Reads the length of a list; returns a finding of the named check if the key has another type.
+    async fn read_list_length(
+        &self,
+        check: &'static str,
+        key_name: &str,
+    ) -> RedisResult<Result<u64, Finding>> {
+        let key = Keys::new(self.endpoint.key_prefix()).with_prefix(key_name);
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
             Err(error) if is_wrong_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
-                Ok(Err(Finding::fault(what, format!("{key} is not a list: another application wrote it"))
+                Ok(Err(Finding::fault(check, format!("{key} is not a list: another application wrote it"))
                     .with_advice("Rename it. Until then no pushed event is journaled.")))
             }
             length => length.map(Ok),
@@ -81,14 +85,16 @@ impl Doctor {
 
     /// Checks the nodes; also returns the number of live ones.
     async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
-        let state_key = Keys::new(self.endpoint.prefix()).store_state_key();
+        let state_key = Keys::new(self.endpoint.key_prefix()).store_state_key();
         let exists: bool = redis::cmd("EXISTS").arg(state_key).query_async(&mut self.connection()).await?;
         if !exists {
             return Ok((vec![], 0));
         }
         let readers = ReaderPool::new(Arc::new(self.endpoint.clone()));
         let read = readers
-            .read_directly(|reader| Ok((reader.overlay.read_recent_nodes()?, reader.read_server_time()?)))
+            .read_without_snapshot(|reader| {
+                Ok((reader.overlay.read_recent_nodes()?, reader.read_server_time()?))
+            })
             .await;
         readers.close();
         Ok(match read {
@@ -102,13 +108,19 @@ impl Doctor {
 
     /// Checks for event workers that own an object and have no heartbeat.
     async fn check_outbox_workers(&self) -> CheckResult {
-        let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
+        let (keys, mut connection) = (Keys::new(self.endpoint.key_prefix()), self.connection());
         let start = keys.with_prefix("event.worker:");
-        let pattern = format!("{}event.worker:*:object", escape_pattern(self.endpoint.prefix()));
+        let pattern = format!("{}event.worker:*:object", escape_pattern(self.endpoint.key_prefix()));
         let (mut cursor, mut scanned, mut dead) = (0_u64, 0, Vec::new());
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE).arg("TYPE").arg("list");
+            scan.arg(cursor)
+                .arg("MATCH")
+                .arg(&pattern)
+                .arg("COUNT")
+                .arg(SCAN_PAGE_SIZE)
+                .arg("TYPE")
+                .arg("list");
             let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
             for key in page {
                 let Some(worker) = key.strip_prefix(&*start).and_then(|rest| rest.strip_suffix(b":object"))
@@ -125,9 +137,9 @@ impl Doctor {
                     dead.push(format!("{} owns {}", to_text(worker), to_text(&object)));
                 }
             }
-            (cursor, scanned) = (next, scanned + SCAN_PAGE);
+            (cursor, scanned) = (next, scanned + SCAN_PAGE_SIZE);
             if cursor == 0 || scanned >= MAX_SCANNED_KEYS {
-                return Ok(vec![workers_finding(&dead)]);
+                return Ok(vec![outbox_workers_finding(&dead)]);
             }
         }
     }
@@ -139,15 +151,15 @@ impl Doctor {
             Ok(count) => count,
             Err(finding) => return Ok(vec![finding]),
         };
-        let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
+        let key = Keys::new(self.endpoint.key_prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
         newest.arg(SET_ASIDE_SCRIPT).arg(1).arg(&key).arg(1);
         let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
         let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
-        let (call, key) = (self.endpoint.redis_cli().await, shell_quote(&key));
+        let (command, key) = (self.endpoint.redis_cli_command().await, shell_quote(&key));
         let advice = format!(
-            "List them: {call} LRANGE {key} 0 9. Each has a line with the reason, followed by the entry. \
-             To delete them: {call} DEL {key}"
+            "List them: {command} LRANGE {key} 0 9. Each has a line with the reason, followed by the entry. \
+             To delete them: {command} DEL {key}"
         );
         Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).with_advice(advice)])
     }
@@ -160,23 +172,24 @@ pub(super) fn is_wrong_type(error: &RedisError) -> bool {
 
 fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
     let things = if count == 1 { "outbox entry is not an event" } else { "outbox entries are not events" };
-    let kept = if count >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
+    let deleted = if count >= MAX_SET_ASIDE_ENTRIES { "; older ones were deleted" } else { "" };
     let newest = newest.map(|SetAsideHeader { object, reason, at }| {
         let seconds = at.split('.').next().unwrap_or_default();
         let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
         format!("; the newest, for {object} at {seconds}: {reason}")
     });
-    format!("{count} {things}{kept}{}", newest.unwrap_or_default())
+    format!("{count} {things}{deleted}{}", newest.unwrap_or_default())
 }
 
+/// Returns the finding about nodes that have not left, and how many of them are live.
 fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
-    let here = nodes.iter().filter(|node| !node.gone);
+    let present = nodes.iter().filter(|node| !node.gone);
     let silence = |node: &NodeView| now.duration_since(node.last_heartbeat_at).as_secs_f64();
-    let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
+    let (silent, live): (Vec<_>, Vec<_>) = present.partition(|node| silence(node) > MAX_HEARTBEAT_AGE_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let live_text = match live.len() {
         0 => "none is running".into(),
-        count => list_first(&format!("{count} live"), &names),
+        count => format_first_items(&format!("{count} live"), &names),
     };
     let finding = match silent.is_empty() {
         true => Finding::ok("nodes", live_text),
@@ -185,7 +198,7 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
                 .iter()
                 .map(|node| format!("{} for {}", node.name, format_age(silence(node))))
                 .collect();
-            Finding::warning("nodes", format!("{live_text}; {}", list_first("silent", &names))).with_advice(
+            Finding::warning("nodes", format!("{live_text}; {}", format_first_items("silent", &names))).with_advice(
                 "If the node was killed, other nodes take over its tasks, or the next node that starts. If it is running, check its \
                  log and its clock.",
             )
@@ -194,11 +207,11 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     (finding, live.len())
 }
 
-fn workers_finding(dead: &[String]) -> Finding {
-    match dead.len() {
+fn outbox_workers_finding(dead_owners: &[String]) -> Finding {
+    match dead_owners.len() {
         0 => Finding::ok("event workers", "no dead worker owns an object"),
         count => {
-            let found = list_first(&format!("{count} without a heartbeat"), dead);
+            let found = format_first_items(&format!("{count} without a heartbeat"), dead_owners);
             Finding::warning("event workers", found).with_advice(
                 "A node takes over their objects within a minute. If no node is running, start one.",
             )
@@ -206,11 +219,11 @@ fn workers_finding(dead: &[String]) -> Finding {
     }
 }
 
-/// Formats a list of which only the first items are named.
-pub(super) fn list_first(what: &str, things: &[String]) -> String {
-    let listed = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match things.len() {
-        n if n > MAX_LISTED => format!("{what}: {listed}; and {} more", n - MAX_LISTED),
-        _ => format!("{what}: {listed}"),
+/// Formats a heading and the first items of a list; the rest is counted.
+pub(super) fn format_first_items(heading: &str, items: &[String]) -> String {
+    let listed = items.iter().take(MAX_LISTED_ITEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len() {
+        n if n > MAX_LISTED_ITEMS => format!("{heading}: {listed}; and {} more", n - MAX_LISTED_ITEMS),
+        _ => format!("{heading}: {listed}"),
     }
 }

@@ -6,12 +6,12 @@ use redis::{RedisResult, from_redis_value};
 use super::{CheckResult, Doctor, escape_pattern, open_error_finding};
 use crate::error::OpenError;
 use crate::keys::{Keys, STORE_STATE_KEY};
-use crate::{LAYOUT_TEXT, unsupported_layout};
+use crate::{LAYOUT_TEXT_NAME, unsupported_layout_error};
 
 /// Key of the named texts, which stores of every layout have.
 const TEXTS_KEY: &str = "pointsman:texts";
-/// Types of store keys whose names another application could use.
-const EXPECTED_TYPES: [(&str, &str); 6] = [
+/// Keys of a store and their types: another type means that another application uses the name.
+const EXPECTED_KEY_TYPES: [(&str, &str); 6] = [
     (STORE_STATE_KEY, "string"),
     (TEXTS_KEY, "hash"),
     ("pointsman:journal", "stream"),
@@ -21,24 +21,24 @@ const EXPECTED_TYPES: [(&str, &str); 6] = [
 ];
 /// Maximum number of scanned keys, read in pages.
 const MAX_SCANNED_KEYS: usize = 20_000;
-const SCAN_PAGE: usize = 1000;
+const SCAN_PAGE_SIZE: usize = 1000;
 
 impl Doctor {
     pub(super) async fn check_keys(&self) -> CheckResult {
-        let keys = Keys::new(self.endpoint.prefix());
+        let keys = Keys::new(self.endpoint.key_prefix());
         let mut commands = redis::pipe();
-        EXPECTED_TYPES.iter().for_each(|(name, _)| {
+        EXPECTED_KEY_TYPES.iter().for_each(|(name, _)| {
             commands.cmd("TYPE").arg(keys.with_prefix(name));
         });
         let types: Vec<String> = commands.query_async(&mut self.connection()).await?;
-        let found = EXPECTED_TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");
+        let found = EXPECTED_KEY_TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");
         let (ours, foreign): (Vec<_>, Vec<_>) = found.partition(|((_, expected), found)| expected == found);
-        let prefix = self.endpoint.prefix();
+        let prefix = self.endpoint.key_prefix();
         if let Some(((name, expected), found)) = foreign.first() {
             let found = format!(
                 "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
-            return Ok(vec![Finding::fault("keys", found).with_advice(USE_ANOTHER_DATABASE)]);
+            return Ok(vec![Finding::fault("keys", found).with_advice(USE_ANOTHER_DATABASE_ADVICE)]);
         }
         if ours.iter().any(|((name, _), _)| *name == STORE_STATE_KEY) {
             return Ok(vec![Finding::ok(
@@ -47,7 +47,7 @@ impl Doctor {
             )]);
         }
         if ours.iter().any(|((name, _), _)| *name == TEXTS_KEY)
-            && let Some(error) = self.find_unsupported_layout().await?
+            && let Some(error) = self.find_layout_error().await?
         {
             return Ok(vec![open_error_finding("keys", &error)]);
         }
@@ -63,22 +63,22 @@ impl Doctor {
                 "keys",
                 format!("there is no store yet, but there are keys of another application, for instance {key:?}"),
             )
-            .with_advice(USE_ANOTHER_DATABASE),
+            .with_advice(USE_ANOTHER_DATABASE_ADVICE),
         }])
     }
 
-    /// Returns the error for a store of another layout, which has other keys.
-    async fn find_unsupported_layout(&self) -> RedisResult<Option<OpenError>> {
+    /// Returns an error if the stored layout version is one that this version of Pointsman does not support.
+    async fn find_layout_error(&self) -> RedisResult<Option<OpenError>> {
         let mut read = redis::cmd("HGET");
-        read.arg(Keys::new(self.endpoint.prefix()).with_prefix(TEXTS_KEY)).arg(LAYOUT_TEXT);
+        read.arg(Keys::new(self.endpoint.key_prefix()).with_prefix(TEXTS_KEY)).arg(LAYOUT_TEXT_NAME);
         let layout: Option<String> = read.query_async(&mut self.connection()).await?;
         let layout = layout.and_then(|layout| layout.parse().ok());
-        Ok(layout.and_then(|layout| unsupported_layout(layout, &self.endpoint.display_location())))
+        Ok(layout.and_then(|layout| unsupported_layout_error(layout, &self.endpoint.display_location())))
     }
 
     /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
     async fn find_foreign_key(&self) -> RedisResult<Option<String>> {
-        let (prefix, mut connection) = (self.endpoint.prefix(), self.connection());
+        let (prefix, mut connection) = (self.endpoint.key_prefix(), self.connection());
         let (mut cursor, mut scanned, mut foreign_key) = (0_u64, 0, None);
         loop {
             let mut scan = redis::cmd("SCAN");
@@ -86,7 +86,7 @@ impl Doctor {
                 .arg("MATCH")
                 .arg(format!("{}*", escape_pattern(prefix)))
                 .arg("COUNT")
-                .arg(SCAN_PAGE);
+                .arg(SCAN_PAGE_SIZE);
             let (next, page): (u64, Vec<redis::Value>) = scan.query_async(&mut connection).await?;
             let names = page.into_iter().filter_map(|key| from_redis_value::<Vec<u8>>(key).ok());
             for key in names.map(|key| String::from_utf8_lossy(&key).into_owned()) {
@@ -96,7 +96,7 @@ impl Doctor {
                     _ => foreign_key = foreign_key.or(Some(key)),
                 }
             }
-            (cursor, scanned) = (next, scanned + SCAN_PAGE);
+            (cursor, scanned) = (next, scanned + SCAN_PAGE_SIZE);
             if cursor == 0 || scanned >= MAX_SCANNED_KEYS {
                 return Ok(foreign_key);
             }
@@ -104,10 +104,10 @@ impl Doctor {
     }
 }
 
-const USE_ANOTHER_DATABASE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that no other application \
+const USE_ANOTHER_DATABASE_ADVICE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that no other application \
                          uses, as in ?prefix=pointsman:";
 
-/// Returns whether producers push events to a key, which they may do before there is a store.
+/// Returns whether producers write a key when they push events, which they may do before there is a store.
 fn is_outbox_key(key: &str) -> bool {
     key == "objects.with.events" || key.ends_with(":events")
 }

@@ -77,7 +77,7 @@ fn escape_pattern(text: &str) -> String {
 
 type CheckResult = RedisResult<Vec<Finding>>;
 
-/// Runs a check with a timeout and adds its findings, or that it failed.
+/// Runs a check with a timeout, and adds its findings, or a finding that the check itself failed.
 async fn run_check(
     name: &'static str,
     findings: &mut Vec<Finding>,
@@ -98,7 +98,7 @@ async fn run_check(
     }
 }
 
-/// Converts an error of opening into a finding. The message has problem and advice, separated by `; `.
+/// Converts an error of opening into a finding. The text after the last `; ` of the message is the advice.
 fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     let message = error.to_string();
     match message.rsplit_once("; ") {

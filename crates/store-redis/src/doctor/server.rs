@@ -6,22 +6,22 @@ use pointsman_store::finding::{Finding, check_clock_offset};
 use redis::RedisResult;
 
 use super::{CheckResult, Doctor};
-use crate::connect::info_line;
+use crate::connect::info_value;
 
 /// A slower round trip is a warning: each commit takes several.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
-const PROBES: u32 = 5;
+const PROBE_COUNT: u32 = 5;
 
 impl Doctor {
     pub(super) async fn check_server(&self) -> CheckResult {
         let mut connection = self.connection();
         let round_trip = self.measure_round_trip().await?;
         let info: String = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;
-        let client: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
-        let version = info_line(&info, "redis_version").unwrap_or_default();
+        let client_info: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
+        let version = info_value(&info, "redis_version").unwrap_or_default();
         Ok(vec![
-            self.connection_latency_finding(round_trip, is_same_machine(&client)),
-            Finding::ok("version", format!("Redis {version}, {}", self.endpoint.describe_mode())),
+            self.connection_latency_finding(round_trip, is_same_machine(&client_info)),
+            Finding::ok("version", format!("Redis {version}, {}", self.endpoint.describe_discovery_mode())),
         ])
     }
 
@@ -46,7 +46,7 @@ impl Doctor {
     async fn measure_round_trip(&self) -> RedisResult<Duration> {
         let mut connection = self.connection();
         let mut shortest = Duration::MAX;
-        for _ in 0..PROBES {
+        for _ in 0..PROBE_COUNT {
             let begun = Instant::now();
             redis::cmd("ECHO").arg("").exec_async(&mut connection).await?;
             shortest = shortest.min(begun.elapsed());
@@ -80,16 +80,17 @@ impl Doctor {
     pub(super) async fn check_clock(&self) -> CheckResult {
         let (before, begun) = (SystemTime::now(), Instant::now());
         let (seconds, micros): (f64, f64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
-        let took = begun.elapsed().as_secs_f64();
+        let round_trip = begun.elapsed().as_secs_f64();
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok(vec![check_clock_offset(seconds + micros / 1e6 - before, took)])
+        Ok(vec![check_clock_offset(seconds + micros / 1e6 - before, round_trip)])
     }
 }
 
-/// Returns whether client and server are on one machine: then both ends have the same address.
-fn is_same_machine(client: &str) -> bool {
+/// Returns whether client and server are on one machine: then both ends of the connection in `CLIENT INFO` have the same
+/// address.
+fn is_same_machine(client_info: &str) -> bool {
     let ip = |name: &str| {
-        let address = client.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let address = client_info.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         address.and_then(|address| address.rsplit_once(':')).map(|(ip, _)| ip)
     };
     ip("addr").is_some_and(|client_ip| ip("laddr") == Some(client_ip))

@@ -13,17 +13,17 @@ use crate::error::{error_codes, error_reason};
 /// A slower write is a warning.
 const SLOW_WRITE: Duration = Duration::from_millis(50);
 /// Time to live of the test key, in milliseconds.
-const KEY_TTL_MS: u32 = 10_000;
-const PROBES: u32 = 5;
+const TEST_KEY_TTL_MS: u32 = 10_000;
+const PROBE_COUNT: u32 = 5;
 /// Timeout for receiving a published message.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Writes by a script, as commits do.
+/// A script that writes one key: commits write with a script, too.
 const WRITE_SCRIPT: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
 
 impl Doctor {
     pub(super) async fn check_writes(&self) -> CheckResult {
-        let key = self.temporary_key();
-        let written = self.measure_write(&key).await;
+        let key = self.unique_test_name();
+        let written = self.measure_write_latency(&key).await;
         let removed = redis::cmd("UNLINK").arg(&key).exec_async(&mut self.connection()).await;
         let finding = match written.and_then(|took| removed.map(|()| took)) {
             Ok(took) => {
@@ -53,11 +53,11 @@ impl Doctor {
         Ok(vec![finding])
     }
 
-    /// Measures the shortest of several writes.
-    async fn measure_write(&self, key: &str) -> RedisResult<Duration> {
+    /// Measures how long the fastest of several writes takes.
+    async fn measure_write_latency(&self, key: &str) -> RedisResult<Duration> {
         let mut connection = self.connection();
         let mut shortest = Duration::MAX;
-        for round in 0..PROBES {
+        for round in 0..PROBE_COUNT {
             let begun = Instant::now();
             let mut write = redis::cmd("EVAL");
             write
@@ -65,7 +65,7 @@ impl Doctor {
                 .arg(1)
                 .arg(key)
                 .arg(round)
-                .arg(KEY_TTL_MS)
+                .arg(TEST_KEY_TTL_MS)
                 .exec_async(&mut connection)
                 .await?;
             shortest = shortest.min(begun.elapsed());
@@ -77,7 +77,7 @@ impl Doctor {
     pub(super) async fn check_notifications(&self) -> CheckResult {
         let finding = match self.receive_published_message().await {
             Ok(()) => Finding::ok("listening", "nodes can notify each other"),
-            Err(why) => Finding::warning("listening", why).with_advice(
+            Err(problem) => Finding::warning("listening", problem).with_advice(
                 "Until then nodes find new work by polling. Give the user the permissions to PUBLISH and \
                          SUBSCRIBE (ACL SETUSER … &* +@pubsub).",
             ),
@@ -86,7 +86,7 @@ impl Doctor {
     }
 
     async fn receive_published_message(&self) -> Result<(), String> {
-        let (channel, describe_error) = (self.temporary_key(), |error| error_reason(&error));
+        let (channel, describe_error) = (self.unique_test_name(), |error| error_reason(&error));
         let mut listener = self.endpoint.connect_for_listening().await.map_err(|error| error.to_string())?;
         listener.subscribe(&channel).await.map_err(describe_error)?;
         let published = redis::cmd("PUBLISH").arg(&channel).arg("").exec_async(&mut self.connection()).await;
@@ -100,8 +100,8 @@ impl Doctor {
         }
     }
 
-    /// Returns a unique key name.
-    fn temporary_key(&self) -> String {
-        format!("{}pointsman:doctor:{}", self.endpoint.prefix(), Uuid::new_v4().simple())
+    /// Returns a unique name for a test key or a test channel.
+    fn unique_test_name(&self) -> String {
+        format!("{}pointsman:doctor:{}", self.endpoint.key_prefix(), Uuid::new_v4().simple())
     }
 }

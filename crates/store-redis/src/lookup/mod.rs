@@ -1,4 +1,4 @@
-//! Typed reads through the overlay, shared by the writer and readers.
+//! Reads rows through the overlay and decodes them, for the writer and for readers.
 
 mod registry;
 mod tasks;
@@ -11,24 +11,24 @@ use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::ObjectRow;
 
-use crate::TASK_ID_NAMESPACE_TEXT;
+use crate::TASK_ID_NAMESPACE_TEXT_NAME;
 use crate::keys::{Table, object_field, object_name};
 use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::rows::{self, JournaledEvent};
 
 impl TransactionOverlay {
-    pub(crate) fn read_text(&self, name: &str) -> Result<Option<String>> {
+    pub(crate) fn read_named_text(&self, name: &str) -> Result<Option<String>> {
         self.read_row(Table::Texts, name)?.map(|bytes| rows::decode_text(&bytes)).transpose()
     }
 
-    /// Reads a named number.
-    pub(crate) fn read_number(&self, name: &str) -> Result<u64> {
-        let text = self.read_text(name)?.ok_or_else(|| Fault::damaged(format!("no {name}")))?;
+    /// Reads a named text that is a number.
+    pub(crate) fn read_named_number(&self, name: &str) -> Result<u64> {
+        let text = self.read_named_text(name)?.ok_or_else(|| Fault::damaged(format!("no {name}")))?;
         text.parse().map_err(Fault::damaged)
     }
 
     pub(crate) fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
-        self.read_number(TASK_ID_NAMESPACE_TEXT).map(TaskIdNamespace)
+        self.read_named_number(TASK_ID_NAMESPACE_TEXT_NAME).map(TaskIdNamespace)
     }
 
     pub(crate) fn read_journaled_event(&self, id: EventId) -> Result<Option<JournaledEvent>> {
@@ -52,7 +52,7 @@ impl TransactionOverlay {
         }
         let name = object_name(tenant, key);
         let Some(last) = self.read_row(Table::LastEventIds, &name)? else { return Ok(None) };
-        // The key of 001 with this name may belong to another tenant's object.
+        // The key of document 001 with this name may belong to another tenant's object.
         if let Some((other, key)) = object_sharing_name(tenant, key)
             && self.read_row(Table::Objects, object_field(&other, &key))?.is_some()
         {
@@ -64,7 +64,8 @@ impl TransactionOverlay {
     }
 }
 
-/// Returns the other object that would have the same name in the keys of 001.
+/// Returns the other object whose keys of document 001 would have the same names, if one is possible: the object `a/1` of
+/// the default tenant and the object `1` of tenant `a` share theirs.
 pub(crate) fn object_sharing_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
     if !tenant.is_default() {
         return Some((Tenant::default(), object_name(tenant, key)));
@@ -73,7 +74,7 @@ pub(crate) fn object_sharing_name(tenant: &Tenant, key: &str) -> Option<(Tenant,
     Some((Tenant::new(other).ok()?, key.into()))
 }
 
-/// Returns the rows to fetch for an object.
+/// Returns the rows that reading an object needs: its row and its last event id.
 pub(crate) fn object_fetches(tenant: &Tenant, key: &str) -> [CacheFetch; 2] {
     [
         CacheFetch::Row(Table::Objects, object_field(tenant, key)),

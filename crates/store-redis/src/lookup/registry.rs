@@ -1,4 +1,4 @@
-//! Queues, handlers, rules, nodes, chains and orders.
+//! Reads queues, handlers, rules, nodes, chains and orders.
 
 use pointsman_core::chain::{Chain, ChainState, OrderKey};
 use pointsman_core::limit::LimiterState;
@@ -20,21 +20,23 @@ use crate::rows;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredHandler {
     pub(crate) def: HandlerDef,
-    pub(crate) defined: bool,
+    #[serde(rename = "defined")]
+    pub(crate) is_defined: bool,
 }
 
 /// A chain as stored in its table.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredChain {
     pub(crate) chain: Chain,
-    pub(crate) defined: bool,
+    #[serde(rename = "defined")]
+    pub(crate) is_defined: bool,
     pub(crate) state: ChainState,
 }
 
 /// Maximum number of listed nodes.
 const MAX_LISTED_NODES: usize = 100;
 /// Tasks of pull workers are locked under this id, which no node has.
-const REMOTE_WORKERS_NODE: NodeId = 0;
+const PULL_WORKERS_NODE_ID: NodeId = 0;
 
 impl TransactionOverlay {
     /// Reads all rows of a table whose fields are numbers, sorted by number.
@@ -55,8 +57,8 @@ impl TransactionOverlay {
     /// Returns whether the tasks of a queue synchronise a collection of a source.
     pub(crate) fn is_source_queue(&self, id: QueueId) -> Result<bool> {
         let field = decimal_field(id);
-        if let Some(is) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
-            return is;
+        if let Some(is_source) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
+            return is_source;
         }
         self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_source_queue(&row))
     }
@@ -68,10 +70,10 @@ impl TransactionOverlay {
 
     fn read_queue_counts(&self, id: QueueId) -> Result<QueueCounts> {
         let row = self.read_row(Table::QueueCounts, decimal_field(id))?;
-        Ok(row.map(|row| rows::decode_counts(&row)).transpose()?.unwrap_or_default())
+        Ok(row.map(|row| rows::decode_queue_counts(&row)).transpose()?.unwrap_or_default())
     }
 
-    /// A queue, and the name of its handler.
+    /// Reads a queue and the name of its handler.
     pub(crate) fn read_queue_with_handler(&self, id: QueueId) -> Result<(HandlerName, QueueRow)> {
         let queue = self.read_queue(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
         let handler = self.read_handler(queue.handler)?;
@@ -90,33 +92,35 @@ impl TransactionOverlay {
 
     pub(crate) fn read_handlers(&self) -> Result<Vec<HandlerRow>> {
         self.fetch(vec![CacheFetch::Table(Table::Handlers), CacheFetch::Table(Table::RateLimiters)])?;
-        let handler = |(id, row): (HandlerId, Bytes)| {
-            let StoredHandler { def, defined } = rows::decode_json(&row)?;
-            Ok(HandlerRow { id, def, is_defined: defined, limiter_state: self.read_rate_limiter(id)? })
+        let decode_handler = |(id, row): (HandlerId, Bytes)| {
+            let StoredHandler { def, is_defined } = rows::decode_json(&row)?;
+            Ok(HandlerRow { id, def, is_defined, limiter_state: self.read_rate_limiter(id)? })
         };
-        self.read_numbered_rows(Table::Handlers)?.into_iter().map(handler).collect()
+        self.read_numbered_rows(Table::Handlers)?.into_iter().map(decode_handler).collect()
     }
 
-    /// Reads all rules, sorted by place, tenant and kind.
+    /// Reads all rules, sorted by scope, tenant and kind.
     pub(crate) fn read_rules(&self) -> Result<Vec<Rule>> {
         let rows = self.read_table(Table::Rules)?;
         let mut rules: Vec<Rule> =
             rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<Result<_>>()?;
-        let tenant = |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
+        let tenant_name =
+            |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
         rules.sort_by_cached_key(|rule| {
-            (rule.scope.kind_name(), rule.scope.name().to_string(), tenant(rule), rule.kind.as_str())
+            (rule.scope.kind_name(), rule.scope.name().to_string(), tenant_name(rule), rule.kind.as_str())
         });
         Ok(rules)
     }
 
-    /// Reads all stored nodes; with `running`, also how many tasks each has locked.
-    pub(crate) fn read_all_nodes(&self, running: bool) -> Result<Vec<NodeView>> {
+    /// Reads all stored nodes; if `with_running_tasks`, also how many tasks each has locked.
+    pub(crate) fn read_all_nodes(&self, with_running_tasks: bool) -> Result<Vec<NodeView>> {
         let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
         for (id, row) in rows {
             let node = rows::decode_node(id, &row, 0)?;
-            let running = if running && !node.gone { self.count_locked_tasks(id)? } else { 0 };
-            nodes.push(NodeView { running_tasks: running, ..node });
+            let running_tasks =
+                if with_running_tasks && !node.gone { self.count_locked_tasks(id)? } else { 0 };
+            nodes.push(NodeView { running_tasks, ..node });
         }
         Ok(nodes)
     }
@@ -125,7 +129,7 @@ impl TransactionOverlay {
     pub(crate) fn list_lease_holders(&self) -> Result<Vec<NodeId>> {
         let nodes = self.read_all_nodes(false)?;
         let alive = nodes.iter().filter(|node| !node.gone).map(|node| node.id);
-        Ok(alive.chain([REMOTE_WORKERS_NODE]).collect())
+        Ok(alive.chain([PULL_WORKERS_NODE_ID]).collect())
     }
 
     fn count_locked_tasks(&self, node: NodeId) -> Result<u64> {
@@ -147,8 +151,8 @@ impl TransactionOverlay {
     pub(crate) fn read_chains(&self) -> Result<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
         let decode_chain = |row: &Bytes| {
-            let StoredChain { chain, defined, state } = rows::decode_json(row)?;
-            Ok(ChainRow { chain, is_defined: defined, state })
+            let StoredChain { chain, is_defined, state } = rows::decode_json(row)?;
+            Ok(ChainRow { chain, is_defined, state })
         };
         let mut chains: Vec<ChainRow> =
             rows.iter().map(|(_, row)| decode_chain(row)).collect::<Result<_>>()?;
@@ -156,9 +160,9 @@ impl TransactionOverlay {
         Ok(chains)
     }
 
-    pub(crate) fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
-        let Some(row) = self.read_row(Table::Orders, n.to_string())? else { return Ok(None) };
-        let mut found = rows::decode_order(n, &row)?;
+    pub(crate) fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+        let Some(row) = self.read_row(Table::Orders, number.to_string())? else { return Ok(None) };
+        let mut found = rows::decode_order(number, &row)?;
         if let Some(task) = found.order.task {
             found.order.step_running =
                 self.read_active_task(task)?.is_some_and(|active| active.phase == TaskPhase::Locked);
@@ -168,12 +172,12 @@ impl TransactionOverlay {
 
     pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         match self.read_row(Table::OrderNumbers, order_field(tenant, key))? {
-            Some(n) => self.read_order(parse_number(&n)?),
+            Some(number) => self.read_order(parse_number(&number)?),
             None => Ok(None),
         }
     }
 
-    /// Decodes the last number of each member.
+    /// Decodes the number at the end of each index member.
     pub(crate) fn decode_last_numbers(members: &[Member]) -> Result<Vec<i64>> {
         let last = |member: &Member| {
             decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)

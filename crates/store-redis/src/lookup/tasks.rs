@@ -1,4 +1,4 @@
-//! Tasks, unfinished and ended.
+//! Reads tasks, active and archived.
 
 use std::ops::Bound;
 
@@ -13,25 +13,25 @@ use pointsman_store::views::{
 };
 
 use crate::codec::{MemberBuilder, decode_member_i64};
-use crate::keys::{Index, TASKS_PER_BUCKET, Table, active_task_row, bucket_and_field};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, active_task_location, task_bucket_and_field};
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 impl TransactionOverlay {
     pub(crate) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
-        let (table, field) = active_task_row(seq);
+        let (table, field) = active_task_location(seq);
         let row = self.read_row(table, field)?;
         row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
     }
 
     pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
-        let (bucket, field) = bucket_and_field(seq);
+        let (bucket, field) = task_bucket_and_field(seq);
         self.read_row(Table::ArchivedTasks(bucket), field)?
             .map(|bytes| rows::decode_archived_task(&bytes))
             .transpose()
     }
 
-    /// Reads the active ones of these tasks in one round trip.
+    /// Reads those of these tasks that are active, in one round trip.
     pub(crate) fn read_active_tasks(
         &self,
         seqs: impl IntoIterator<Item = TaskSeq>,
@@ -46,22 +46,22 @@ impl TransactionOverlay {
     }
 
     pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
-        self.fetch(seqs.iter().map(|seq| CacheFetch::from(active_task_row(*seq))).collect())
+        self.fetch(seqs.iter().map(|seq| CacheFetch::from(active_task_location(*seq))).collect())
     }
 
-    /// Reads the task numbers at an index within all members with a prefix.
+    /// Reads the task numbers of the index members with a prefix: the number at `number_index` within each member.
     pub(crate) fn read_task_seqs(
         &self,
         index: &Index,
         prefix: &[u8],
-        offset: usize,
+        number_index: usize,
         limit: usize,
     ) -> Result<Vec<TaskSeq>> {
         let members = self.read_members_with_prefix(index, prefix, limit)?;
-        members.iter().map(|member| decode_member_i64(member, offset).map(TaskSeq)).collect()
+        members.iter().map(|member| decode_member_i64(member, number_index).map(TaskSeq)).collect()
     }
 
-    /// Reads at most `most` buckets below this one, highest first.
+    /// Reads at most `limit` buckets of tasks below this one, highest first.
     pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, limit: usize) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
@@ -126,19 +126,20 @@ impl TransactionOverlay {
             Some(id) => {
                 let found = self.read_journaled_event(id)?;
                 let found = found.ok_or_else(|| Fault::damaged(format!("a task's event {id} is gone")))?;
-                Some((found.event.kind.to_string(), found.event.key.map(|key| key.to_string())))
+                Some((found.event.event_type.to_string(), found.event.key.map(|key| key.to_string())))
             }
             None => None,
         };
         let order = match active.order_number {
-            Some(n) => self.read_order(n)?.map(|found| found.order.key.to_string()),
+            Some(number) => self.read_order(number)?.map(|found| found.order.key.to_string()),
             None => None,
         };
-        let mut names = ActiveTaskDetails::new((handler, queue.tenant), &queue.subject, event, order);
+        let mut details = ActiveTaskDetails::new((handler, queue.tenant), &queue.subject, event, order);
         if is_halted_or_missing(&active) {
-            names.finished_at = self.read_attempts(active.seq)?.iter().map(|attempt| attempt.ended_at).max();
+            details.finished_at =
+                self.read_attempts(active.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }
-        task_from_active_row(active, names, self.read_task_id_namespace()?)
+        task_from_active_row(active, details, self.read_task_id_namespace()?)
     }
 
     /// Builds the public view of an archived task.

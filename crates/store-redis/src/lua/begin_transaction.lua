@@ -16,22 +16,22 @@
 -- invalidation records.
 
 -- A waiting node repeats its request twice a second. After this time without a request it counts as gone, in milliseconds.
-local WAITER_TIMEOUT = 3000
+local WAITER_TIMEOUT_MS = 3000
 
--- A node stays in the waiting list for as long as it repeats its request.
+-- Adds the requesting node to the waiting nodes, and removes those that have not repeated their request for too long.
 local function enqueue_waiter(now)
-    local micros = tonumber(now[1]) * 1000000 + tonumber(now[2])
+    local now_micros = tonumber(now[1]) * 1000000 + tonumber(now[2])
     local function format_number(number)
         return string.format('%.0f', number)
     end
-    redis.call('ZADD', KEYS[4], 'NX', format_number(micros), ARGV[1])
-    redis.call('ZADD', KEYS[6], format_number(micros), ARGV[1])
-    for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', format_number(micros - WAITER_TIMEOUT * 1000))) do
-        redis.call('ZREM', KEYS[4], gone)
-        redis.call('ZREM', KEYS[6], gone)
+    redis.call('ZADD', KEYS[4], 'NX', format_number(now_micros), ARGV[1])
+    redis.call('ZADD', KEYS[6], format_number(now_micros), ARGV[1])
+    for _, gone_waiter in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', format_number(now_micros - WAITER_TIMEOUT_MS * 1000))) do
+        redis.call('ZREM', KEYS[4], gone_waiter)
+        redis.call('ZREM', KEYS[6], gone_waiter)
     end
-    redis.call('PEXPIRE', KEYS[4], WAITER_TIMEOUT)
-    redis.call('PEXPIRE', KEYS[6], WAITER_TIMEOUT)
+    redis.call('PEXPIRE', KEYS[4], WAITER_TIMEOUT_MS)
+    redis.call('PEXPIRE', KEYS[6], WAITER_TIMEOUT_MS)
 end
 
 local owner = redis.call('GET', KEYS[3])

@@ -22,9 +22,9 @@ while expanded < #causes and #causes <= max_events and remaining_bytes > 0 do
     local remaining_events = max_events + 1 - #causes
     local members = redis.call('ZRANGE', KEYS[2], '[' .. cause, '[' .. cause .. highest_suffix, 'BYLEX', 'LIMIT', 0, remaining_events)
     for _, member in ipairs(members) do
-        local flipped, low = struct.unpack('>I4I4', string.sub(member, 9, 16))
-        local name = string.format('%.0f-0', (flipped - 2147483648) * 4294967296 + low)
-        local entry = redis.call('XRANGE', KEYS[1], name, name)[1]
+        local high, low = struct.unpack('>I4I4', string.sub(member, 9, 16))
+        local entry_id = string.format('%.0f-0', (high - 2147483648) * 4294967296 + low)
+        local entry = redis.call('XRANGE', KEYS[1], entry_id, entry_id)[1]
         if entry and remaining_bytes > 0 then
             causes[#causes + 1] = string.sub(member, 9, 16)
             entries[#entries + 1] = entry

@@ -22,22 +22,23 @@ local function string_or_false(...)
     return type(found) == 'string' and found
 end
 
-local function take_over(dead, worker, object)
-    local named_object = string_or_false('LINDEX', worker_key(dead, 'object'), 0)
+-- Moves the event in flight of a dead owner, and its id, to a worker, unless the dead owner names another object.
+local function take_over(dead_owner, worker, object)
+    local named_object = string_or_false('LINDEX', worker_key(dead_owner, 'object'), 0)
     if named_object and named_object ~= object then
         return
     end
-    local moved = false
-    while string_or_false('RPOPLPUSH', worker_key(dead, 'event'), worker_key(worker, 'event')) do
-        moved = true
+    local moved_event = false
+    while string_or_false('RPOPLPUSH', worker_key(dead_owner, 'event'), worker_key(worker, 'event')) do
+        moved_event = true
     end
-    if moved then
-        redis.call('SET', worker_key(worker, 'event.id'), string_or_false('GET', worker_key(dead, 'event.id')) or '0')
+    if moved_event then
+        redis.call('SET', worker_key(worker, 'event.id'), string_or_false('GET', worker_key(dead_owner, 'event.id')) or '0')
     end
-    redis.call('DEL', worker_key(dead, 'event'), worker_key(dead, 'event.id'), worker_key(dead, 'object'))
+    redis.call('DEL', worker_key(dead_owner, 'event'), worker_key(dead_owner, 'event.id'), worker_key(dead_owner, 'object'))
 end
 
--- Returns whether the worker owns the object now.
+-- Makes the worker the owner of an object, unless that has another live owner. Returns whether the worker owns it now.
 local function try_own(worker, object)
     local owner_key = prefix .. object .. ':event.worker'
     local owner = redis.pcall('GET', owner_key)
@@ -47,7 +48,7 @@ local function try_own(worker, object)
     end
     if owner and owner ~= worker then
         if redis.call('EXISTS', worker_key(owner, 'heartbeat')) == 1 then
-            -- The owner releases it only when it has no events, or queues it again.
+            -- The name can be dropped: when the owner releases the object and that still has events, it is queued again.
             return false
         end
         take_over(owner, worker, object)
@@ -56,6 +57,7 @@ local function try_own(worker, object)
     return true
 end
 
+-- Moves the next queued name to the worker; false if the queue is empty or enough names were read.
 local function pop_next_name(worker)
     remaining_names = remaining_names - 1
     return remaining_names >= 0 and redis.call('RPOPLPUSH', KEYS[1], worker_key(worker, 'object'))

@@ -46,11 +46,13 @@ local function worker_key(worker, name)
     return prefix .. 'event.worker:' .. worker .. ':' .. name
 end
 
+-- Counts the events of an owner that are in flight: usually one or none.
 local function count_in_flight(owner)
     return owner and list_length(worker_key(owner, 'event')) or 0
 end
 
--- Checked before the first write, because scripts are not rolled back.
+-- Returns whether an outbox is as the transaction read it: same owner, same id of the event in flight, and at least as many
+-- events as are acknowledged. Checked before the first write, because scripts are not rolled back.
 local function is_fence_met(object, required_owner, id, count)
     local owner = owner_of(object)
     if required_owner ~= '' and owner ~= required_owner then
@@ -65,12 +67,12 @@ local function append_log(first, last)
     local key = ARGV[first]
     local count = redis.call('ZCARD', key)
     local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-    local latest = tonumber(newest[2]) or 0
+    local latest_time = tonumber(newest[2]) or 0
     for i = first + 1, last, 2 do
         -- Lines keep the order in which they arrived, even if their clocks differ.
-        latest = math.max(latest, tonumber(ARGV[i]))
+        latest_time = math.max(latest_time, tonumber(ARGV[i]))
         local member = string.format('{"n":%.0f,', 1000000000 + count) .. ARGV[i + 1]
-        redis.call('ZADD', key, string.format('%.6f', latest), member)
+        redis.call('ZADD', key, string.format('%.6f', latest_time), member)
         count = count + 1
     end
 end
@@ -104,6 +106,7 @@ local function release(worker, object)
     redis.call('DEL', worker_key(worker, 'object'))
 end
 
+-- Keeps the write lock, hands it to the node that has waited longest, or deletes it.
 local function release_lock()
     if redis.call('GET', KEYS[3]) ~= ARGV[1] then
         return
@@ -112,45 +115,46 @@ local function release_lock()
         redis.call('PEXPIRE', KEYS[3], ARGV[2])
         return
     end
-    local next = redis.call('ZPOPMIN', KEYS[4])
-    if next[1] then
-        redis.call('SET', KEYS[3], next[1], 'PX', ARGV[2])
-        redis.call('LPUSH', KEYS[6] .. next[1], 1)
-        redis.call('PEXPIRE', KEYS[6] .. next[1], ARGV[2])
+    local next_owner = redis.call('ZPOPMIN', KEYS[4])
+    if next_owner[1] then
+        redis.call('SET', KEYS[3], next_owner[1], 'PX', ARGV[2])
+        redis.call('LPUSH', KEYS[6] .. next_owner[1], 1)
+        redis.call('PEXPIRE', KEYS[6] .. next_owner[1], ARGV[2])
     else
         redis.call('DEL', KEYS[3])
     end
 end
 
 -- Returns whether this commit was applied already; later commits may have followed it.
-local function was_applied(version, new)
-    local since = #version == 16 and struct.unpack('>I8', version) - struct.unpack('>I8', new) or -1
-    local record = since >= 0 and redis.call('LINDEX', KEYS[2], since)
-    return record and string.sub(record, 1, 16) == string.sub(new, 1, 16)
+local function was_applied(stored_version, new_state)
+    local commits_since = #stored_version == 16 and struct.unpack('>I8', stored_version) - struct.unpack('>I8', new_state) or -1
+    local record = commits_since >= 0 and redis.call('LINDEX', KEYS[2], commits_since)
+    return record and string.sub(record, 1, 16) == string.sub(new_state, 1, 16)
 end
 
 -- Returns whether the record of this commit would have been trimmed by later commits.
-local function is_record_trimmed(version, new)
-    local since = #version == 16 and struct.unpack('>I8', version) - struct.unpack('>I8', new) or -1
-    return since >= redis.call('LLEN', KEYS[2])
+local function is_record_trimmed(stored_version, new_state)
+    local commits_since = #stored_version == 16 and struct.unpack('>I8', stored_version) - struct.unpack('>I8', new_state) or -1
+    return commits_since >= redis.call('LLEN', KEYS[2])
 end
 
--- Required type of the key of each command, if the key exists.
+-- Type that the key of a command must have, if the key exists.
 local KEY_TYPES = {
     HSET = 'hash', HDEL = 'hash', ZADD = 'zset', ZREM = 'zset', ZREMRANGEBYLEX = 'zset', LPUSH = 'list', XADD = 'stream',
     XDEL = 'stream', log = 'zset',
 }
--- Keys that only readers of document 002 use: writes to keys of the wrong type are skipped.
+-- Keys with this prefix are only for readers of document 002: a write to one of the wrong type is skipped, and the commit
+-- succeeds.
 local document_prefix = prefix .. 'sync_tasks'
 local skipped_keys = {}
 local checked_types = {}
 
-local function has_type(key, kind)
+local function has_type(key, expected_type)
     if checked_types[key] == nil then
         local found = redis.call('TYPE', key).ok
-        checked_types[key] = found == 'none' and kind or found
+        checked_types[key] = found == 'none' and expected_type or found
     end
-    return checked_types[key] == kind
+    return checked_types[key] == expected_type
 end
 
 local function has_set_aside_header(first, last)
@@ -164,70 +168,70 @@ end
 
 -- A failing command would leave the writes before it in place, so all key types are checked first. Returns a key of the
 -- wrong type.
-local function find_wrong_type_key(at)
+local function find_wrong_type_key(arg_index)
     if not has_type(KEYS[2], 'list') then
         return KEYS[2]
     end
-    while at <= #ARGV do
-        local arg_count, command, key = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
-        local kind = KEY_TYPES[command]
+    while arg_index <= #ARGV do
+        local arg_count, command, key = tonumber(ARGV[arg_index]), ARGV[arg_index + 1], ARGV[arg_index + 2]
+        local expected_type = KEY_TYPES[command]
         if command == 'release' then
-            key, kind = prefix .. 'objects.with.events', 'list'
-        elseif command == 'acknowledge' and has_set_aside_header(at + 3, at + arg_count) then
-            key, kind = prefix .. 'events.set.aside', 'list'
+            key, expected_type = prefix .. 'objects.with.events', 'list'
+        elseif command == 'acknowledge' and has_set_aside_header(arg_index + 3, arg_index + arg_count) then
+            key, expected_type = prefix .. 'events.set.aside', 'list'
         end
-        if kind and not has_type(key, kind) then
+        if expected_type and not has_type(key, expected_type) then
             if string.sub(key, 1, #document_prefix) ~= document_prefix then
                 return key
             end
             skipped_keys[key] = true
         end
-        at = at + arg_count + 1
+        arg_index = arg_index + arg_count + 1
     end
 end
 
 local function commit()
-    local new = ARGV[4]
-    local version = string.sub(redis.call('GET', KEYS[1]) or '', 1, 16)
-    if was_applied(version, new) then
+    local new_state = ARGV[4]
+    local stored_version = string.sub(redis.call('GET', KEYS[1]) or '', 1, 16)
+    if was_applied(stored_version, new_state) then
         return 'committed'
     end
-    if version ~= ARGV[3] then
-        return is_record_trimmed(version, new) and 'unknown' or 'conflict'
+    if stored_version ~= ARGV[3] then
+        return is_record_trimmed(stored_version, new_state) and 'unknown' or 'conflict'
     end
-    local at = 10
+    local arg_index = 10
     for _ = 1, tonumber(ARGV[9]) do
-        if not is_fence_met(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]) then
+        if not is_fence_met(ARGV[arg_index], ARGV[arg_index + 1], ARGV[arg_index + 2], ARGV[arg_index + 3]) then
             return 'fenced'
         end
-        at = at + 4
+        arg_index = arg_index + 4
     end
-    local wrong_key = find_wrong_type_key(at)
+    local wrong_key = find_wrong_type_key(arg_index)
     if wrong_key then
         return {'wrong_type', wrong_key}
     end
-    while at <= #ARGV do
-        local arg_count = tonumber(ARGV[at])
-        local command = ARGV[at + 1]
-        if skipped_keys[ARGV[at + 2]] then
+    while arg_index <= #ARGV do
+        local arg_count = tonumber(ARGV[arg_index])
+        local command = ARGV[arg_index + 1]
+        if skipped_keys[ARGV[arg_index + 2]] then
             command = 'skip'
         end
         if command == 'prune' then
-            if redis.call('EXISTS', ARGV[at + 2]) == 0 then
-                redis.call('ZREM', ARGV[at + 3], ARGV[at + 4])
+            if redis.call('EXISTS', ARGV[arg_index + 2]) == 0 then
+                redis.call('ZREM', ARGV[arg_index + 3], ARGV[arg_index + 4])
             end
         elseif command == 'log' then
-            append_log(at + 2, at + arg_count)
+            append_log(arg_index + 2, arg_index + arg_count)
         elseif command == 'acknowledge' then
-            acknowledge(at + 2, at + arg_count)
+            acknowledge(arg_index + 2, arg_index + arg_count)
         elseif command == 'release' then
-            release(ARGV[at + 2], ARGV[at + 3])
+            release(ARGV[arg_index + 2], ARGV[arg_index + 3])
         elseif command ~= 'skip' then
-            redis.call(unpack(ARGV, at + 1, at + arg_count))
+            redis.call(unpack(ARGV, arg_index + 1, arg_index + arg_count))
         end
-        at = at + arg_count + 1
+        arg_index = arg_index + arg_count + 1
     end
-    redis.call('SET', KEYS[1], new)
+    redis.call('SET', KEYS[1], new_state)
     redis.call('LPUSH', KEYS[2], ARGV[5])
     redis.call('LTRIM', KEYS[2], 0, 255)
     -- After a commit without an invalidation record, older records are useless to nodes that missed it.

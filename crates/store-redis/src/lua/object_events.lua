@@ -15,8 +15,8 @@ local max_events = tonumber(ARGV[3])
 local remaining_bytes = tonumber(ARGV[4])
 local events = {}
 while id > expired_up_to and #events < max_events and remaining_bytes > 0 do
-    local name = string.format('%.0f-0', id)
-    local entry = redis.call('XRANGE', KEYS[1], name, name)[1]
+    local entry_id = string.format('%.0f-0', id)
+    local entry = redis.call('XRANGE', KEYS[1], entry_id, entry_id)[1]
     if not entry then
         break
     end

@@ -42,8 +42,8 @@ end
 for i = 2, #ARGV do
     local object = ARGV[i]
     local owner = string_or_false('GET', prefix .. object .. ':event.worker')
-    local events = list_length(prefix .. object .. ':events') + (owner and list_length(worker_key(owner, 'event')) or 0)
-    if events > 0 and not (owner and is_processed_by(owner, object)) and not belongs_to_another_store(object) then
+    local event_count = list_length(prefix .. object .. ':events') + (owner and list_length(worker_key(owner, 'event')) or 0)
+    if event_count > 0 and not (owner and is_processed_by(owner, object)) and not belongs_to_another_store(object) then
         orphaned[#orphaned + 1] = object
     end
 end

@@ -15,8 +15,8 @@ local reply = {}
 for i = 3, #KEYS do
     local found = {}
     for _, member in ipairs(redis.call('ZRANGE', KEYS[i], 0, tonumber(ARGV[i - 1]) - 1)) do
-        local flipped, low = struct.unpack('>I4I4', string.sub(member, 17, 24))
-        local number = (flipped - 2147483648) * 4294967296 + low
+        local high, low = struct.unpack('>I4I4', string.sub(member, 17, 24))
+        local number = (high - 2147483648) * 4294967296 + low
         local bucket = math.floor(number / tasks_per_bucket)
         local field = string.format('%.0f', number - bucket * tasks_per_bucket)
         local task = redis.call('HGET', KEYS[2] .. string.format('%.0f', bucket), field)
@@ -24,8 +24,8 @@ for i = 3, #KEYS do
         if task then
             local id = struct.unpack('>I8', task)
             if id > 0 then
-                local name = string.format('%.0f-0', id)
-                local entry = redis.call('XRANGE', KEYS[1], name, name)[1]
+                local entry_id = string.format('%.0f-0', id)
+                local entry = redis.call('XRANGE', KEYS[1], entry_id, entry_id)[1]
                 event = entry and entry[2][2]
             end
         end

@@ -9,7 +9,7 @@
 -- Returns the number of objects that were queued.
 
 local prefix = ARGV[1]
-local requeued = 0
+local requeued_count = 0
 
 -- Returns the string a command replies with; false if there is none or the key has another type.
 local function string_or_false(...)
@@ -27,7 +27,7 @@ end
 
 local function requeue(object)
     redis.call('RPUSH', KEYS[1], object)
-    requeued = requeued + 1
+    requeued_count = requeued_count + 1
 end
 
 -- A store without a prefix also sees the keys of stores that have one; those requeue their own objects.
@@ -40,8 +40,8 @@ local function belongs_to_another_store(object)
     return false
 end
 
-local last_worker = 2 + tonumber(ARGV[2])
-for i = 3, last_worker do
+local last_worker_index = 2 + tonumber(ARGV[2])
+for i = 3, last_worker_index do
     local worker = ARGV[i]
     local object = is_dead(worker) and string_or_false('LINDEX', worker_key(worker, 'object'), 0)
     if object then
@@ -53,7 +53,7 @@ for i = 3, last_worker do
 end
 
 -- Dead workers that do not name the object that they own are found by the owner key of the object.
-for i = last_worker + 1, #ARGV do
+for i = last_worker_index + 1, #ARGV do
     local object = ARGV[i]
     local owner = string_or_false('GET', prefix .. object .. ':event.worker')
     local is_named = owner and string_or_false('LINDEX', worker_key(owner, 'object'), 0) == object
@@ -61,4 +61,4 @@ for i = last_worker + 1, #ARGV do
         requeue(object)
     end
 end
-return requeued
+return requeued_count

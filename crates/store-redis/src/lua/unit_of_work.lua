@@ -16,36 +16,36 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
     return {0}
 end
 local function is_list_or_missing(key)
-    local kind = redis.call('TYPE', key).ok
-    return kind == 'list' or kind == 'none'
+    local found_type = redis.call('TYPE', key).ok
+    return found_type == 'list' or found_type == 'none'
 end
 
--- Checks that could fail after the commands run before them.
-local at = 4
+-- Wrong key types are detected before the commands run, because scripts are not rolled back.
+local arg_index = 4
 for _ = 1, tonumber(ARGV[3]) do
-    at = at + tonumber(ARGV[at]) + 1
+    arg_index = arg_index + tonumber(ARGV[arg_index]) + 1
 end
 if not is_list_or_missing(KEYS[2]) then
     return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is not a list')
 end
-for i = at, #ARGV, 2 do
+for i = arg_index, #ARGV, 2 do
     local queue = ARGV[1] .. ARGV[i] .. ':events'
     if not is_list_or_missing(queue) then
         return redis.error_reply('WRONGTYPE ' .. queue .. ' is not a list')
     end
 end
 
-at = 4
-for number = 1, tonumber(ARGV[3]) do
-    local arg_count = tonumber(ARGV[at])
-    local reply = redis.pcall(unpack(ARGV, at + 1, at + arg_count))
+arg_index = 4
+for command_number = 1, tonumber(ARGV[3]) do
+    local arg_count = tonumber(ARGV[arg_index])
+    local reply = redis.pcall(unpack(ARGV, arg_index + 1, arg_index + arg_count))
     if type(reply) == 'table' and reply.err then
-        return {number, reply.err}
+        return {command_number, reply.err}
     end
-    at = at + arg_count + 1
+    arg_index = arg_index + arg_count + 1
 end
 local queued = {}
-for i = at, #ARGV, 2 do
+for i = arg_index, #ARGV, 2 do
     redis.call('LPUSH', ARGV[1] .. ARGV[i] .. ':events', ARGV[i + 1])
     if not queued[ARGV[i]] then
         queued[ARGV[i]] = true

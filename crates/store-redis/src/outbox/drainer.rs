@@ -15,22 +15,24 @@ use crate::error::{error_codes, error_reason};
 use crate::keys::Keys;
 use crate::script;
 use crate::tables::RedisTables;
-use crate::tables::outbox::{HEARTBEAT_MS, requeue_dead_workers_command};
+use crate::tables::outbox::{HEARTBEAT_TTL_MS, requeue_dead_workers_command};
 
 /// Maximum number of queued names read per claim: those of objects with another live owner are dropped.
 const MAX_NAMES_PER_CLAIM: u64 = 1_000;
 /// Time to wait for a queued object before heartbeats are renewed.
-const QUEUE_WAIT: Duration = Duration::from_secs(1);
+const QUEUE_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Delay after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(300);
-/// Duration of one scan of all keys for objects of dead workers.
+/// Time over which a scan of all keys for objects of dead workers is spread.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
-/// COUNT of each SCAN.
-const SCAN_COUNT: u64 = 1_000;
+/// Number of keys that each SCAN looks through.
+const SCAN_PAGE_SIZE: u64 = 1_000;
 
+/// Objects that the workers of this node own, as worker and object name.
 type OwnedObjects = Vec<(String, Vec<u8>)>;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The event workers of this node, which share one connection.
 struct OutboxDrainer {
     endpoint: Arc<Endpoint>,
     keys: Keys,
@@ -40,8 +42,8 @@ struct OutboxDrainer {
 }
 
 /// Drains the outbox as long as the store is open.
-pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
-    let keys = Keys::new(endpoint.prefix());
+pub(crate) async fn drain_outbox(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
+    let keys = Keys::new(endpoint.key_prefix());
     let mut drainer = OutboxDrainer { keys, endpoint, writer, workers: vec![], connection: None };
     let mut outage = OutageTracker::default();
     loop {
@@ -75,7 +77,7 @@ impl OutboxDrainer {
         }
         let owned = self.claim_objects().await?;
         if owned.is_empty() {
-            return self.wait_for_object().await;
+            return self.wait_for_queued_object().await;
         }
         let job = JobRequest {
             position: JobPosition::First,
@@ -86,14 +88,21 @@ impl OutboxDrainer {
     }
 
     /// Waits for a queued object without removing it: claiming removes it and sets the owner in one step.
-    async fn wait_for_object(&mut self) -> Result<(), BoxError> {
+    async fn wait_for_queued_object(&mut self) -> Result<(), BoxError> {
         let queue = self.keys.with_prefix("objects.with.events");
         match self
-            .execute(args!["BLMOVE", &queue, &queue, "RIGHT", "RIGHT", QUEUE_WAIT.as_secs().to_string()])
+            .execute(args![
+                "BLMOVE",
+                &queue,
+                &queue,
+                "RIGHT",
+                "RIGHT",
+                QUEUE_WAIT_TIMEOUT.as_secs().to_string()
+            ])
             .await
         {
             // A server without free memory refuses BLMOVE, but not the scripts that drain the outbox.
-            Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT).await,
+            Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT_TIMEOUT).await,
             reply => drop(reply?),
         }
         Ok(())
@@ -102,7 +111,7 @@ impl OutboxDrainer {
     /// Renews the heartbeats of the workers and claims objects for them.
     async fn claim_objects(&mut self) -> Result<OwnedObjects, BoxError> {
         let mut arguments =
-            args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
+            args![self.keys.with_prefix(""), HEARTBEAT_TTL_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
         arguments.extend(self.workers.iter().map(to_arg));
         let claimed = self
             .execute(
@@ -128,37 +137,37 @@ impl OutboxDrainer {
     }
 }
 
-/// Adds owned objects to the read set: the transaction journals their entries before its jobs.
+/// Adds owned objects to the read set: the transaction then journals their entries before its jobs run.
 fn prefetch_owned_objects(owned: &OwnedObjects, _: &mut WriterState, read_set: &mut ReadSet) {
     read_set.claimed_outbox_objects.extend(owned.iter().cloned());
 }
 
-/// Scans all keys slowly for objects of dead workers and requeues them, as long as the store is open.
-pub(crate) async fn requeue_forever(endpoint: Arc<Endpoint>) {
+/// Scans all keys for objects of dead workers, slowly and repeatedly, and requeues them, as long as the store is open.
+pub(crate) async fn requeue_objects_of_dead_workers(endpoint: Arc<Endpoint>) {
     loop {
-        if let Err(error) = requeue_orphaned_once(&endpoint).await {
+        if let Err(error) = requeue_objects_of_dead_workers_once(&endpoint).await {
             tracing::debug!(%error, "could not scan for objects of dead event workers; retrying");
             sleep(RETRY_DELAY).await;
         }
     }
 }
 
-async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
-    let keys = Keys::new(endpoint.prefix());
+async fn requeue_objects_of_dead_workers_once(endpoint: &Endpoint) -> Result<(), BoxError> {
+    let keys = Keys::new(endpoint.key_prefix());
     let mut connection = connect_with_scripts(endpoint).await?;
-    let all: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
-    let pause = SWEEP_PERIOD / u32::try_from(all / SCAN_COUNT + 1).unwrap_or(u32::MAX);
-    // Keys of objects of workers, and of owners of objects.
+    let key_count: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
+    let pause = SWEEP_PERIOD / u32::try_from(key_count / SCAN_PAGE_SIZE + 1).unwrap_or(u32::MAX);
+    // Matches `event.worker:WORKER:object` and `OBJ:event.worker`.
     let pattern = keys.scan_pattern("*event.worker*");
     let mut cursor = b"0".to_vec();
     loop {
-        let scan = args!["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_COUNT.to_string()];
+        let scan = args!["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_PAGE_SIZE.to_string()];
         let (next, found): (Vec<u8>, Vec<Vec<u8>>) =
             redis_command(&scan).query_async(&mut connection).await?;
-        if let Some(args) = requeue_command(&keys, &found) {
-            let swept: u64 = redis_command(&args).query_async(&mut connection).await?;
-            if swept > 0 {
-                tracing::info!(objects = swept, "requeued objects of dead event workers");
+        if let Some(args) = requeue_command_from_keys(&keys, &found) {
+            let requeued: u64 = redis_command(&args).query_async(&mut connection).await?;
+            if requeued > 0 {
+                tracing::info!(objects = requeued, "requeued objects of dead event workers");
             }
         }
         sleep(pause).await;
@@ -169,16 +178,17 @@ async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     }
 }
 
-/// Returns the command that requeues the workers and objects that these keys name, if any.
-fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
+/// Returns the command that requeues objects of dead workers, with the workers and objects that these keys name; `None` if
+/// they name none.
+fn requeue_command_from_keys(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
     let names = || found.iter().filter_map(|key| keys.without_prefix(key));
     let worker =
         |name: &'_ [u8]| Some(name.strip_prefix(b"event.worker:")?.strip_suffix(b":object")?.to_vec());
     let workers: CommandArgs = names().filter_map(worker).collect();
     let objects: CommandArgs =
         names().filter_map(|name| name.strip_suffix(b":event.worker")).map(to_arg).collect();
-    let any = !workers.is_empty() || !objects.is_empty();
-    any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
+    let found_any = !workers.is_empty() || !objects.is_empty();
+    found_any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
 }
 
 /// Connects and loads the scripts.
@@ -192,8 +202,8 @@ async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnecti
 
 fn redis_command(args: &CommandArgs) -> redis::Cmd {
     let mut command = redis::Cmd::new();
-    args.iter().for_each(|word| {
-        command.arg(word);
+    args.iter().for_each(|arg| {
+        command.arg(arg);
     });
     command
 }

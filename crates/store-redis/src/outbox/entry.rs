@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::tables::outbox::{MAX_ENTRY_BYTES, OutboxEntry};
 
-/// Parses an entry into an event, or returns why it is not one.
+/// Parses an outbox entry of an object into an event, or returns why it is not one.
 pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) -> Result<NewEvent, String> {
     let bytes = match entry {
         OutboxEntry::Event(bytes) => bytes,
@@ -32,7 +32,7 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
     }
 }
 
-/// Starts the cause that a unit of work writes before an event. No JSON begins with it.
+/// First character of the line with the cause, which a unit of work writes before an event. No JSON begins with it.
 const CAUSE_MARKER: char = '\u{1}';
 
 /// Splits an entry into the cause, if given, and the event.
@@ -43,8 +43,8 @@ fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
     let [event_id, task, depth] = numbers[..] else { return Err("its cause cannot be parsed".into()) };
     let depth = u16::try_from(depth).ok().filter(|depth| *depth <= MAX_CAUSE_DEPTH);
     let depth = depth.ok_or("too many events that cause each other")?;
-    let caused = Some(event_id).filter(|id| *id != 0).map(EventId::from_i64);
-    Ok((Some(Cause { event: caused, task: TaskSeq(task), depth }), event))
+    let event_of_cause = Some(event_id).filter(|id| *id != 0).map(EventId::from_i64);
+    Ok((Some(Cause { event: event_of_cause, task: TaskSeq(task), depth }), event))
 }
 
 /// Encodes an event as an outbox entry.
@@ -52,7 +52,7 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
     #[derive(Serialize)]
     struct EntryBody<'e> {
         #[serde(rename = "type")]
-        kind: &'e str,
+        event_type: &'e str,
         sub: Option<&'e str>,
         value: Box<RawValue>,
         context: &'e Context,
@@ -61,7 +61,7 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
         priority: u16,
     }
     let body = EntryBody {
-        kind: event.kind.as_str(),
+        event_type: event.event_type.as_str(),
         sub: event.sub_object.as_ref().map(|sub| sub.as_str()),
         value: RawValue::from_string(event.value.as_str().into())?,
         context: &event.context,
@@ -76,7 +76,7 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
     Ok([cause_line.unwrap_or_default(), body].concat().into_bytes())
 }
 
-/// Returns the key of an object name, which starts with its tenant unless that is the default one.
+/// Returns the key in the name of an object, which starts with its tenant unless that is the default one.
 fn object_key_of_name(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
     let name = std::str::from_utf8(object).map_err(|_| "the object's name is not UTF-8".to_string())?;
     let key = match tenant.is_default() {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn object_name_becomes_the_event_key() {
         let event = parse_text_entry("work:1", r#"{"type": "work.changed", "value": {"n": 1.50}}"#).unwrap();
-        assert_eq!((event.kind.as_str(), event.key.unwrap().as_str()), ("work.changed", "work:1"));
+        assert_eq!((event.event_type.as_str(), event.key.unwrap().as_str()), ("work.changed", "work:1"));
         assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
         let event = parse_text_entry("shop/a/1", r#"{"type": "a", "tenant": "shop", "key": "a/1"}"#).unwrap();
         assert_eq!((event.tenant.as_str(), event.key.unwrap().as_str()), ("shop", "a/1"));
@@ -120,8 +120,8 @@ mod tests {
         event.context.insert("ip".into(), "::1".into());
         for cause in [None, Some(Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 })] {
             event.cause = cause;
-            let element = OutboxEntry::Event(encode_entry(&event).unwrap().into());
-            assert_eq!(parse_entry(b"k", &element, NOW).unwrap(), event);
+            let entry = OutboxEntry::Event(encode_entry(&event).unwrap().into());
+            assert_eq!(parse_entry(b"k", &entry, NOW).unwrap(), event);
         }
         for broken in ["\u{1}", "\u{1}1 2\n{}", "\u{1}1 2 900\n{\"type\":\"a\"}"] {
             assert!(parse_text_entry("k", broken).unwrap_err().contains("cause"), "{broken}");
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn invalid_entries_are_refused_with_a_reason() {
-        for (object, text, why) in [
+        for (object, text, expected) in [
             ("o", "", "JSON"),
             ("o", "[]", "JSON object"),
             ("o", r#"{"value": 1}"#, "/type"),
@@ -141,7 +141,7 @@ mod tests {
             ("o", r#"{"type": "a", "extra": 1}"#, "extra"),
         ] {
             let reason = parse_text_entry(object, text).unwrap_err();
-            assert!(reason.contains(why), "{text}: {reason}");
+            assert!(reason.contains(expected), "{text}: {reason}");
         }
         assert!(
             parse_entry(b"\xff", &OutboxEntry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err()

@@ -1,5 +1,5 @@
-//! Orphaned objects: they have events, but were never queued, or their dead owner does not name
-//! them. Requeueing finds the latter; the former may be lists of another application, so an operator decides.
+//! Orphaned objects: they have events, but no producer queued them, or their dead owner does not name them. The scan for
+//! dead workers requeues the latter. The former may be lists of another application, so an operator decides.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use crate::connect::shell_quote;
 use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
 
-/// Number of objects per script call.
+/// Maximum number of objects that one script call checks.
 const OBJECTS_PER_SCRIPT_CALL: usize = 200;
-/// Number of objects that one command enqueues.
+/// Maximum number of objects that the command for an operator enqueues.
 pub(crate) const MAX_QUEUED_PER_COMMAND: usize = 10;
-/// Pattern of the keys that name such objects.
+/// Pattern that matches `OBJ:events` and `OBJ:event.worker`, the keys whose names contain an object.
 pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
 const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/orphaned_objects.lua");
 
 pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
 
-/// Returns the object of a key of document 001.
+/// Returns the object whose outbox or owner a key contains; `None` for other keys.
 pub(crate) fn object_of_outbox_key(name: &[u8]) -> Option<Vec<u8>> {
     name.strip_suffix(b":events").or_else(|| name.strip_suffix(b":event.worker")).map(<[u8]>::to_vec)
 }
 
-/// Returns the commands that find the orphaned ones of these objects, some per command.
+/// Returns the commands that find out which of these objects are orphaned.
 pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> Vec<CommandArgs> {
     let objects = Vec::from_iter(objects.iter().cloned());
     let find_command = |chunk: &[Vec<u8>]| {
@@ -39,10 +39,10 @@ pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> V
 }
 
 /// Returns the redis-cli command that enqueues the first of these objects.
-pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, orphaned: &ObjectNames) -> String {
+pub(crate) fn enqueue_objects_command(redis_cli: &str, keys: &Keys, orphaned: &ObjectNames) -> String {
     let names: Vec<String> =
         orphaned.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();
-    format!("{call} LPUSH {} {}", shell_quote(&keys.with_prefix("objects.with.events")), names.join(" "))
+    format!("{redis_cli} LPUSH {} {}", shell_quote(&keys.with_prefix("objects.with.events")), names.join(" "))
 }
 
 #[cfg(test)]

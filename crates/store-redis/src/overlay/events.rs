@@ -11,6 +11,7 @@ use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
 
+/// Events that the transaction appended or deleted, and cached ones.
 #[derive(Debug, Default)]
 pub(super) struct EventOverlay {
     appended: BTreeMap<EventId, Bytes>,
@@ -42,7 +43,8 @@ impl EventOverlay {
         self.cached.insert(id, value);
     }
 
-    pub(super) fn merge(
+    /// Merges events that Redis returned for a range with the pending appends and deletions.
+    pub(super) fn merge_pending(
         &self,
         mut found: Vec<(EventId, Bytes)>,
         from: EventId,
@@ -60,6 +62,7 @@ impl EventOverlay {
         found
     }
 
+    /// Adds the commands for the pending writes.
     pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
         let journal = keys.journal_key();
         for (id, value) in &self.appended {
@@ -75,6 +78,7 @@ pub(super) fn stream_entry_id(id: EventId) -> String {
     format!("{id}-0")
 }
 
+/// Returns the command that reads the events between two ids, both included.
 pub(super) fn event_range_command(
     key: Vec<u8>,
     from: EventId,

@@ -17,7 +17,7 @@ use crate::keys::{Index, Table};
 pub(crate) enum CacheFetch {
     Row(Table, Member),
     Table(Table),
-    /// First positions of a lane.
+    /// The first members of a lane.
     Lane(i64),
     Event(EventId),
 }
@@ -28,7 +28,7 @@ impl From<(Table, Member)> for CacheFetch {
     }
 }
 
-/// A command, and the items that its reply contains.
+/// A command that fetches items: those that its reply contains.
 enum FetchCommand {
     Rows(Table, Vec<Member>),
     Table(Table),
@@ -43,30 +43,30 @@ pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 impl TransactionOverlay {
     /// Fetches the uncached ones of these items and caches them.
     pub(crate) fn fetch(&self, fetches: Vec<CacheFetch>) -> Result<()> {
-        self.fetch_after(vec![], fetches).map(drop)
+        self.fetch_after_commands(vec![], fetches).map(drop)
     }
 
-    /// Like [`Self::fetch`], after other commands; returns the replies of those.
-    pub(crate) fn fetch_after(
+    /// Like [`Self::fetch`], but sends other commands first in the same round trip, and returns their replies.
+    pub(crate) fn fetch_after_commands(
         &self,
-        before: Vec<CommandArgs>,
+        commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
     ) -> Result<Vec<Value>> {
-        let (replies, fetched) = self.fetch_without_caching(before, fetches)?;
+        let (replies, fetched) = self.fetch_without_caching(commands_before, fetches)?;
         self.cache_fetched(fetched)?;
         Ok(replies)
     }
 
-    /// Like [`Self::fetch_after`], but returns the fetched items instead of caching them.
+    /// Like [`Self::fetch_after_commands`], but returns the fetched items instead of caching them.
     pub(crate) fn fetch_without_caching(
         &self,
-        before: Vec<CommandArgs>,
+        commands_before: Vec<CommandArgs>,
         fetches: Vec<CacheFetch>,
     ) -> Result<(Vec<Value>, FetchedReplies)> {
-        let uncached = self.list_uncached(fetches);
-        let count = before.len();
-        let mut commands = before;
-        commands.extend(uncached.iter().map(|command| self.fetch_command(command)));
+        let uncached = self.plan_fetch_commands(fetches);
+        let count = commands_before.len();
+        let mut commands = commands_before;
+        commands.extend(uncached.iter().map(|command| self.encode_fetch_command(command)));
         if commands.is_empty() {
             return Ok((vec![], FetchedReplies(vec![])));
         }
@@ -79,8 +79,8 @@ impl TransactionOverlay {
         fetched.0.into_iter().try_for_each(|(command, reply)| self.cache_fetched_item(command, reply))
     }
 
-    /// Returns the commands for uncached items: one for all rows of a table.
-    fn list_uncached(&self, fetches: Vec<CacheFetch>) -> Vec<FetchCommand> {
+    /// Returns the commands that fetch those items that are not cached: one for all rows of the same table.
+    fn plan_fetch_commands(&self, fetches: Vec<CacheFetch>) -> Vec<FetchCommand> {
         let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
         let mut uncached = Vec::new();
         for fetch in fetches {
@@ -111,7 +111,7 @@ impl TransactionOverlay {
         uncached
     }
 
-    fn fetch_command(&self, command: &FetchCommand) -> CommandArgs {
+    fn encode_fetch_command(&self, command: &FetchCommand) -> CommandArgs {
         match command {
             FetchCommand::Rows(Table::LastEventIds, objects) => {
                 let ids = objects.iter().map(|object| self.keys.last_event_id_key(object));
@@ -172,15 +172,15 @@ impl TransactionOverlay {
     }
 }
 
-fn unexpected_reply(what: &str) -> Fault {
-    Fault::damaged(format!("Redis replied something else than {what}"))
+fn unexpected_reply_fault(expected: &str) -> Fault {
+    Fault::damaged(format!("Redis replied something else than {expected}"))
 }
 
 pub(crate) fn decode_list(reply: Value) -> Result<Vec<Value>> {
     match reply {
         Value::Array(values) => Ok(values),
         Value::Nil => Ok(vec![]),
-        _ => Err(unexpected_reply("a list")),
+        _ => Err(unexpected_reply_fault("a list")),
     }
 }
 
@@ -191,26 +191,26 @@ pub(crate) fn decode_optional_bytes(reply: Value) -> Result<Option<Bytes>> {
         Value::SimpleString(text) => Ok(Some(text.into_bytes().into())),
         Value::Int(number) => Ok(Some(number.to_string().into_bytes().into())),
         Value::Okay => Ok(Some(b"OK".as_slice().into())),
-        _ => Err(unexpected_reply("a string")),
+        _ => Err(unexpected_reply_fault("a string")),
     }
 }
 
 pub(crate) fn decode_text_reply(reply: Value) -> Result<String> {
-    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| unexpected_reply("a string"))?;
+    let bytes = decode_optional_bytes(reply)?.ok_or_else(|| unexpected_reply_fault("a string"))?;
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
 pub(crate) fn decode_integer(reply: Value) -> Result<i64> {
     match reply {
         Value::Int(number) => Ok(number),
-        _ => Err(unexpected_reply("a number")),
+        _ => Err(unexpected_reply_fault("a number")),
     }
 }
 
 pub(crate) fn decode_strings(reply: Value) -> Result<Vec<Vec<u8>>> {
     let strings = decode_list(reply)?.into_iter().map(|value| match value {
         Value::BulkString(bytes) => Ok(bytes),
-        _ => Err(unexpected_reply("a list of strings")),
+        _ => Err(unexpected_reply_fault("a list of strings")),
     });
     strings.collect()
 }
@@ -220,27 +220,27 @@ pub(crate) fn decode_members(reply: Value) -> Result<Vec<Member>> {
     Ok(decode_strings(reply)?.iter().map(|member| Member::from_slice(member)).collect())
 }
 
-/// Decodes alternating names and values.
+/// Decodes a list of alternating fields and values.
 fn decode_pairs(reply: Value) -> Result<Vec<(Member, Bytes)>> {
     let strings = decode_strings(reply)?;
     let mut pairs = Vec::with_capacity(strings.len() / 2);
     let mut strings = strings.into_iter();
-    while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
-        pairs.push((name.into(), value.into()));
+    while let (Some(field), Some(value)) = (strings.next(), strings.next()) {
+        pairs.push((field.into(), value.into()));
     }
     Ok(pairs)
 }
 
 /// Decodes entries of the journal stream.
 pub(crate) fn decode_journal_entries(reply: Value) -> Result<Vec<(EventId, Bytes)>> {
-    let entry = |value: Value| {
+    let decode_entry = |value: Value| {
         let mut parts = decode_list(value)?.into_iter();
         let name = decode_text_reply(parts.next().unwrap_or(Value::Nil))?;
         let id = name.strip_suffix("-0").and_then(|id| id.parse().ok());
         let id = id.ok_or_else(|| Fault::damaged(format!("the journal has an entry {name}")))?;
         let fields = decode_strings(parts.next().unwrap_or(Value::Nil))?;
-        let value = fields.into_iter().nth(1).ok_or_else(|| unexpected_reply("an event"))?;
+        let value = fields.into_iter().nth(1).ok_or_else(|| unexpected_reply_fault("an event"))?;
         Ok((id, value.into()))
     };
-    decode_list(reply)?.into_iter().map(entry).collect()
+    decode_list(reply)?.into_iter().map(decode_entry).collect()
 }

@@ -13,8 +13,8 @@ use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Index, Keys};
 
-/// Number of first members of a lane that are fetched.
-const FIRST_LANE_MEMBERS: usize = 4;
+/// Number of members that are fetched of a lane: its first ones.
+const LANE_MEMBERS_PER_FETCH: usize = 4;
 
 type MemberBounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
@@ -32,37 +32,38 @@ struct PendingIndexWrites {
     removed: BTreeSet<Member>,
 }
 
+/// Index members that the transaction added or removed, and cached lanes.
 #[derive(Debug, Default)]
 pub(super) struct IndexOverlay {
-    written: HashMap<Index, PendingIndexWrites>,
-    /// Cached lanes including pending writes.
-    lanes: LaneCache,
+    pending_writes: HashMap<Index, PendingIndexWrites>,
+    /// First positions of lanes, with the pending writes applied.
+    lane_cache: LaneCache,
 }
 
 impl IndexOverlay {
     pub(super) fn add(&mut self, index: Index, member: Member) {
         if let Some((lane, position)) = lane_position_of_member(&index, &member) {
-            self.lanes.add(lane, position);
+            self.lane_cache.add(lane, position);
         }
-        let written = self.written.entry(index).or_default();
-        written.removed.remove(&member);
-        written.added.insert(member);
+        let pending = self.pending_writes.entry(index).or_default();
+        pending.removed.remove(&member);
+        pending.added.insert(member);
     }
 
     pub(super) fn remove(&mut self, index: Index, member: Member) {
         if let Some((lane, position)) = lane_position_of_member(&index, &member) {
-            self.lanes.remove(lane, position);
+            self.lane_cache.remove(lane, position);
         }
-        let written = self.written.entry(index).or_default();
-        written.added.remove(&member);
-        written.removed.insert(member);
+        let pending = self.pending_writes.entry(index).or_default();
+        pending.added.remove(&member);
+        pending.removed.insert(member);
     }
 
-    /// Returns how many first members of a lane to fetch: more by the number of pending removals.
+    /// Returns how many members of a lane to fetch: one more for each pending removal.
     pub(super) fn lane_fetch_limit(&self, lane: i64) -> usize {
         let prefix = MemberBuilder::from_i64(lane).finish();
         let end = end_of_prefix(&prefix);
-        FIRST_LANE_MEMBERS
+        LANE_MEMBERS_PER_FETCH
             + self.count_removed_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
     }
 
@@ -70,41 +71,41 @@ impl IndexOverlay {
     pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
         let is_complete = members.len() < self.lane_fetch_limit(lane);
         let mut members: BTreeSet<Member> = members.into_iter().collect();
-        if let Some(written) = self.written.get(&Index::LanePositions) {
+        if let Some(pending) = self.pending_writes.get(&Index::LanePositions) {
             let prefix = MemberBuilder::from_i64(lane).finish();
             let last = members.last().cloned();
-            let added = written.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
+            let added = pending.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
             let is_known_member =
                 |member: &&Member| is_complete || last.as_ref().is_some_and(|last| *member < last);
             members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(is_known_member).cloned());
-            members.retain(|member| !written.removed.contains(member));
+            members.retain(|member| !pending.removed.contains(member));
         }
         let positions =
             members.iter().map(|member| decode_lane_position(member).map(|(_, position)| position));
-        self.lanes.cache_lane(lane, positions.collect::<Result<_>>()?, is_complete);
+        self.lane_cache.cache_lane(lane, positions.collect::<Result<_>>()?, is_complete);
         Ok(())
     }
 
-    /// Records that the lane was empty when the transaction began.
+    /// Caches a lane as empty in Redis, unless it is cached.
     pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> Result<()> {
-        if self.lanes.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
+        if self.lane_cache.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
     }
 
     pub(super) fn is_lane_cached(&self, lane: i64) -> bool {
-        self.lanes.is_cached(lane)
+        self.lane_cache.is_cached(lane)
     }
 
     /// Returns the cached first positions of a lane.
     pub(super) fn cached_lane_positions(&self, lane: i64) -> &[LanePosition] {
-        self.lanes.cached_positions(lane)
+        self.lane_cache.cached_positions(lane)
     }
 
     pub(super) fn count_removed_between(&self, index: &Index, bounds: MemberBounds<'_>) -> usize {
-        self.written.get(index).map_or(0, |written| written.removed.range::<[u8], _>(bounds).count())
+        self.pending_writes.get(index).map_or(0, |pending| pending.removed.range::<[u8], _>(bounds).count())
     }
 
     /// Merges members that Redis returned for a range with pending writes.
-    pub(super) fn merge(
+    pub(super) fn merge_pending(
         &self,
         index: &Index,
         bounds: MemberBounds<'_>,
@@ -112,12 +113,12 @@ impl IndexOverlay {
         limit: usize,
         mut found: Vec<Member>,
     ) -> Vec<Member> {
-        let Some(written) = self.written.get(index) else {
+        let Some(pending) = self.pending_writes.get(index) else {
             found.truncate(limit);
             return found;
         };
-        found.retain(|member| !written.removed.contains(member) && !written.added.contains(member));
-        found.extend(written.added.range::<[u8], _>(bounds).cloned());
+        found.retain(|member| !pending.removed.contains(member) && !pending.added.contains(member));
+        found.extend(pending.added.range::<[u8], _>(bounds).cloned());
         match scan_order {
             ScanOrder::Ascending => found.sort_unstable(),
             ScanOrder::Descending => found.sort_unstable_by(|a, b| b.cmp(a)),
@@ -128,32 +129,35 @@ impl IndexOverlay {
 
     /// Returns the lanes with pending writes.
     pub(super) fn written_lanes(&self) -> BTreeSet<i64> {
-        let Some(written) = self.written.get(&Index::LanePositions) else { return BTreeSet::new() };
-        let members = written.added.iter().chain(&written.removed);
+        let Some(pending) = self.pending_writes.get(&Index::LanePositions) else { return BTreeSet::new() };
+        let members = pending.added.iter().chain(&pending.removed);
         members.filter_map(|member| decode_lane_position(member).ok()).map(|(lane, _)| lane).collect()
     }
 
+    /// Drops cached lanes that peers have written.
     pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
-        record.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
+        record.lanes.iter().for_each(|lane| self.lane_cache.evict(*lane));
     }
 
+    /// Clears the pending writes after their commit.
     pub(super) fn mark_committed(&mut self) {
-        self.written.clear();
-        self.lanes.evict_if_large();
+        self.pending_writes.clear();
+        self.lane_cache.evict_if_large();
     }
 
+    /// Adds the commands for the pending writes.
     pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
-        for (index, written) in &self.written {
+        for (index, pending) in &self.pending_writes {
             let key = keys.index_key(index);
-            let added: Vec<&[u8]> = written.added.iter().flat_map(|member| [b"0", &**member]).collect();
-            let removed: Vec<&[u8]> = written.removed.iter().map(|member| &**member).collect();
+            let added: Vec<&[u8]> = pending.added.iter().flat_map(|member| [b"0", &**member]).collect();
+            let removed: Vec<&[u8]> = pending.removed.iter().map(|member| &**member).collect();
             writes.push_chunked_command(&[b"ZADD", &key], 2, &added);
             writes.push_chunked_command(&[b"ZREM", &key], 1, &removed);
         }
     }
 }
 
-/// Returns lane and position of a member, if the index is that of lanes.
+/// Returns lane and position of an index member; `None` if the index is not that of lane positions.
 fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, LanePosition)> {
     matches!(index, Index::LanePositions).then(|| decode_lane_position(member).ok()).flatten()
 }
@@ -170,12 +174,12 @@ pub(super) fn member_range_command(
     scan_order: ScanOrder,
     limit: usize,
 ) -> CommandArgs {
-    let bound = |bound: Bound<&[u8]>, none: &str| match bound {
+    let format_bound = |bound: Bound<&[u8]>, unbounded: &str| match bound {
         Bound::Included(member) => [b"[", member].concat(),
         Bound::Excluded(member) => [b"(", member].concat(),
-        Bound::Unbounded => to_arg(none),
+        Bound::Unbounded => to_arg(unbounded),
     };
-    let (lower, upper) = (bound(lower, "-"), bound(upper, "+"));
+    let (lower, upper) = (format_bound(lower, "-"), format_bound(upper, "+"));
     let limit = i64::try_from(limit).unwrap_or(-1).to_string();
     match scan_order {
         ScanOrder::Ascending => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", limit],
@@ -216,20 +220,20 @@ mod tests {
 
     #[test]
     fn pending_writes_are_merged_into_cached_lanes() {
-        for before in [true, false] {
+        for fetch_first in [true, false] {
             let mut indexes = IndexOverlay::default();
             let fetch = |indexes: &mut IndexOverlay| {
                 // Redis returns as many as requested, including those for pending removals.
                 let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(lane_member).collect();
                 indexes.cache_lane_members(LANE, found).unwrap();
             };
-            if before {
+            if fetch_first {
                 fetch(&mut indexes);
             }
             indexes.remove(Index::LanePositions, lane_member(1));
             indexes.add(Index::LanePositions, lane_member(2));
             indexes.add(Index::LanePositions, lane_member(99));
-            if !before {
+            if !fetch_first {
                 fetch(&mut indexes);
             }
             assert_eq!(cached_positions(&indexes)[..3], [2, 3, 5]);
@@ -273,37 +277,37 @@ mod tests {
     fn cached_lane_matches_redis_after_random_writes() {
         let mut rng = Rng::new(7);
         for _ in 0..200 {
-            let (mut indexes, mut sent, mut now) =
+            let (mut indexes, mut committed, mut current) =
                 (IndexOverlay::default(), BTreeSet::new(), BTreeSet::new());
             for _ in 0..300 {
                 let position = rng.next_below(80) as i64;
                 match rng.next_below(9) {
                     0..4 => {
                         indexes.add(Index::LanePositions, lane_member(position));
-                        now.insert(position);
+                        current.insert(position);
                     }
                     4..7 => {
                         let position = if rng.next_below(2) == 0 {
-                            now.first().copied().unwrap_or(position)
+                            current.first().copied().unwrap_or(position)
                         } else {
                             position
                         };
                         indexes.remove(Index::LanePositions, lane_member(position));
-                        now.remove(&position);
+                        current.remove(&position);
                     }
                     7 => {
                         let found =
-                            sent.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(lane_member);
+                            committed.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(lane_member);
                         indexes.cache_lane_members(LANE, found.collect()).unwrap();
                     }
                     _ => {
                         indexes.mark_committed();
-                        sent.clone_from(&now);
+                        committed.clone_from(&current);
                     }
                 }
                 let cached = cached_positions(&indexes);
-                assert!(now.iter().take(cached.len()).eq(&cached), "{cached:?} of {now:?}");
-                assert!(!indexes.is_lane_cached(LANE) || !cached.is_empty() || now.is_empty());
+                assert!(current.iter().take(cached.len()).eq(&cached), "{cached:?} of {current:?}");
+                assert!(!indexes.is_lane_cached(LANE) || !cached.is_empty() || current.is_empty());
             }
         }
     }
@@ -321,20 +325,23 @@ mod tests {
     #[test]
     fn ranges_include_pending_writes() {
         let mut indexes = IndexOverlay::default();
-        let all = (Bound::Unbounded, Bound::Unbounded);
+        let unbounded = (Bound::Unbounded, Bound::Unbounded);
         indexes.add(Index::DueTasks, raw_member(b"b"));
         indexes.remove(Index::DueTasks, raw_member(b"c"));
-        assert_eq!(indexes.count_removed_between(&Index::DueTasks, all), 1);
+        assert_eq!(indexes.count_removed_between(&Index::DueTasks, unbounded), 1);
         let found = || vec![raw_member(b"a"), raw_member(b"c"), raw_member(b"d")];
         assert_eq!(
-            indexes.merge(&Index::DueTasks, all, ScanOrder::Ascending, 2, found()),
+            indexes.merge_pending(&Index::DueTasks, unbounded, ScanOrder::Ascending, 2, found()),
             [raw_member(b"a"), raw_member(b"b")]
         );
         assert_eq!(
-            indexes.merge(&Index::DueTasks, all, ScanOrder::Descending, 2, found()),
+            indexes.merge_pending(&Index::DueTasks, unbounded, ScanOrder::Descending, 2, found()),
             [raw_member(b"d"), raw_member(b"b")]
         );
-        assert_eq!(indexes.merge(&Index::LeaseExpiries, all, ScanOrder::Ascending, 9, found()), found());
+        assert_eq!(
+            indexes.merge_pending(&Index::LeaseExpiries, unbounded, ScanOrder::Ascending, 9, found()),
+            found()
+        );
     }
 
     #[test]
@@ -345,19 +352,19 @@ mod tests {
 
     #[test]
     fn invalidation_drops_only_written_lanes() {
-        let (mut one, mut other) = (IndexOverlay::default(), IndexOverlay::default());
+        let (mut writer, mut peer) = (IndexOverlay::default(), IndexOverlay::default());
         let member_of = |lane: i64, position| {
             MemberBuilder::from_i64(lane).push_i64(position).push_i64(position).finish()
         };
         for lane in [-4, 5, 6, 7] {
-            other.cache_lane_members(lane, vec![member_of(lane, 1)]).unwrap();
+            peer.cache_lane_members(lane, vec![member_of(lane, 1)]).unwrap();
         }
-        one.add(Index::LanePositions, member_of(-4, 2));
-        one.remove(Index::LanePositions, member_of(5, 1));
-        one.add(Index::LanePositions, member_of(6, 3));
-        one.remove(Index::LanePositions, member_of(6, 3));
-        let lanes = one.written_lanes();
-        other.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
-        assert_eq!([-4, 5, 6, 7].map(|lane| other.is_lane_cached(lane)), [false, false, false, true]);
+        writer.add(Index::LanePositions, member_of(-4, 2));
+        writer.remove(Index::LanePositions, member_of(5, 1));
+        writer.add(Index::LanePositions, member_of(6, 3));
+        writer.remove(Index::LanePositions, member_of(6, 3));
+        let lanes = writer.written_lanes();
+        peer.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
+        assert_eq!([-4, 5, 6, 7].map(|lane| peer.is_lane_cached(lane)), [false, false, false, true]);
     }
 }

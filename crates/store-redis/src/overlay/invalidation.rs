@@ -7,17 +7,17 @@ use pointsman_store::error::{Fault, Result};
 
 use crate::codec::{Member, RowDecoder, RowEncoder};
 
-/// Larger records are not published; peers then drop their whole cache.
+/// Maximum size of a record. A larger one is not published; peers then drop their whole cache.
 const MAX_RECORD_BYTES: usize = 64 << 10;
 
 /// Format version at the start of each record.
-const RECORD_FORMAT: i64 = 1;
+const RECORD_FORMAT_VERSION: i64 = 1;
 
 /// Cacheable rows that a commit wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InvalidationRecord {
-    /// Small tables, one bit each.
-    pub(super) small_tables: i64,
+    /// Small tables that were written: one bit for each, at the code of the table.
+    pub(super) small_table_bits: i64,
     /// Fields of objects. Their last event ids are written with them.
     pub(super) objects: BTreeSet<Member>,
     pub(super) tasks: BTreeSet<TaskSeq>,
@@ -27,22 +27,22 @@ pub(crate) struct InvalidationRecord {
 impl InvalidationRecord {
     /// Encodes the record; `None` if it is too large.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
-        let mut packed = RowEncoder::default()
-            .varint(RECORD_FORMAT)
-            .varint(self.small_tables)
+        let mut encoder = RowEncoder::default()
+            .varint(RECORD_FORMAT_VERSION)
+            .varint(self.small_table_bits)
             .varint(self.objects.len() as i64);
-        packed = self.objects.iter().fold(packed, |packed, field| packed.bytes(field));
-        packed = encode_ascending_numbers(self.tasks.iter().map(|seq| seq.0), packed);
-        packed = encode_ascending_numbers(self.lanes.iter().copied(), packed);
-        Some(packed.finish()).filter(|bytes| bytes.len() <= MAX_RECORD_BYTES)
+        encoder = self.objects.iter().fold(encoder, |encoder, field| encoder.bytes(field));
+        encoder = encode_ascending_numbers(self.tasks.iter().map(|seq| seq.0), encoder);
+        encoder = encode_ascending_numbers(self.lanes.iter().copied(), encoder);
+        Some(encoder.finish()).filter(|bytes| bytes.len() <= MAX_RECORD_BYTES)
     }
 
     pub(crate) fn decode(mut row: RowDecoder<'_>) -> Result<Self> {
-        if row.varint()? != RECORD_FORMAT {
+        if row.varint()? != RECORD_FORMAT_VERSION {
             return Err(Fault::damaged("an invalidation record has an unknown format"));
         }
         let record = Self {
-            small_tables: row.varint()?,
+            small_table_bits: row.varint()?,
             objects: (0..row.varint()?)
                 .map(|_| row.bytes().map(Member::from_slice))
                 .collect::<Result<_>>()?,
@@ -53,10 +53,10 @@ impl InvalidationRecord {
     }
 }
 
-/// Encodes ascending numbers as differences.
-fn encode_ascending_numbers(numbers: impl ExactSizeIterator<Item = i64>, packed: RowEncoder) -> RowEncoder {
-    let begun = (packed.varint(numbers.len() as i64), 0_i64);
-    numbers.fold(begun, |(packed, last), number| (packed.varint(number.wrapping_sub(last)), number)).0
+/// Appends how many numbers there are, and each as the difference to its predecessor.
+fn encode_ascending_numbers(numbers: impl ExactSizeIterator<Item = i64>, encoder: RowEncoder) -> RowEncoder {
+    let start = (encoder.varint(numbers.len() as i64), 0_i64);
+    numbers.fold(start, |(encoder, last), number| (encoder.varint(number.wrapping_sub(last)), number)).0
 }
 
 fn decode_ascending_numbers(row: &mut RowDecoder<'_>) -> Result<Vec<i64>> {
@@ -75,7 +75,7 @@ mod tests {
     fn sample_record() -> InvalidationRecord {
         let members = |names: &[&str]| names.iter().map(|name| Member::from_slice(name.as_bytes())).collect();
         InvalidationRecord {
-            small_tables: 5,
+            small_table_bits: 5,
             objects: members(&["/order:1", "shop/order:1"]),
             tasks: [3, 1 << 40, i64::MAX].map(TaskSeq).into(),
             lanes: [i64::MIN, -7, (5 << 20) + 1].into(),
@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn records_decode_to_the_same_value() {
-        let packed = sample_record().encode().unwrap();
-        assert_eq!(InvalidationRecord::decode(RowDecoder::new(&packed)).unwrap(), sample_record());
-        for length in 0..packed.len() {
+        let bytes = sample_record().encode().unwrap();
+        assert_eq!(InvalidationRecord::decode(RowDecoder::new(&bytes)).unwrap(), sample_record());
+        for length in 0..bytes.len() {
             assert!(
-                InvalidationRecord::decode(RowDecoder::new(&packed[..length])).is_err(),
+                InvalidationRecord::decode(RowDecoder::new(&bytes[..length])).is_err(),
                 "cut off after {length}"
             );
         }
-        let longer = [&packed[..], &[0]].concat();
-        let other = [&[RECORD_FORMAT as u8 * 2 + 2], &packed[1..]].concat();
+        let longer = [&bytes[..], &[0]].concat();
+        let other = [&[RECORD_FORMAT_VERSION as u8 * 2 + 2], &bytes[1..]].concat();
         assert!(
             [longer, other].iter().all(|bytes| InvalidationRecord::decode(RowDecoder::new(bytes)).is_err())
         );
@@ -105,7 +105,7 @@ mod tests {
             lanes: (0..count).map(|n| n << 20).collect(),
             ..InvalidationRecord::default()
         };
-        assert!(lanes(10_000).encode().is_some_and(|packed| packed.len() < 50_000));
+        assert!(lanes(10_000).encode().is_some_and(|bytes| bytes.len() < 50_000));
         assert_eq!(lanes(30_000).encode(), None);
     }
 }

@@ -19,33 +19,35 @@ pub(crate) type LanePosition = (i64, TaskSeq);
 #[derive(Debug, Default)]
 struct CachedLane {
     positions: SmallVec<[LanePosition; 2]>,
-    /// The lane has no further positions.
+    /// Whether the lane has no further positions.
     is_complete: bool,
 }
 
+/// The cached lanes, by id.
 #[derive(Debug, Default)]
 pub(super) struct LaneCache(HashMap<i64, CachedLane>);
 
 impl LaneCache {
+    /// Adds a position to a cached lane, unless unknown positions may precede it.
     pub(super) fn add(&mut self, lane: i64, position: LanePosition) {
         let Some(lane) = self.0.get_mut(&lane) else { return };
-        let Err(slot) = lane.positions.binary_search(&position) else { return };
-        if slot == MAX_CACHED_POSITIONS {
+        let Err(index) = lane.positions.binary_search(&position) else { return };
+        if index == MAX_CACHED_POSITIONS {
             lane.is_complete = false;
-        } else if lane.is_complete || slot < lane.positions.len() {
+        } else if lane.is_complete || index < lane.positions.len() {
             if lane.positions.len() == MAX_CACHED_POSITIONS {
                 lane.positions.pop();
                 lane.is_complete = false;
             }
-            lane.positions.insert(slot, position);
+            lane.positions.insert(index, position);
         }
     }
 
     pub(super) fn remove(&mut self, lane: i64, position: LanePosition) {
         if let Some(lane) = self.0.get_mut(&lane)
-            && let Ok(slot) = lane.positions.binary_search(&position)
+            && let Ok(index) = lane.positions.binary_search(&position)
         {
-            lane.positions.remove(slot);
+            lane.positions.remove(index);
         }
     }
 
@@ -57,7 +59,7 @@ impl LaneCache {
         self.0.insert(lane, CachedLane { positions: SmallVec::from_slice(&positions), is_complete });
     }
 
-    /// Returns whether the head of a lane is cached, or that it is empty.
+    /// Returns whether the cache knows the head of a lane, or that the lane is empty.
     pub(super) fn is_cached(&self, lane: i64) -> bool {
         self.0.get(&lane).is_some_and(|lane| lane.is_complete || !lane.positions.is_empty())
     }
@@ -78,7 +80,7 @@ impl LaneCache {
     }
 }
 
-/// Decodes a member of the index of lanes into its lane and position.
+/// Decodes a member of the index of lane positions into the lane, and the position with its task.
 pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, LanePosition)> {
     Ok((
         decode_member_i64(member, 0)?,

@@ -1,7 +1,7 @@
 //! The transaction overlay: cached rows, index members and events, merged with the pending writes of the transaction.
 //!
-//! Redis has no interactive transactions. So writes are buffered here, every read takes them into
-//! account, and the commit sends them all at once. Reads are cached, because each round trip costs.
+//! Redis has no interactive transactions. So the overlay buffers writes, includes them in the results of later reads, and the
+//! commit sends them all at once. Rows that were read are cached, because each read costs a round trip.
 
 mod events;
 mod fetch;
@@ -20,7 +20,7 @@ use pointsman_store::error::Result;
 use crate::codec::Member;
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{BlockingConnection, CommandArgs};
-use crate::keys::{Index, Keys, Table, active_task_row};
+use crate::keys::{Index, Keys, Table, active_task_location};
 use events::EventOverlay;
 pub(crate) use fetch::{
     CacheFetch, FetchedReplies, decode_integer, decode_journal_entries, decode_list, decode_optional_bytes,
@@ -34,6 +34,7 @@ use rows::RowOverlay;
 
 pub(crate) type Bytes = Arc<[u8]>;
 
+/// Cache and pending writes of a transaction; see the module.
 pub(crate) struct TransactionOverlay {
     pub(crate) connection: BlockingConnection,
     pub(crate) keys: Keys,
@@ -67,7 +68,7 @@ impl TransactionOverlay {
     /// Returns the invalidation record of the pending writes.
     pub(crate) fn invalidation_record(&self) -> InvalidationRecord {
         let mut record = InvalidationRecord::default();
-        self.rows.borrow().add_to_invalidation(&mut record);
+        self.rows.borrow().add_to_invalidation_record(&mut record);
         record.lanes = self.indexes.borrow().written_lanes();
         record
     }
@@ -78,7 +79,7 @@ impl TransactionOverlay {
         self.indexes.borrow_mut().drop_invalidated(record);
     }
 
-    /// Turns the committed writes into cached data, and drops data that is unlikely to be read again.
+    /// Treats the pending writes as committed: turns them into cached data, and drops data that is unlikely to be read again.
     pub(crate) fn mark_committed(&self) {
         self.rows.borrow_mut().mark_committed();
         self.indexes.borrow_mut().mark_committed();
@@ -101,14 +102,14 @@ impl TransactionOverlay {
         self.with_cached_row(table, field, |_| ()).is_some()
     }
 
-    /// Applies `read` to a row if it is cached and exists.
+    /// Applies `decode` to a row if it is cached and exists.
     pub(crate) fn with_cached_row<T>(
         &self,
         table: &Table,
         field: &[u8],
-        read: impl FnOnce(&[u8]) -> T,
+        decode: impl FnOnce(&[u8]) -> T,
     ) -> Option<T> {
-        self.rows.borrow().find_cached(table, field).flatten().map(|row| read(row))
+        self.rows.borrow().find_cached(table, field).flatten().map(|row| decode(row))
     }
 
     /// Returns all rows of a table with their fields.
@@ -137,7 +138,7 @@ impl TransactionOverlay {
         self.indexes.borrow_mut().remove(index, member.into());
     }
 
-    /// Reads at most `most` members of an index between two bounds, in either order.
+    /// Reads at most `limit` members of an index between two bounds, in either order.
     pub(crate) fn read_members(
         &self,
         index: &Index,
@@ -154,10 +155,10 @@ impl TransactionOverlay {
             fetch_limit,
         ))?;
         let found = fetch::decode_members(reply)?;
-        Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, limit, found))
+        Ok(self.indexes.borrow().merge_pending(index, (lower, upper), scan_order, limit, found))
     }
 
-    /// Reads all members with a prefix.
+    /// Reads at most `limit` members with a prefix, in ascending order.
     pub(crate) fn read_members_with_prefix(
         &self,
         index: &Index,
@@ -174,39 +175,50 @@ impl TransactionOverlay {
         Ok(self.indexes.borrow().cached_lane_positions(lane).first().copied())
     }
 
-    /// Records that the lane was empty when the transaction began.
+    /// Caches a lane as empty in Redis, unless it is cached: the caller knows that nothing was in it.
     pub(crate) fn assume_lane_was_empty(&self, lane: i64) -> Result<()> {
         self.indexes.borrow_mut().assume_lane_was_empty(lane)
     }
 
-    /// Fetches the rows of the first cached tasks of these lanes, at most `most` of each.
-    pub(crate) fn fetch_lane_heads(&self, lanes: impl Iterator<Item = i64>, limit: usize) -> Result<()> {
-        let unknown: Vec<CacheFetch> = {
+    /// Fetches the task rows of the first positions of cached lanes.
+    pub(crate) fn prefetch_first_lane_tasks(
+        &self,
+        lanes: impl Iterator<Item = i64>,
+        tasks_per_lane: usize,
+    ) -> Result<()> {
+        let uncached: Vec<CacheFetch> = {
             let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
-            let heads = lanes.flat_map(|lane| indexes.cached_lane_positions(lane).iter().take(limit));
-            let heads = heads.map(|(_, seq)| active_task_row(*seq));
-            heads
+            let positions =
+                lanes.flat_map(|lane| indexes.cached_lane_positions(lane).iter().take(tasks_per_lane));
+            let locations = positions.map(|(_, seq)| active_task_location(*seq));
+            locations
                 .filter(|(table, field)| rows.find_cached(table, field).is_none())
                 .map(CacheFetch::from)
                 .collect()
         };
-        self.fetch(unknown)
+        self.fetch(uncached)
     }
 
     /// Returns the number of pending removals of an index.
-    pub(crate) fn count_removed_members(&self, index: &Index) -> usize {
+    pub(crate) fn count_pending_removals(&self, index: &Index) -> usize {
         self.indexes.borrow().count_removed_between(index, (Bound::Unbounded, Bound::Unbounded))
     }
 
     /// Merges the first members of an index that Redis returned with pending writes.
-    pub(crate) fn merge_written_members(
+    pub(crate) fn merge_pending_members(
         &self,
         index: &Index,
         scan_order: ScanOrder,
         limit: usize,
         found: Vec<Member>,
     ) -> Vec<Member> {
-        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), scan_order, limit, found)
+        self.indexes.borrow().merge_pending(
+            index,
+            (Bound::Unbounded, Bound::Unbounded),
+            scan_order,
+            limit,
+            found,
+        )
     }
 
     // --- events --------------------------------------------------------------------------------------------------
@@ -228,7 +240,7 @@ impl TransactionOverlay {
         Ok(self.events.borrow().get(id).flatten())
     }
 
-    /// Reads at most `most` events between two ids, both included.
+    /// Reads at most `limit` events between two ids, both included.
     pub(crate) fn read_events(
         &self,
         from: EventId,
@@ -241,13 +253,13 @@ impl TransactionOverlay {
         }
         let args = events::event_range_command(self.keys.journal_key(), from, to, scan_order, limit);
         let found = fetch::decode_journal_entries(self.connection.execute(args)?)?;
-        Ok(self.events.borrow().merge(found, from, to, scan_order, limit))
+        Ok(self.events.borrow().merge_pending(found, from, to, scan_order, limit))
     }
 
-    // --- the rest ------------------------------------------------------------------------------------------------
+    // --- extra commands, and all writes --------------------------------------------------------------------------
 
-    /// Adds a command to the commit.
-    pub(crate) fn add_command(&self, args: CommandArgs) {
+    /// Adds a command that the commit runs after the writes of rows, indexes and events.
+    pub(crate) fn add_extra_command(&self, args: CommandArgs) {
         self.extra_commands.borrow_mut().push(args);
     }
 
@@ -265,6 +277,6 @@ impl TransactionOverlay {
 
 impl std::fmt::Debug for TransactionOverlay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TransactionOverlay").field("link", &self.connection).finish()
+        f.debug_struct("TransactionOverlay").field("connection", &self.connection).finish()
     }
 }

@@ -8,21 +8,22 @@ use super::{Bytes, InvalidationRecord};
 use crate::codec::{Member, MemberBuilder};
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
-use crate::keys::{Index, Keys, Table, active_task_row, object_name_of_field, task_seq_in_bucket};
+use crate::keys::{Index, Keys, Table, active_task_location, object_name_of_field, task_seq_in_bucket};
 
-/// Cached objects are dropped when there are more than this.
+/// All cached objects are dropped when there are more than this.
 const MAX_CACHED_OBJECTS: usize = 200_000;
-/// Cached active tasks are dropped when there are more than this: running ones should be among the last written.
+/// All cached active tasks are dropped when there are more than this.
 const MAX_CACHED_TASKS: usize = 20_000;
 
 /// Rows by field; `None` for a row that does not exist.
 type RowsByField = HashMap<Member, Option<Bytes>>;
 
+/// Rows that the transaction has written, and cached ones.
 #[derive(Debug, Default)]
 pub(super) struct RowOverlay {
-    /// As they were when the transaction began.
+    /// Rows as they were when the transaction began.
     cached: HashMap<Table, RowsByField>,
-    /// As this transaction leaves them.
+    /// Rows that this transaction has written; a deleted one is `None`.
     written: HashMap<Table, RowsByField>,
     /// Tables of which all rows are cached.
     complete_tables: HashSet<Table>,
@@ -31,7 +32,7 @@ pub(super) struct RowOverlay {
 impl RowOverlay {
     /// Returns a cached row: `None` if unknown, `Some(None)` if it does not exist.
     pub(super) fn find_cached(&self, table: &Table, field: &[u8]) -> Option<Option<&Bytes>> {
-        let row = find_in(&self.written, table, field).or_else(|| find_in(&self.cached, table, field));
+        let row = find_row(&self.written, table, field).or_else(|| find_row(&self.cached, table, field));
         row.or_else(|| self.complete_tables.contains(table).then_some(None))
     }
 
@@ -63,10 +64,11 @@ impl RowOverlay {
         self.complete_tables.insert(table);
     }
 
-    pub(super) fn add_to_invalidation(&self, record: &mut InvalidationRecord) {
+    /// Adds the written rows that peers may have cached to a record.
+    pub(super) fn add_to_invalidation_record(&self, record: &mut InvalidationRecord) {
         for (table, rows) in &self.written {
             match (CachePolicy::for_table(table), table) {
-                (CachePolicy::SmallTable(code), _) => record.small_tables |= 1 << code,
+                (CachePolicy::SmallTable(code), _) => record.small_table_bits |= 1 << code,
                 // Last event ids are written together with their objects.
                 (CachePolicy::Objects, Table::LastEventIds) | (CachePolicy::Never, _) => {}
                 (CachePolicy::Objects, _) => record.objects.extend(rows.keys().cloned()),
@@ -80,7 +82,7 @@ impl RowOverlay {
     /// Drops cached entries that peers have written.
     pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
         let is_stale = |table: &Table| match CachePolicy::for_table(table) {
-            CachePolicy::SmallTable(code) => record.small_tables >> code & 1 == 1,
+            CachePolicy::SmallTable(code) => record.small_table_bits >> code & 1 == 1,
             CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => false,
         };
         self.cached.retain(|table, _| !is_stale(table));
@@ -91,7 +93,7 @@ impl RowOverlay {
         if let Some(last_ids) = self.cached.get_mut(&Table::LastEventIds) {
             record.objects.iter().for_each(|field| drop(last_ids.remove(object_name_of_field(field))));
         }
-        for (table, field) in record.tasks.iter().map(|seq| active_task_row(*seq)) {
+        for (table, field) in record.tasks.iter().map(|seq| active_task_location(*seq)) {
             if let Some(tasks) = self.cached.get_mut(&table) {
                 tasks.remove(&field);
             }
@@ -103,10 +105,10 @@ impl RowOverlay {
         self.complete_tables
             .retain(|table| matches!(CachePolicy::for_table(table), CachePolicy::SmallTable(_)));
         for (table, written) in self.written.drain() {
-            let memory = CachePolicy::for_table(&table);
+            let policy = CachePolicy::for_table(&table);
             let cached = self.cached.entry(table).or_default();
             for (field, value) in written {
-                match value.is_none() && matches!(memory, CachePolicy::Tasks(_)) {
+                match value.is_none() && matches!(policy, CachePolicy::Tasks(_)) {
                     true => cached.remove(&field),
                     false => cached.insert(field, value),
                 };
@@ -128,24 +130,25 @@ impl RowOverlay {
         });
     }
 
+    /// Adds the commands for the pending writes.
     pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
         let mut buckets = BTreeSet::new();
         for (table, rows) in &self.written {
-            let (mut put, mut gone): (Vec<&[u8]>, Vec<&[u8]>) = (vec![], vec![]);
+            let (mut puts, mut deleted): (Vec<&[u8]>, Vec<&[u8]>) = (vec![], vec![]);
             for (field, value) in rows {
                 match value {
-                    Some(value) => put.extend([&**field, &**value]),
-                    None => gone.push(field),
+                    Some(value) => puts.extend([&**field, &**value]),
+                    None => deleted.push(field),
                 }
             }
             if let Table::LastEventIds = table {
-                write_last_ids(keys, &put, &gone, writes);
+                push_last_event_id_writes(keys, &puts, &deleted, writes);
                 continue;
             }
             let key = keys.table_key(table);
-            writes.push_chunked_command(&[b"HSET", &key], 2, &put);
-            writes.push_chunked_command(&[b"HDEL", &key], 1, &gone);
-            buckets.extend(bucket_index_entry(table).filter(|_| !put.is_empty()));
+            writes.push_chunked_command(&[b"HSET", &key], 2, &puts);
+            writes.push_chunked_command(&[b"HDEL", &key], 1, &deleted);
+            buckets.extend(bucket_index_entry(table).filter(|_| !puts.is_empty()));
         }
         for (index, member) in buckets {
             writes.push_command(&args!["ZADD", keys.index_key(&index), "0", member]);
@@ -155,15 +158,15 @@ impl RowOverlay {
     /// Adds commands that remove empty buckets from their index.
     pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandBuffer) {
         for (table, rows) in &self.written {
-            let gone = rows.values().any(Option::is_none);
-            if let Some((index, member)) = bucket_index_entry(table).filter(|_| gone) {
+            let deleted = rows.values().any(Option::is_none);
+            if let Some((index, member)) = bucket_index_entry(table).filter(|_| deleted) {
                 writes.push_command(&args!["prune", keys.table_key(table), keys.index_key(&index), member]);
             }
         }
     }
 }
 
-fn find_in<'r>(
+fn find_row<'r>(
     tables: &'r HashMap<Table, RowsByField>,
     table: &Table,
     field: &[u8],
@@ -171,19 +174,19 @@ fn find_in<'r>(
     tables.get(table)?.get(field).map(Option::as_ref)
 }
 
-/// `OBJ:last.event.id` of each object.
-fn write_last_ids(keys: &Keys, put: &[&[u8]], gone: &[&[u8]], writes: &mut CommandBuffer) {
-    let mut args: CommandArgs = Vec::with_capacity(put.len());
-    let (pairs, _) = put.as_chunks::<2>();
+/// Adds commands that write or delete the keys `OBJ:last.event.id`: one string for each object, not a hash.
+fn push_last_event_id_writes(keys: &Keys, puts: &[&[u8]], deleted: &[&[u8]], writes: &mut CommandBuffer) {
+    let mut args: CommandArgs = Vec::with_capacity(puts.len());
+    let (pairs, _) = puts.as_chunks::<2>();
     for [object, id] in pairs {
         args.extend([keys.last_event_id_key(object), id.to_vec()]);
     }
     writes.push_chunked_command(&[b"MSET"], 2, &args);
-    let gone: CommandArgs = gone.iter().map(|object| keys.last_event_id_key(object)).collect();
-    writes.push_chunked_command(&[b"UNLINK"], 1, &gone);
+    let deleted: CommandArgs = deleted.iter().map(|object| keys.last_event_id_key(object)).collect();
+    writes.push_chunked_command(&[b"UNLINK"], 1, &deleted);
 }
 
-/// Returns the index entry of a bucket of tasks.
+/// Returns the index entry of a bucket, if the table is a bucket of tasks.
 fn bucket_index_entry(table: &Table) -> Option<(Index, Member)> {
     match table {
         Table::ActiveTasks(bucket) => {
@@ -220,7 +223,7 @@ impl CachePolicy {
             Table::Rules => Self::SmallTable(7),
             Table::Nodes => Self::SmallTable(8),
             Table::Chains => Self::SmallTable(9),
-            Table::PendingChainUpdates => Self::SmallTable(10),
+            Table::PendingChainReevaluations => Self::SmallTable(10),
             Table::Schedules => Self::SmallTable(11),
             Table::Objects | Table::LastEventIds => Self::Objects,
             Table::ActiveTasks(bucket) => Self::Tasks(*bucket),
@@ -250,38 +253,38 @@ mod tests {
     #[test]
     fn invalidation_drops_only_written_rows() {
         let (written, kept) = (TaskSeq(7), TaskSeq(8));
-        let of = |seq| {
-            let (table, field) = active_task_row(seq);
+        let location = |seq| {
+            let (table, field) = active_task_location(seq);
             (table, field.to_vec())
         };
         let rows: Vec<(Table, Vec<u8>, bool)> = vec![
             (Table::Objects, b"/a".into(), true),
             (Table::LastEventIds, b"a".into(), true),
             (Table::Queues, b"1".into(), true),
-            (of(written).0, of(written).1, true),
+            (location(written).0, location(written).1, true),
             (Table::Objects, b"shop/a".into(), false),
             (Table::LastEventIds, b"shop/a".into(), false),
             (Table::Nodes, b"1".into(), false),
-            (of(kept).0, of(kept).1, false),
+            (location(kept).0, location(kept).1, false),
         ];
-        let (mut one, mut other) = (RowOverlay::default(), RowOverlay::default());
-        for (table, field, record) in &rows {
-            other.cache_row(table, Member::from_slice(field), some_row(b"old"));
-            if *record {
-                one.write(table.clone(), field, some_row(b"new"));
+        let (mut writer, mut peer) = (RowOverlay::default(), RowOverlay::default());
+        for (table, field, is_written) in &rows {
+            peer.cache_row(table, Member::from_slice(field), some_row(b"old"));
+            if *is_written {
+                writer.write(table.clone(), field, some_row(b"new"));
             }
         }
         let mut record = InvalidationRecord::default();
-        one.add_to_invalidation(&mut record);
-        other.drop_invalidated(&record);
-        for (table, field, record) in &rows {
-            assert_eq!(other.find_cached(table, field).is_none(), *record, "{table:?} {field:?}");
+        writer.add_to_invalidation_record(&mut record);
+        peer.drop_invalidated(&record);
+        for (table, field, is_written) in &rows {
+            assert_eq!(peer.find_cached(table, field).is_none(), *is_written, "{table:?} {field:?}");
         }
     }
 
     #[test]
     fn small_tables_have_stable_codes() {
-        let few = [
+        let small_tables = [
             Table::Texts,
             Table::Queues,
             Table::QueueCounts,
@@ -292,13 +295,13 @@ mod tests {
             Table::Rules,
             Table::Nodes,
             Table::Chains,
-            Table::PendingChainUpdates,
+            Table::PendingChainReevaluations,
             Table::Schedules,
         ];
-        let codes = few.iter().map(|table| match CachePolicy::for_table(table) {
+        let codes = small_tables.iter().map(|table| match CachePolicy::for_table(table) {
             CachePolicy::SmallTable(code) => code,
             CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => panic!("{table:?}"),
         });
-        assert!(codes.eq(0..few.len() as u8), "nodes of other versions know them by these");
+        assert!(codes.eq(0..small_tables.len() as u8), "nodes of other versions use the same codes");
     }
 }

@@ -24,20 +24,21 @@ pub(crate) fn list_audit_entries(
         overlay.connection.execute(args!["HKEYS", overlay.keys.table_key(&Table::AuditEntries)])?,
     )?;
     let mut numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
-    numbers.retain(|n| before.is_none_or(|before| *n < before));
+    numbers.retain(|number| before.is_none_or(|before| *number < before));
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     numbers.truncate(limit);
-    let row = |n: &i64| CacheFetch::Row(Table::AuditEntries, decimal_field(*n));
-    overlay.fetch(numbers.iter().map(row).collect())?;
+    let fetch = |number: &i64| CacheFetch::Row(Table::AuditEntries, decimal_field(*number));
+    overlay.fetch(numbers.iter().map(fetch).collect())?;
     let mut entries = Vec::with_capacity(numbers.len());
-    for n in numbers {
-        let row = overlay.read_row(Table::AuditEntries, n.to_string())?;
-        entries.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|entry| (n, entry)));
+    for number in numbers {
+        let row = overlay.read_row(Table::AuditEntries, number.to_string())?;
+        entries
+            .extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|entry| (number, entry)));
     }
     Ok(entries)
 }
 
-/// Lists fires, latest first.
+/// Lists the fires of a schedule, latest planned time first.
 pub(crate) fn list_fires(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
@@ -52,12 +53,12 @@ pub(crate) fn list_fires(
     let ledger = Table::Fires(schedule.to_string());
     let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
     let fields: Vec<String> = fields.collect::<Result<_>>()?;
-    let row = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
-    overlay.fetch(fields.iter().map(row).collect())?;
+    let fetch = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
+    overlay.fetch(fields.iter().map(fetch).collect())?;
     let mut fires = Vec::with_capacity(fields.len());
     for field in fields {
         let row = overlay.read_row(ledger.clone(), field)?;
         fires.extend(row.map(|row| rows::decode_fire(&row)).transpose()?);
     }
-    Ok(FirePage { fires, journal_range: store_state.extent() })
+    Ok(FirePage { fires, journal_range: store_state.journal_range() })
 }

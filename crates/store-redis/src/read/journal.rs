@@ -20,31 +20,34 @@ use crate::script;
 use crate::store_state::StoreState;
 
 /// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
-/// head that was read first. But events expire, and if the expiry position enters the page meanwhile, it may have gaps. So
-/// the position is read again after each chunk.
-pub(crate) fn read_page(reader: &SnapshotReader, read: &JournalQuery) -> Result<EventPage> {
+/// newest event of the store state that was read first. But if events of the page expire meanwhile, it may have gaps. So
+/// the id up to which events have expired is read again after each chunk.
+pub(crate) fn read_journal_page(reader: &SnapshotReader, query: &JournalQuery) -> Result<EventPage> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
-        if let Some(page) = try_read_page(&reader.overlay, read)? {
+        if let Some(page) = try_read_journal_page(&reader.overlay, query)? {
             return Ok(page);
         }
     }
     reader.read_under_write_lock(|overlay, _| {
-        try_read_page(overlay, read)?.ok_or_else(|| Fault::damaged("a journal page with gaps"))
+        try_read_journal_page(overlay, query)?.ok_or_else(|| Fault::damaged("a journal page with gaps"))
     })
 }
 
-/// Reads a page; `None` if some of it expired meanwhile.
-fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Option<EventPage>> {
-    let mut chunk = ChunkSize::for_limit(read.limit);
-    let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let piece = |after, until, chunk: ChunkSize| {
-        journal_range_command(overlay, read.backwards, after, until, chunk.rows())
+/// Reads a page of the journal; `None` if events of it expired meanwhile.
+fn try_read_journal_page(overlay: &TransactionOverlay, query: &JournalQuery) -> Result<Option<EventPage>> {
+    let mut chunk = ChunkSize::for_limit(query.limit);
+    let (mut after, mut until) = (query.after, query.until.unwrap_or(EventId::MAX));
+    let chunk_command = |after, until, chunk: ChunkSize| {
+        journal_range_command(overlay, query.backwards, after, until, chunk.rows())
     };
-    let first =
-        [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
-    let mut replies = overlay.connection.execute_all(&first)?.into_iter();
+    let first_commands = [
+        read_store_state_command(overlay),
+        chunk_command(after, until, chunk),
+        read_store_state_command(overlay),
+    ];
+    let mut replies = overlay.connection.execute_all(&first_commands)?.into_iter();
     let store_state = decode_store_state(replies.next().unwrap_or(Value::Nil))?;
-    let mut page = JournalPageBuilder::new(read, store_state.extent());
+    let mut page = JournalPageBuilder::new(query, store_state.journal_range());
     let (low, high) = page.id_range_to_scan();
     loop {
         let found = decode_journal_entries(replies.next().unwrap_or(Value::Nil))?;
@@ -52,7 +55,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
             return Ok(None);
         }
         for (id, row) in &found {
-            (after, until) = if read.backwards { (after, preceding_id(*id)) } else { (*id, until) };
+            (after, until) = if query.backwards { (after, preceding_id(*id)) } else { (*id, until) };
             if *id > low && *id <= high && !page.scan_event(rows::decode_event(*id, row)?.event) {
                 return Ok(Some(page.into_page()));
             }
@@ -64,7 +67,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
         chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
         replies = overlay
             .connection
-            .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
+            .execute_all(&[chunk_command(after, until, chunk), read_store_state_command(overlay)])?
             .into_iter();
     }
 }
@@ -73,7 +76,7 @@ fn preceding_id(id: EventId) -> EventId {
     EventId::from_i64(id.as_i64() - 1)
 }
 
-/// Returns the command that reads events after one id up to another, in either order.
+/// Returns the command that reads the events after one id up to another (included), in either order.
 fn journal_range_command(
     overlay: &TransactionOverlay,
     backwards: bool,
@@ -93,14 +96,14 @@ pub(crate) fn read_event_view(
     store_state: &StoreState,
     id: EventId,
 ) -> Result<Option<EventView>> {
-    let extent = store_state.extent();
-    if id <= extent.expired_up_to {
+    let journal_range = store_state.journal_range();
+    if id <= journal_range.expired_up_to {
         return Ok(None);
     }
     let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
     let tasks = tasks::read_tasks_with_attempts(overlay, &list_tasks_of_event(overlay, id)?)?;
     let caused = read_caused_events(overlay, id)?;
-    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range: extent }))
+    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range }))
 }
 
 /// Reads the events that an event caused, directly or indirectly, nearest first.
@@ -114,16 +117,16 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<A
     found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
 }
 
-/// Lists the tasks of an event: those created with it, and replays.
+/// Lists the tasks of an event: those that were created with it, and later ones.
 pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
-    let made = overlay.read_journaled_event(event)?;
+    let journaled = overlay.read_journaled_event(event)?;
     let mut seqs = overlay.read_task_seqs(
-        &Index::LateTasks,
+        &Index::OutOfOrderTasks,
         &MemberBuilder::from_i64(event.as_i64()).finish(),
         1,
         usize::MAX,
     )?;
-    seqs.extend(made.iter().flat_map(|made| made.task_seqs()));
+    seqs.extend(journaled.iter().flat_map(|journaled| journaled.task_seqs()));
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
@@ -137,10 +140,10 @@ pub(crate) fn read_object(
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = store_state.extent();
+    let journal_range = store_state.journal_range();
     let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
-    for row in read_object_chain(overlay, object.last_event, extent, limit)? {
+    for row in read_object_event_rows(overlay, object.last_event, journal_range, limit)? {
         let id = events.last().map_or(Some(object.last_event), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
         events.push(Arc::new(rows::decode_event(id, &row)?.event));
@@ -149,17 +152,18 @@ pub(crate) fn read_object(
         object.last_event,
         events,
         tasks::read_object_lanes(overlay, object.number)?,
-        extent,
+        journal_range,
     )))
 }
 
-fn read_object_chain(
+/// Reads the encoded events of an object that have not expired, newest first.
+fn read_object_event_rows(
     overlay: &TransactionOverlay,
     last: EventId,
-    extent: JournalRange,
+    journal_range: JournalRange,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let (last, expired_up_to) = (last.to_string(), extent.expired_up_to.to_string());
+    let (last, expired_up_to) = (last.to_string(), journal_range.expired_up_to.to_string());
     let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_BYTES.to_string()];
     decode_strings(
         overlay

@@ -7,12 +7,12 @@ use pointsman_store::error::Result;
 
 use super::ChunkSize;
 use crate::codec::{MemberBuilder, decode_member_i64};
-use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
 use crate::lookup::bucket_of_task;
 use crate::overlay::{Bytes, CacheFetch, ScanOrder, TransactionOverlay};
 
-/// Number of whole buckets fetched together.
-const MAX_WHOLE_BUCKETS: usize = 8;
+/// Maximum number of whole buckets that are fetched together.
+const MAX_BUCKETS_PER_FETCH: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskTable {
@@ -45,17 +45,18 @@ pub(super) enum TaskNumberSource {
     Indexes(Vec<Index>),
 }
 
+/// Reads the rows of active or of archived tasks in chunks, newest first.
 #[derive(Debug)]
-pub(super) struct NewestFirstRows {
+pub(super) struct NewestFirstTaskRows {
     table: TaskTable,
     source: TaskNumberSource,
-    /// Rows from this number on were read.
+    /// Rows with this number or a larger one have been read.
     next_below: i64,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
 
-impl NewestFirstRows {
+impl NewestFirstTaskRows {
     pub(super) fn new(table: TaskTable, source: TaskNumberSource, below: i64, limit: usize) -> Self {
         // One more than requested shows whether there is a next page.
         Self {
@@ -71,20 +72,20 @@ impl NewestFirstRows {
         self.table
     }
 
-    /// There are no more.
+    /// Returns whether all rows have been read.
     pub(super) fn is_exhausted(&self) -> bool {
         self.is_exhausted
     }
 
     /// Reads the next rows. There may be more even if these are empty.
     pub(super) fn read_next(&mut self, overlay: &TransactionOverlay) -> Result<Vec<Bytes>> {
-        let (numbers, least) = match &self.source {
+        let (numbers, min_count) = match &self.source {
             TaskNumberSource::AllBuckets => (self.read_numbers_from_buckets(overlay)?, 1),
             TaskNumberSource::Indexes(indexes) => {
                 (self.read_numbers_from_indexes(overlay, indexes)?, self.chunk.rows())
             }
         };
-        self.is_exhausted = numbers.len() < least;
+        self.is_exhausted = numbers.len() < min_count;
         self.next_below = numbers.last().copied().unwrap_or(self.next_below);
         let found = self.read_rows(overlay, &numbers)?;
         self.chunk = self.chunk.next_after(found.iter().map(|row| row.len()).sum());
@@ -94,7 +95,7 @@ impl NewestFirstRows {
     /// Reads the existing rows of these numbers.
     fn read_rows(&self, overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Bytes>> {
         let row_location = |number: &i64| {
-            let (bucket, field) = bucket_and_field(TaskSeq(*number));
+            let (bucket, field) = task_bucket_and_field(TaskSeq(*number));
             (self.table.bucket_table(bucket), field)
         };
         let fetches = numbers.iter().map(row_location).map(|(table, field)| CacheFetch::Row(table, field));
@@ -126,7 +127,7 @@ impl NewestFirstRows {
     fn read_numbers_from_buckets(&self, overlay: &TransactionOverlay) -> Result<Vec<i64>> {
         let mut below = self.next_below;
         if below.rem_euclid(TASKS_PER_BUCKET) == 0 {
-            let limit = if self.chunk.is_max() { MAX_WHOLE_BUCKETS } else { 1 };
+            let limit = if self.chunk.is_max() { MAX_BUCKETS_PER_FETCH } else { 1 };
             let buckets = overlay.read_buckets_below(
                 &self.table.bucket_index(),
                 below.div_euclid(TASKS_PER_BUCKET),

@@ -18,14 +18,14 @@ use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
-/// Scan of the orders of a path and tenant, by key.
+/// Scan of the orders that match a path filter and a tenant, sorted by key.
 pub(super) struct OrderScan<'a> {
     overlay: &'a TransactionOverlay,
-    path: &'a PathFilter,
+    path_filter: &'a PathFilter,
     tenant: Option<&'a Tenant>,
-    /// Remaining range of keys.
-    from: Bound<Member>,
-    to: String,
+    /// Remaining range of order keys: from the bound to before the end.
+    lower_bound: Bound<Member>,
+    end: String,
     chunk: ChunkSize,
     is_exhausted: bool,
 }
@@ -33,35 +33,43 @@ pub(super) struct OrderScan<'a> {
 impl<'a> OrderScan<'a> {
     pub(super) fn new(
         overlay: &'a TransactionOverlay,
-        path: &'a PathFilter,
+        path_filter: &'a PathFilter,
         tenant: Option<&'a Tenant>,
         after: Option<&OrderCursor>,
-        wanted: usize,
+        limit: usize,
     ) -> Self {
-        let (low, to) = order_key_range(path);
-        let from = match after.map(|after| order_field(&after.tenant, &after.key)) {
+        let (low, end) = order_key_range(path_filter);
+        let lower_bound = match after.map(|after| order_field(&after.tenant, &after.key)) {
             Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(low.into_bytes().into()),
         };
-        Self { overlay, path, tenant, from, to, chunk: ChunkSize::for_limit(wanted), is_exhausted: false }
+        Self {
+            overlay,
+            path_filter,
+            tenant,
+            lower_bound,
+            end,
+            chunk: ChunkSize::for_limit(limit),
+            is_exhausted: false,
+        }
     }
 
-    /// Reads the next orders and fetches their tasks. There may be more even if these are empty.
+    /// Reads the orders of the next chunk; `None` after the last one. A chunk may be empty although others follow.
     pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<Order>>> {
         if self.is_exhausted {
             return Ok(None);
         }
         self.overlay.clear();
-        let lower = self.from.as_ref().map(Member::as_slice);
-        let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
+        let lower = self.lower_bound.as_ref().map(Member::as_slice);
+        let bounds = (lower, Bound::Excluded(self.end.as_bytes()));
         let mut keys =
             self.overlay.read_members(&Index::OrderKeys, bounds, ScanOrder::Ascending, self.chunk.rows())?;
         self.is_exhausted = keys.len() < self.chunk.rows();
         if let Some(last) = keys.last() {
-            self.from = Bound::Excluded(last.clone());
+            self.lower_bound = Bound::Excluded(last.clone());
         }
         keys.retain(|field| {
-            str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path.matches(key))
+            str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path_filter.matches(key))
         });
         let numbers = read_order_numbers(self.overlay, keys)?;
         let mut orders = read_orders(self.overlay, &numbers)?;
@@ -72,28 +80,30 @@ impl<'a> OrderScan<'a> {
 }
 
 fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
-    let name = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
-    overlay.fetch(keys.iter().map(name).collect())?;
+    let fetch = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
+    overlay.fetch(keys.iter().map(fetch).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
     for key in keys {
-        numbers.extend(overlay.read_row(Table::OrderNumbers, key)?.map(|n| parse_number(&n)).transpose()?);
+        numbers.extend(
+            overlay.read_row(Table::OrderNumbers, key)?.map(|number| parse_number(&number)).transpose()?,
+        );
     }
     Ok(numbers)
 }
 
 fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
-    let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
-    overlay.fetch(numbers.iter().map(row).collect())?;
+    let fetch = |number: &i64| CacheFetch::Row(Table::Orders, decimal_field(*number));
+    overlay.fetch(numbers.iter().map(fetch).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
-    for n in numbers {
-        let row = overlay.read_row(Table::Orders, n.to_string())?;
-        let found = row.map(|row| rows::decode_order(*n, &row)).transpose()?;
+    for number in numbers {
+        let row = overlay.read_row(Table::Orders, number.to_string())?;
+        let found = row.map(|row| rows::decode_order(*number, &row)).transpose()?;
         orders.extend(found.map(|OrderRow { order, .. }| order));
     }
     Ok(orders)
 }
 
-/// Sets whether each order runs, which its task shows.
+/// Sets `step_running` of each order by its task, because the order's row does not contain it.
 fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
     overlay.prefetch_active_tasks(&tasks)?;
@@ -104,7 +114,7 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Re
     Ok(orders)
 }
 
-/// Scan of all orders for their chain and current node.
+/// Scan of all orders that returns only their chains and current nodes.
 pub(super) struct OrderNodeScan<'s> {
     overlay: &'s TransactionOverlay,
     after: Member,
@@ -117,6 +127,7 @@ impl<'s> OrderNodeScan<'s> {
         Self { overlay, after: Member::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
     }
 
+    /// Reads chain path and current node of the orders in the next chunk; `None` after the last one.
     pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, ChainNodeId)>>> {
         if self.is_exhausted {
             return Ok(None);

@@ -18,7 +18,7 @@ use pointsman_store::views::{
 use super::order_scan::{OrderNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
 use super::tasks::read_tasks_without_attempts;
-use crate::TASK_ID_NAMESPACE_TEXT;
+use crate::TASK_ID_NAMESPACE_TEXT_NAME;
 use crate::codec::Member;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
@@ -26,7 +26,7 @@ use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
 pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
-    let namespace = CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()));
+    let namespace = CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes()));
     overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), namespace])?;
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(overlay.read_chains()?),
@@ -42,9 +42,9 @@ pub(crate) fn read_order(
     key: &OrderKey,
 ) -> Result<Option<(OrderView, JournalRange)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
-    let mut viewer = OrderViewBuilder::new(overlay)?;
-    let view = viewer.build_views(vec![found.order])?.pop();
-    Ok(view.map(|view| (view, store_state.extent())))
+    let mut view_builder = OrderViewBuilder::new(overlay)?;
+    let view = view_builder.build_views(vec![found.order])?.pop();
+    Ok(view.map(|view| (view, store_state.journal_range())))
 }
 
 pub(crate) fn list_orders(
@@ -54,12 +54,12 @@ pub(crate) fn list_orders(
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPageBuilder::new(limit, store_state.extent());
-    let mut viewer = OrderViewBuilder::new(overlay)?;
+    let mut page = OrderPageBuilder::new(limit, store_state.journal_range());
+    let mut view_builder = OrderViewBuilder::new(overlay)?;
     // One more than requested shows whether there is a next page.
-    let mut walk = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
-    while let Some(piece) = walk.next_chunk()? {
-        if !viewer.build_views(piece)?.into_iter().all(|view| page.try_push_order(view)) {
+    let mut scan = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
+    while let Some(chunk) = scan.next_chunk()? {
+        if !view_builder.build_views(chunk)?.into_iter().all(|view| page.try_push_order(view)) {
             break;
         }
     }
@@ -73,12 +73,12 @@ pub(crate) fn list_all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: store_state.extent() };
-    let mut viewer = OrderViewBuilder::new(overlay)?;
-    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(mut piece) = walk.next_chunk()? {
-        piece.iter_mut().for_each(|order| order.value = Json::null());
-        page.orders.extend(viewer.build_views(piece)?);
+    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: store_state.journal_range() };
+    let mut view_builder = OrderViewBuilder::new(overlay)?;
+    let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(mut chunk) = scan.next_chunk()? {
+        chunk.iter_mut().for_each(|order| order.value = Json::null());
+        page.orders.extend(view_builder.build_views(chunk)?);
     }
     Ok(page)
 }
@@ -101,10 +101,10 @@ impl<'s> OrderViewBuilder<'s> {
             tasks.push(read_step_task(self.overlay, order)?);
         }
         self.names.resolve(self.overlay, tasks.iter().flatten().map(|active| active.queue))?;
-        let failed = read_halting_tasks(self.overlay, &orders)?;
+        let failed_tasks = read_suspending_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
-            let failed = order.suspended_by_task.and_then(|seq| failed.get(&seq).cloned());
-            let step = StepTaskColumns { failed_task: failed, ..self.step_columns(task)? };
+            let failed_task = order.suspended_by_task.and_then(|seq| failed_tasks.get(&seq).cloned());
+            let step = StepTaskColumns { failed_task, ..self.step_columns(task)? };
             Ok(self.environment.build_order_view(order, step))
         });
         views.collect()
@@ -128,7 +128,7 @@ fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<
 }
 
 /// Reads the tasks that suspended these orders, with their errors.
-fn read_halting_tasks(
+fn read_suspending_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
 ) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
@@ -137,7 +137,7 @@ fn read_halting_tasks(
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
 
-pub(crate) fn read_statistics(
+pub(crate) fn read_order_statistics(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
@@ -145,26 +145,26 @@ pub(crate) fn read_statistics(
     now: Timestamp,
 ) -> Result<(OrderStatistics, JournalRange)> {
     let mut sum = OrderStatistics::default();
-    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(piece) = walk.next_chunk()? {
-        for order in piece {
+    let mut scan = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(chunk) = scan.next_chunk()? {
+        for order in chunk {
             let task = read_step_task(overlay, &order)?;
             sum.add(&statistics_of_order(statistics_columns(&order, task.as_ref()), now));
         }
     }
-    Ok((sum, store_state.extent()))
+    Ok((sum, store_state.journal_range()))
 }
 
 /// Returns the columns of an order that statistics use.
 fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStatisticsColumns {
-    let waits = |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Ready.code();
+    let is_waiting = |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Ready.code();
     OrderStatisticsColumns {
         is_started: order.started_at.is_some(),
         planned_at: order.planned_at,
         is_suspended: order.suspended,
         has_task: order.task.is_some(),
         is_running: task.is_some_and(|active| active.phase == TaskPhase::Locked),
-        is_retrying: task.is_some_and(|active| active.lifecycle.retries > 0 && waits(active)),
+        is_retrying: task.is_some_and(|active| active.lifecycle.retries > 0 && is_waiting(active)),
     }
 }
 
@@ -172,17 +172,17 @@ pub(crate) fn list_chains(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
 ) -> Result<(Vec<ChainView>, JournalRange)> {
-    let known = overlay.read_chains()?;
+    let chains = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<ChainNodeId, u64>> = HashMap::new();
-    let mut nodes = OrderNodeScan::new(overlay);
-    while let Some(piece) = nodes.next_chunk()? {
-        for (path, node) in piece {
+    let mut scan = OrderNodeScan::new(overlay);
+    while let Some(chunk) = scan.next_chunk()? {
+        for (path, node) in chunk {
             *orders.entry(path).or_default().entry(node).or_default() += 1;
         }
     }
-    let views = known.into_iter().filter_map(|known| {
-        let orders = orders.remove(known.path().as_str()).unwrap_or_default();
-        build_chain_view(known, orders.into_iter().collect())
+    let views = chains.into_iter().filter_map(|chain| {
+        let orders = orders.remove(chain.path().as_str()).unwrap_or_default();
+        build_chain_view(chain, orders.into_iter().collect())
     });
-    Ok((views.collect(), store_state.extent()))
+    Ok((views.collect(), store_state.journal_range()))
 }

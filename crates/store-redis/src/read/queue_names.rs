@@ -11,31 +11,31 @@ use crate::codec::decimal_field;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 
-/// Handler, tenant and kind of a queue.
+/// Names that identify a queue for people: handler, tenant and subject.
 #[derive(Clone, Debug)]
 pub(super) struct QueueName {
     pub(super) handler: HandlerName,
     pub(super) tenant: Tenant,
-    pub(super) of: QueueSubject,
+    pub(super) subject: QueueSubject,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct QueueNameCache(HashMap<QueueId, QueueName>);
 
 impl QueueNameCache {
-    /// Reads the uncached ones of these queues.
+    /// Reads those of these queues that are not cached, and caches their names.
     pub(super) fn resolve(
         &mut self,
         overlay: &TransactionOverlay,
         queues: impl Iterator<Item = QueueId>,
     ) -> Result<()> {
-        let mut unknown: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
-        unknown.sort_unstable();
-        unknown.dedup();
-        prefetch_queues_and_handlers(overlay, &unknown)?;
-        for id in unknown {
+        let mut uncached: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
+        uncached.sort_unstable();
+        uncached.dedup();
+        prefetch_queues_and_handlers(overlay, &uncached)?;
+        for id in uncached {
             let (handler, queue) = overlay.read_queue_with_handler(id)?;
-            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.subject });
+            self.0.insert(id, QueueName { handler, tenant: queue.tenant, subject: queue.subject });
         }
         Ok(())
     }
@@ -45,13 +45,13 @@ impl QueueNameCache {
     }
 }
 
-/// Returns the rows to fetch for queues.
+/// Returns the rows that reading queues needs: those of the queues and of their counts.
 pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
-    let row = |id: &QueueId| {
+    let fetches = |id: &QueueId| {
         let field = decimal_field(*id);
         [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
     };
-    queues.iter().flat_map(row).collect()
+    queues.iter().flat_map(fetches).collect()
 }
 
 /// Fetches these queues, and then their handlers.
@@ -63,6 +63,6 @@ pub(super) fn prefetch_queues_and_handlers(overlay: &TransactionOverlay, queues:
     }
     handlers.sort_unstable();
     handlers.dedup();
-    let row = |id: i64| CacheFetch::Row(Table::Handlers, decimal_field(id));
-    overlay.fetch(handlers.into_iter().map(row).collect())
+    let fetch = |id: i64| CacheFetch::Row(Table::Handlers, decimal_field(id));
+    overlay.fetch(handlers.into_iter().map(fetch).collect())
 }

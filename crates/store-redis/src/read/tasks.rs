@@ -1,4 +1,4 @@
-//! Reading tasks, their logs, and queues.
+//! Queries of tasks, their logs, lanes and queues.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{LANES_TO_READ, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
 
 use super::{ChunkSize, orders, queue_names};
-use crate::TASK_ID_NAMESPACE_TEXT;
+use crate::TASK_ID_NAMESPACE_TEXT_NAME;
 use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{args, to_arg};
-use crate::keys::{Index, Table, bucket_and_field};
+use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::overlay::{
     CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_strings,
 };
@@ -29,7 +29,7 @@ pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Opt
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
-/// Reads active or archived tasks with their attempts, in this order.
+/// Reads active or archived tasks with their attempts, in the order of the numbers.
 pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
     prefetch_tasks(overlay, seqs, attempts.collect())?;
@@ -63,13 +63,13 @@ pub(super) fn read_tasks_without_attempts(
 
 /// Reads the first non-empty lanes of an object.
 pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
-    let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
+    let Some(lanes) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
-    let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_TO_READ.to_string())];
-    let call =
+    let arguments = vec![bound(lanes.start()), bound(lanes.end()), to_arg(LANES_TO_READ.to_string())];
+    let command =
         script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
-    let mut parts = decode_list(overlay.connection.execute(call)?)?.into_iter();
+    let mut parts = decode_list(overlay.connection.execute(command)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {
         heads.push(TaskSeq(decode_member_i64(&decode_optional_bytes(member)?.unwrap_or_default(), 2)?));
         waiting_counts.push(decode_integer(count)?.unsigned_abs());
@@ -78,60 +78,65 @@ pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumb
     if heads.len() < waiting_counts.len() {
         return Err(Fault::damaged("the head of a lane is gone"));
     }
-    prefetch_names(overlay, heads.iter(), [].iter())?;
-    let lane = |(head, waiting_counts)| Ok(LaneView::new(overlay.active_task_view(head)?, waiting_counts));
-    heads.into_iter().zip(waiting_counts).map(lane).collect()
+    prefetch_task_names(overlay, heads.iter(), [].iter())?;
+    let build_view = |(head, count)| Ok(LaneView::new(overlay.active_task_view(head)?, count));
+    heads.into_iter().zip(waiting_counts).map(build_view).collect()
 }
 
-/// Fetches these tasks, and then the rows that their names come from.
-fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>) -> Result<()> {
+/// Fetches the rows of these tasks and others, and then the rows that the names of the tasks come from.
+fn prefetch_tasks(
+    overlay: &TransactionOverlay,
+    seqs: &[TaskSeq],
+    more_fetches: Vec<CacheFetch>,
+) -> Result<()> {
     let row = |seq: &TaskSeq| {
-        let (bucket, field) = bucket_and_field(*seq);
+        let (bucket, field) = task_bucket_and_field(*seq);
         [
             CacheFetch::Row(Table::ActiveTasks(bucket), field.clone()),
             CacheFetch::Row(Table::ArchivedTasks(bucket), field),
         ]
     };
-    overlay.fetch(seqs.iter().flat_map(row).chain(also).collect())?;
-    let (mut unfinished, mut ended) = (Vec::new(), Vec::new());
+    overlay.fetch(seqs.iter().flat_map(row).chain(more_fetches).collect())?;
+    let (mut active_tasks, mut archived_tasks) = (Vec::new(), Vec::new());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
-            Some(active) => unfinished.push(active),
-            None => ended.extend(overlay.read_archived_task(*seq)?),
+            Some(active) => active_tasks.push(active),
+            None => archived_tasks.extend(overlay.read_archived_task(*seq)?),
         }
     }
-    prefetch_names(overlay, unfinished.iter(), ended.iter())
+    prefetch_task_names(overlay, active_tasks.iter(), archived_tasks.iter())
 }
 
 /// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
-pub(super) fn prefetch_names<'t>(
+pub(super) fn prefetch_task_names<'t>(
     overlay: &TransactionOverlay,
-    unfinished: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
-    ended: impl Iterator<Item = &'t ArchivedTaskRow>,
+    active_tasks: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
+    archived_tasks: impl Iterator<Item = &'t ArchivedTaskRow>,
 ) -> Result<()> {
-    let mut queues: Vec<QueueId> = unfinished.clone().map(|active| active.queue).collect();
-    queues.extend(ended.map(|archived| archived.queue));
+    let mut queues: Vec<QueueId> = active_tasks.clone().map(|active| active.queue).collect();
+    queues.extend(archived_tasks.map(|archived| archived.queue));
     queues.sort_unstable();
     queues.dedup();
-    let mut questions = queue_names::queue_fetches(&queues);
-    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes())));
-    for active in unfinished {
-        questions.extend(active.event.map(CacheFetch::Event));
-        questions.extend(active.order_number.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
-        questions
+    let mut fetches = queue_names::queue_fetches(&queues);
+    fetches.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT_NAME.as_bytes())));
+    for active in active_tasks {
+        fetches.extend(active.event.map(CacheFetch::Event));
+        fetches
+            .extend(active.order_number.map(|number| CacheFetch::Row(Table::Orders, decimal_field(number))));
+        fetches
             .extend(is_halted_or_missing(active).then_some(CacheFetch::Table(Table::Attempts(active.seq))));
     }
-    overlay.fetch(questions)?;
+    overlay.fetch(fetches)?;
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
-/// Lists the fences of attempts that lost their task. A lost task never gets the same fence again,
-/// so concurrent writes do not matter.
-pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
-    let seqs: Vec<TaskSeq> = held.iter().map(|(task, _)| *task).collect();
+/// Lists the fences of those leases under which the task is not locked any more. It never gets the same fence again, so
+/// this needs no consistent snapshot.
+pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, leases: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+    let seqs: Vec<TaskSeq> = leases.iter().map(|(task, _)| *task).collect();
     overlay.prefetch_active_tasks(&seqs)?;
     let mut lost = Vec::new();
-    for (task, fence) in held {
+    for (task, fence) in leases {
         let lease = overlay.read_active_task(*task)?.and_then(|active| active.lease());
         if lease.is_none_or(|lease| lease.fence != *fence) {
             lost.push(*fence);
@@ -140,7 +145,7 @@ pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i
     Ok(lost)
 }
 
-pub(crate) fn read_log(
+pub(crate) fn read_task_log(
     overlay: &TransactionOverlay,
     id: &TaskId,
     from: u64,
@@ -153,7 +158,7 @@ pub(crate) fn read_log(
     Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
 }
 
-/// A line's rank in the set is its number.
+/// Reads log lines from a number on. The number of a line is its rank in the sorted set.
 fn read_log_lines(
     overlay: &TransactionOverlay,
     id: &TaskId,
@@ -192,7 +197,7 @@ pub(crate) fn list_queues(
     overlay: &TransactionOverlay,
     handler: Option<&HandlerName>,
 ) -> Result<Vec<QueueView>> {
-    let around = orders::read_view_environment(overlay)?;
+    let environment = orders::read_view_environment(overlay)?;
     let handlers: HashMap<HandlerId, HandlerName> =
         overlay.read_handlers()?.into_iter().map(|handler| (handler.id, handler.def.name)).collect();
     let mut found: Vec<(HandlerName, QueueRow)> = Vec::new();
@@ -209,7 +214,7 @@ pub(crate) fn list_queues(
     )?;
     let view = |(name, queue): (HandlerName, QueueRow)| {
         let since = heads.get(&queue.id).copied();
-        around.build_queue_view(name, queue.tenant, queue.subject, queue.counts, since)
+        environment.build_queue_view(name, queue.tenant, queue.subject, queue.counts, since)
     };
     Ok(found.into_iter().map(view).collect())
 }
@@ -225,8 +230,9 @@ fn read_head_creation_times<'q>(
     queues: impl Iterator<Item = &'q QueueRow>,
 ) -> Result<HashMap<QueueId, Timestamp>> {
     let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();
-    let first = |id: &QueueId| args!["ZRANGE", overlay.keys.index_key(&Index::ReadyTasks(*id)), "0", "0"];
-    let commands: Vec<_> = ids.iter().map(first).collect();
+    let first_command =
+        |id: &QueueId| args!["ZRANGE", overlay.keys.index_key(&Index::ReadyTasks(*id)), "0", "0"];
+    let commands: Vec<_> = ids.iter().map(first_command).collect();
     if commands.is_empty() {
         return Ok(HashMap::new());
     }

@@ -1,4 +1,4 @@
-//! Copies attempts and logs of tasks. Each task that has any has one key for them.
+//! Copies attempts and logs of tasks: a task has one key for its attempts and one for its log, if it has any.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::columns::encode_log_line_row;
 use super::tasks::TaskTable;
 use crate::codec::decimal_field;
 use crate::connection::{CommandArgs, args};
-use crate::keys::{Table, bucket_and_field};
+use crate::keys::{Table, task_bucket_and_field};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, decode_integer, decode_strings};
 use crate::rows;
@@ -25,43 +25,44 @@ const ROWS_PER_FETCH: i64 = 500;
 /// Number of tasks whose ids are resolved together: their events may be large.
 const TASKS_PER_NAME_FETCH: usize = 64;
 
+/// Data of tasks that is stored under keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskDataKind {
     Attempts,
     Logs,
 }
 
-/// A request for rows of a task.
+/// A command that reads attempts or log lines of a task.
 struct TaskDataRequest {
     task: TaskSeq,
     args: CommandArgs,
-    /// Number of the first line, for a log.
-    first: i64,
-    rows: i64,
+    /// Number of the first line, if the request is for a log; else 0.
+    first_line: i64,
+    row_count: i64,
 }
 
-/// Start of a page: the rows of a task after a number.
+/// Start of a page: after a row of a task, which has a number within the task.
 #[derive(Clone, Copy)]
 struct PageStart {
-    kind: TaskTable,
+    task_table: TaskTable,
     task: TaskSeq,
-    after: i64,
+    after_number: i64,
 }
 
 impl PageStart {
-    fn from_position(after: Option<&CopyCursor>) -> Self {
+    fn from_cursor(after: Option<&CopyCursor>) -> Self {
         let number = |index: usize| after.and_then(|cursor| cursor.get(index)).and_then(CopyValue::as_number);
-        let kind = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
-        Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
+        let task_table = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
+        Self { task_table, task: TaskSeq(number(1).unwrap_or(0)), after_number: number(2).unwrap_or(-1) }
     }
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_task_data(&self, kind_of_data: TaskDataKind) -> Result<u64> {
+    pub(super) fn count_task_data(&self, data_kind: TaskDataKind) -> Result<u64> {
         let mut count = 0;
-        for kind in [TaskTable::Active, TaskTable::Archived] {
-            self.for_each_task_batch(kind, TaskSeq(0), &mut |batch| {
-                let sizes = self.read_task_data_sizes(kind_of_data, batch)?;
+        for task_table in [TaskTable::Active, TaskTable::Archived] {
+            self.for_each_task_batch(task_table, TaskSeq(0), &mut |batch| {
+                let sizes = self.read_task_data_sizes(data_kind, batch)?;
                 count += sizes.iter().map(|(_, _, size)| size.unsigned_abs()).sum::<u64>();
                 Ok(true)
             })?;
@@ -69,54 +70,58 @@ impl RedisStoreCopy {
         Ok(count)
     }
 
-    /// Reads the data of active tasks first, then of archived ones.
+    /// Reads a page of attempts or log lines: first those of active tasks, then those of archived ones.
     pub(super) fn read_task_data(
         &self,
-        kind_of_data: TaskDataKind,
+        data_kind: TaskDataKind,
         after: Option<&CopyCursor>,
     ) -> Result<CopyPage> {
-        let start = PageStart::from_position(after);
+        let start = PageStart::from_cursor(after);
         let mut page = CopyPage::default();
-        let kinds =
-            [TaskTable::Active, TaskTable::Archived].into_iter().skip_while(|kind| *kind != start.kind);
-        for kind in kinds {
-            let from = if kind == start.kind { start.task } else { TaskSeq(0) };
-            let goes_on = self.for_each_task_batch(kind, from, &mut |batch| {
-                self.read_batch(kind_of_data, kind, start, batch, &mut page)
+        let task_tables = [TaskTable::Active, TaskTable::Archived]
+            .into_iter()
+            .skip_while(|task_table| *task_table != start.task_table);
+        for task_table in task_tables {
+            let from = if task_table == start.task_table { start.task } else { TaskSeq(0) };
+            let has_room = self.for_each_task_batch(task_table, from, &mut |batch| {
+                self.read_task_data_batch(data_kind, task_table, start, batch, &mut page)
             })?;
-            if !goes_on {
+            if !has_room {
                 break;
             }
         }
         Ok(page)
     }
 
-    /// Reads the data of some tasks; returns whether the page has room for more.
-    fn read_batch(
+    /// Adds the attempts or log lines of tasks to a page; returns whether it has room for more.
+    fn read_task_data_batch(
         &self,
-        kind_of_data: TaskDataKind,
-        kind: TaskTable,
+        data_kind: TaskDataKind,
+        task_table: TaskTable,
         start: PageStart,
         tasks: &[TaskSeq],
         page: &mut CopyPage,
     ) -> Result<bool> {
-        let mut asks = Vec::new();
-        for (task, key, size) in self.read_task_data_sizes(kind_of_data, tasks)? {
-            let resumed = kind == start.kind && task == start.task;
-            let after = if resumed { start.after } else { -1 };
-            asks.extend(plan_requests(kind_of_data, task, &key, size, after));
+        let mut requests = Vec::new();
+        for (task, key, size) in self.read_task_data_sizes(data_kind, tasks)? {
+            let is_resumed_task = task_table == start.task_table && task == start.task;
+            let after = if is_resumed_task { start.after_number } else { -1 };
+            requests.extend(plan_requests(data_kind, task, &key, size, after));
         }
-        for together in group_requests(asks) {
-            let commands: Vec<CommandArgs> = together.iter().map(|ask| ask.args.clone()).collect();
-            for (ask, reply) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
-                let resumed = kind == start.kind && ask.task == start.task;
-                for (number, row) in decode_task_data(kind_of_data, ask, reply)? {
+        for group in group_requests(requests) {
+            let commands: Vec<CommandArgs> = group.iter().map(|request| request.args.clone()).collect();
+            for (request, reply) in group.iter().zip(self.overlay().connection.execute_all(&commands)?) {
+                let is_resumed_task = task_table == start.task_table && request.task == start.task;
+                for (number, row) in decode_task_data(data_kind, request, reply)? {
                     // A page may end in the middle of a task.
                     if page.is_full() {
                         return Ok(false);
                     }
-                    if !resumed || number > start.after {
-                        page.push_row(copy_row![kind == TaskTable::Archived, ask.task, number], row);
+                    if !is_resumed_task || number > start.after_number {
+                        page.push_row(
+                            copy_row![task_table == TaskTable::Archived, request.task, number],
+                            row,
+                        );
                     }
                 }
             }
@@ -124,13 +129,13 @@ impl RedisStoreCopy {
         Ok(!page.is_full())
     }
 
-    /// Returns the tasks that have data, with the key and the number of rows.
+    /// Returns those of these tasks that have attempts or a log, with the key and the number of rows.
     fn read_task_data_sizes(
         &self,
-        kind_of_data: TaskDataKind,
+        data_kind: TaskDataKind,
         tasks: &[TaskSeq],
     ) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
-        let keys: Vec<(TaskSeq, Vec<u8>)> = match kind_of_data {
+        let keys: Vec<(TaskSeq, Vec<u8>)> = match data_kind {
             TaskDataKind::Attempts => {
                 tasks.iter().map(|task| (*task, self.keys().table_key(&Table::Attempts(*task)))).collect()
             }
@@ -139,7 +144,7 @@ impl RedisStoreCopy {
                 tasks.iter().filter_map(|task| Some((*task, keys.remove(task)?))).collect()
             }
         };
-        let command = match kind_of_data {
+        let command = match data_kind {
             TaskDataKind::Attempts => "HLEN",
             TaskDataKind::Logs => "ZCARD",
         };
@@ -164,19 +169,21 @@ impl RedisStoreCopy {
         let mut keys = HashMap::with_capacity(tasks.len());
         for tasks in tasks.chunks(TASKS_PER_NAME_FETCH) {
             let rows = tasks.iter().flat_map(|task| {
-                let (bucket, field) = bucket_and_field(*task);
+                let (bucket, field) = task_bucket_and_field(*task);
                 [
                     CacheFetch::Row(Table::ActiveTasks(bucket), field.clone()),
                     CacheFetch::Row(Table::ArchivedTasks(bucket), field),
                 ]
             });
             overlay.fetch(rows.collect())?;
-            let mut around = Vec::new();
+            let mut fetches = Vec::new();
             for active in overlay.read_active_tasks(tasks.iter().copied())? {
-                around.extend(active.event.map(CacheFetch::Event));
-                around.extend(active.order_number.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+                fetches.extend(active.event.map(CacheFetch::Event));
+                fetches.extend(
+                    active.order_number.map(|number| CacheFetch::Row(Table::Orders, decimal_field(number))),
+                );
             }
-            overlay.fetch(around)?;
+            overlay.fetch(fetches)?;
             for task in tasks {
                 keys.extend(overlay.read_task_id(*task)?.map(|id| (*task, overlay.keys.task_log_key(&id))));
             }
@@ -193,40 +200,40 @@ impl RedisStoreCopy {
     }
 }
 
-/// Plans the requests for the rows of a task; for a log, those after a number in chunks.
+/// Plans the requests for the attempts of a task, or, in chunks, for its log lines after a number.
 fn plan_requests(
-    kind_of_data: TaskDataKind,
+    data_kind: TaskDataKind,
     task: TaskSeq,
     key: &[u8],
     size: i64,
     after: i64,
 ) -> Vec<TaskDataRequest> {
-    match kind_of_data {
+    match data_kind {
         TaskDataKind::Attempts => {
-            vec![TaskDataRequest { task, args: args!["HGETALL", key], first: 0, rows: size }]
+            vec![TaskDataRequest { task, args: args!["HGETALL", key], first_line: 0, row_count: size }]
         }
         TaskDataKind::Logs => {
             let firsts = (after + 1..size).step_by(ROWS_PER_FETCH as usize);
-            let ask = |first: i64| {
+            let plan_request = |first: i64| {
                 let last = (first + ROWS_PER_FETCH).min(size) - 1;
                 let args = args!["ZRANGE", key, first.to_string(), last.to_string()];
-                TaskDataRequest { task, args, first, rows: last + 1 - first }
+                TaskDataRequest { task, args, first_line: first, row_count: last + 1 - first }
             };
-            firsts.map(ask).collect()
+            firsts.map(plan_request).collect()
         }
     }
 }
 
 /// Groups requests so that each group returns a limited number of rows.
-fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
+fn group_requests(requests: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
     let mut groups: Vec<(i64, Vec<TaskDataRequest>)> = Vec::new();
-    for ask in asks {
+    for request in requests {
         match groups.last_mut() {
-            Some((rows, group)) if *rows + ask.rows <= ROWS_PER_FETCH => {
-                *rows += ask.rows;
-                group.push(ask);
+            Some((rows, group)) if *rows + request.row_count <= ROWS_PER_FETCH => {
+                *rows += request.row_count;
+                group.push(request);
             }
-            Some(_) | None => groups.push((ask.rows, vec![ask])),
+            Some(_) | None => groups.push((request.row_count, vec![request])),
         }
     }
     groups.into_iter().map(|(_, group)| group).collect()
@@ -234,27 +241,27 @@ fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
 
 /// Decodes the rows with their number within the task, in order.
 fn decode_task_data(
-    kind_of_data: TaskDataKind,
-    ask: &TaskDataRequest,
+    data_kind: TaskDataKind,
+    request: &TaskDataRequest,
     reply: Value,
 ) -> Result<Vec<(i64, CopyRow)>> {
     let found = decode_strings(reply)?;
-    match kind_of_data {
+    match data_kind {
         TaskDataKind::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();
             let mut attempts: Vec<(i64, CopyRow)> = pairs
                 .iter()
-                .map(|[number, row]| encode_attempt_row(ask.task, number, row))
+                .map(|[number, row]| encode_attempt_row(request.task, number, row))
                 .collect::<Result<_>>()?;
             attempts.sort_unstable_by_key(|(number, _)| *number);
             Ok(attempts)
         }
         TaskDataKind::Logs => {
-            let line = |(n, json): (i64, &Vec<u8>)| {
+            let decode_line = |(number, json): (i64, &Vec<u8>)| {
                 let line: LogLine = rows::decode_json(json)?;
-                Ok((n, encode_log_line_row(ask.task, n, line)))
+                Ok((number, encode_log_line_row(request.task, number, line)))
             };
-            (ask.first..).zip(&found).map(line).collect()
+            (request.first_line..).zip(&found).map(decode_line).collect()
         }
     }
 }
@@ -262,7 +269,7 @@ fn decode_task_data(
 fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, CopyRow)> {
     let number = parse_number(number)?;
     let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
-    let (started, ended, how) =
+    let (started, ended, outcome) =
         (attempt.started_at, attempt.ended_at, encode_attempt_outcome(attempt.outcome));
-    Ok((number, copy_row![task, number, started, ended, how, attempt.error]))
+    Ok((number, copy_row![task, number, started, ended, outcome, attempt.error]))
 }

@@ -3,7 +3,7 @@
 use pointsman_core::chain::ChainNodeId;
 use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
 use pointsman_core::task::{Lease, LogLine, TaskLifecycle};
-use pointsman_core::{Json, Priority, Rule, RuleKind, RuleScope as RulePlace, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{Json, Priority, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
     ActiveTaskRow, ArchivedTaskRow, OrderRow, TaskPhase, decode_log_level, encode_error_reason,
@@ -22,7 +22,7 @@ pub(super) fn encode_event_row(
     Ok(copy_row![
         event.id,
         event.prev,
-        event.kind.as_str(),
+        event.event_type.as_str(),
         event.key.as_ref().map(|key| key.as_str()),
         event.sub_object.as_ref().map(|sub| sub.as_str()),
         event.tenant.as_str(),
@@ -37,13 +37,13 @@ pub(super) fn encode_event_row(
 }
 
 pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
-    let (id, prev, kind) = (cells.number()?, cells.optional_number()?, cells.text()?);
+    let (id, prev, event_type) = (cells.number()?, cells.optional_number()?, cells.text()?);
     let (key, sub, tenant) = (cells.optional_text()?, cells.optional_text()?, cells.text()?);
     let (value, context) = (cells.text()?, cells.optional_text()?);
     let columns = EventColumns {
         id,
         prev,
-        kind: &kind,
+        event_type: &event_type,
         key: key.as_deref(),
         sub: sub.as_deref(),
         tenant: &tenant,
@@ -60,7 +60,7 @@ pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
     })
 }
 
-/// The due time is given separately, because the state of a locked task does not contain it.
+/// Encodes an active task. The due time is passed separately, because the state of a locked task does not contain it.
 pub(super) fn encode_active_task_row(active: ActiveTaskRow, due: Timestamp) -> CopyRow {
     let lease = active.lease();
     copy_row![
@@ -74,7 +74,7 @@ pub(super) fn encode_active_task_row(active: ActiveTaskRow, due: Timestamp) -> C
         active.concurrency_group,
         active.key_bucket.map(i64::from),
         active.is_sync,
-        active.stage,
+        active.sync_stage,
         active.priority,
         active.score,
         active.rank,
@@ -82,7 +82,7 @@ pub(super) fn encode_active_task_row(active: ActiveTaskRow, due: Timestamp) -> C
         active.lifecycle.attempt,
         active.lifecycle.retries,
         active.lifecycle.crashes,
-        active.lifecycle.late,
+        active.lifecycle.out_of_order,
         lease.map(|lease| lease.node),
         lease.map(|lease| lease.fence),
         lease.and_then(|lease| lease.until),
@@ -105,20 +105,20 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         cells.optional_number()?,
         cells.optional_number()?,
     );
-    let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
+    let (sync, sync_stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
     let (score, rank, due) = (cells.number()?, cells.number()?, cells.time()?);
-    let (attempt, retries, crashes, late) =
+    let (attempt, retries, crashes, out_of_order) =
         (cells.bounded_number()?, cells.bounded_number()?, cells.bounded_number()?, cells.flag()?);
     let (node, fence, until, started) =
         (cells.optional_number()?, cells.optional_number()?, cells.optional_time()?, cells.optional_time()?);
     let (prev_sent, planned, created) = (cells.optional_event()?, cells.optional_time()?, cells.time()?);
     let (reason, error) = (cells.optional_number()?, cells.optional_text()?);
     let lease = || {
-        let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
-        whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
+        let node_and_fence = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
+        node_and_fence.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
     };
     let state = ActiveTaskRow::decode_state(phase, due, lease, reason)?;
-    let (laned, ordered) = (lane.is_some(), lane_position.is_some());
+    let (has_lane, in_lane) = (lane.is_some(), lane_position.is_some());
     let active = ActiveTaskRow {
         seq,
         queue,
@@ -130,7 +130,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,
-        stage,
+        sync_stage,
         priority,
         score,
         rank,
@@ -139,15 +139,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         created_at: created,
         started_at: started,
         error,
-        lifecycle: TaskLifecycle {
-            state,
-            attempt,
-            retries,
-            crashes,
-            late,
-            has_lane: laned,
-            in_lane: ordered,
-        },
+        lifecycle: TaskLifecycle { state, attempt, retries, crashes, out_of_order, has_lane, in_lane },
     };
     Ok((active, due))
 }
@@ -164,12 +156,12 @@ pub(super) fn encode_archived_task_row(archived: ArchivedTaskRow) -> CopyRow {
         status,
         reason,
         archived.is_sync,
-        archived.stage,
+        archived.sync_stage,
         archived.priority,
         archived.lifecycle.attempt,
         archived.lifecycle.retries,
         archived.lifecycle.crashes,
-        archived.lifecycle.late,
+        archived.lifecycle.out_of_order,
         archived.lifecycle.has_lane,
         archived.prev_sent_event,
         archived.planned_at,
@@ -183,15 +175,15 @@ pub(super) fn encode_archived_task_row(archived: ArchivedTaskRow) -> CopyRow {
 
 pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<ArchivedTaskRow> {
     let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?);
-    let (collection, key) = (cells.text()?, cells.optional_text()?);
+    let (subject_name, key) = (cells.text()?, cells.optional_text()?);
     let state = ArchivedTaskRow::decode_state(cells.number()?, cells.optional_number()?)?;
-    let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
-    let life = TaskLifecycle {
+    let (sync, sync_stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
+    let lifecycle = TaskLifecycle {
         state,
         attempt: cells.bounded_number()?,
         retries: cells.bounded_number()?,
         crashes: cells.bounded_number()?,
-        late: cells.flag()?,
+        out_of_order: cells.flag()?,
         has_lane: cells.flag()?,
         in_lane: false,
     };
@@ -199,12 +191,12 @@ pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<ArchivedTa
         seq,
         queue,
         event,
-        subject_name: collection,
+        subject_name,
         key,
         is_sync: sync,
-        stage,
+        sync_stage,
         priority,
-        lifecycle: life,
+        lifecycle,
         prev_sent_event: cells.optional_event()?,
         planned_at: cells.optional_time()?,
         created_at: cells.time()?,
@@ -215,9 +207,9 @@ pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<ArchivedTa
     })
 }
 
-pub(super) fn encode_order_row(OrderRow { number: n, order }: OrderRow) -> CopyRow {
+pub(super) fn encode_order_row(OrderRow { number, order }: OrderRow) -> CopyRow {
     copy_row![
-        n,
+        number,
         order.key.to_string(),
         order.key.chain.as_str(),
         order.node.as_str(),
@@ -238,7 +230,7 @@ pub(super) fn encode_order_row(OrderRow { number: n, order }: OrderRow) -> CopyR
 }
 
 pub(super) fn decode_order_row(mut cells: RowCells) -> Result<OrderRow> {
-    let (n, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
+    let (number, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
     let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
     let (planned, created, started) = (cells.optional_time()?, cells.time()?, cells.optional_time()?);
     let (suspended, task) = (cells.flag()?, cells.optional_number()?.map(TaskSeq));
@@ -260,12 +252,12 @@ pub(super) fn decode_order_row(mut cells: RowCells) -> Result<OrderRow> {
         suspended_by_task: cells.optional_number()?.map(TaskSeq),
         took_on_error: cells.flag()?,
     };
-    Ok(OrderRow { number: n, order })
+    Ok(OrderRow { number, order })
 }
 
 pub(super) fn encode_ended_order_row(order: EndedOrder) -> CopyRow {
-    let EndedOrder { key, tenant, outcome, node, ended_at: ended } = order;
-    copy_row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended]
+    let EndedOrder { key, tenant, outcome, node, ended_at } = order;
+    copy_row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended_at]
 }
 
 pub(super) fn decode_ended_order_row(mut cells: RowCells) -> Result<EndedOrder> {
@@ -285,12 +277,12 @@ pub(super) fn encode_rule_row(rule: Rule) -> CopyRow {
 }
 
 pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
-    let (kind, space, name, tenant) = (cells.text()?, cells.text()?, cells.text()?, cells.text()?);
+    let (kind, scope_kind, name, tenant) = (cells.text()?, cells.text()?, cells.text()?, cells.text()?);
     let kind = RuleKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let tenant = Some(tenant).filter(|name| !name.is_empty());
     Ok(Rule {
         kind: kind.ok_or_else(|| Fault::damaged("the kind of a rule"))?,
-        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the scope of a rule"))?,
+        scope: RuleScope::parse(&scope_kind, &name).ok_or_else(|| Fault::damaged("the scope of a rule"))?,
         tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
         set_by: cells.text()?,
         reason: cells.text()?,
@@ -298,12 +290,12 @@ pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
     })
 }
 
-pub(super) fn encode_log_line_row(task: TaskSeq, n: i64, line: LogLine) -> CopyRow {
-    copy_row![task, n, line.time, encode_log_level(line.level), line.message]
+pub(super) fn encode_log_line_row(task: TaskSeq, number: i64, line: LogLine) -> CopyRow {
+    copy_row![task, number, line.time, encode_log_level(line.level), line.message]
 }
 
-/// Decodes a log line and its task. Its number is its position in the log.
+/// Decodes a log line and its task. The number of the line is ignored: it is the position in the log.
 pub(super) fn decode_log_line_row(mut cells: RowCells) -> Result<(TaskSeq, LogLine)> {
-    let (task, _n, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
+    let (task, _number, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
     Ok((task, LogLine { time, level: decode_log_level(cells.number()?), message: cells.text()? }))
 }

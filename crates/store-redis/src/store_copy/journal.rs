@@ -13,9 +13,9 @@ use crate::keys::Index;
 use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
 use crate::read::ChunkSize;
 use crate::rows::{self, JournaledEvent};
-use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
+use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
-/// Number of expired events that are still stored, and of those that active tasks need.
+/// Number of expired events that are still stored, and how many of them active tasks need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExpiredEventCounts {
     stored: u64,
@@ -27,7 +27,7 @@ impl RedisStoreCopy {
     pub(super) fn read_counters(&mut self) -> Result<CopyRow> {
         let store_state = self.read_store_state()?;
         let counters = store_state.counters;
-        let (all, old) = (self.journal_length()?, self.count_expired_events()?);
+        let (journal_length, expired) = (self.journal_length()?, self.count_expired_events()?);
         let newest = decode_journal_entries(self.execute(args![
             "XREVRANGE",
             self.keys().journal_key(),
@@ -37,13 +37,13 @@ impl RedisStoreCopy {
             "1"
         ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
-        let later_events = i64::try_from(all - old.stored).map_err(Fault::damaged)?;
+        let unexpired_count = i64::try_from(journal_length - expired.stored).map_err(Fault::damaged)?;
         Ok(copy_row![
-            self.overlay().read_number(TASK_ID_NAMESPACE_TEXT)?.cast_signed(),
-            self.overlay().read_number(SALT_TEXT)?.cast_signed(),
+            self.overlay().read_named_number(TASK_ID_NAMESPACE_TEXT_NAME)?.cast_signed(),
+            self.overlay().read_named_number(SALT_TEXT_NAME)?.cast_signed(),
             newest.max(counters.expired_up_to),
             counters.expired_up_to,
-            counters.journaled_event_count - later_events,
+            counters.journaled_event_count - unexpired_count,
             counters.journaled_event_count,
             counters.last_task,
             counters.last_fence,
@@ -54,8 +54,8 @@ impl RedisStoreCopy {
     }
 
     pub(super) fn count_events(&mut self) -> Result<u64> {
-        let old = self.count_expired_events()?;
-        Ok(self.journal_length()? - old.stored + old.needed)
+        let expired = self.count_expired_events()?;
+        Ok(self.journal_length()? - expired.stored + expired.needed)
     }
 
     fn journal_length(&self) -> Result<u64> {
@@ -63,22 +63,22 @@ impl RedisStoreCopy {
     }
 
     fn count_expired_events(&mut self) -> Result<ExpiredEventCounts> {
-        if let Some(old) = self.cached_counts.expired_events {
-            return Ok(old);
+        if let Some(expired) = self.cached_counts.expired_events {
+            return Ok(expired);
         }
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
-        let (mut old, mut after, mut chunk) =
+        let (mut expired, mut after, mut chunk) =
             (ExpiredEventCounts::default(), EventId::ZERO, ChunkSize::for_limit(usize::MAX));
         while after < expired_up_to {
             let found = self.read_events_after(after, expired_up_to, chunk)?;
             let Some((last, _)) = found.last() else { break };
             after = *last;
             chunk = chunk.next_after(total_bytes(&found));
-            old.stored += found.len() as u64;
-            old.needed += self.filter_needed_events(found)?.len() as u64;
+            expired.stored += found.len() as u64;
+            expired.needed += self.filter_needed_events(found)?.len() as u64;
         }
-        self.cached_counts.expired_events = Some(old);
-        Ok(old)
+        self.cached_counts.expired_events = Some(expired);
+        Ok(expired)
     }
 
     /// Reads events that have not expired, and expired ones that active tasks need.
@@ -121,7 +121,7 @@ impl RedisStoreCopy {
         ])?)
     }
 
-    /// Returns the events that active tasks need.
+    /// Returns those of these events that active tasks need.
     fn filter_needed_events(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
@@ -130,13 +130,13 @@ impl RedisStoreCopy {
         for (id, bytes) in &events {
             found.push(rows::decode_event(*id, bytes)?);
         }
-        let late: Vec<CommandArgs> =
-            found.iter().map(|event| self.late_tasks_command(event.event.id)).collect();
+        let out_of_order: Vec<CommandArgs> =
+            found.iter().map(|event| self.out_of_order_tasks_command(event.event.id)).collect();
         let mut tasks: Vec<Vec<TaskSeq>> = Vec::with_capacity(found.len());
-        for (event, late) in found.iter().zip(self.overlay().connection.execute_all(&late)?) {
-            let late = decode_strings(late)?;
-            let late = late.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq));
-            tasks.push(event.task_seqs().map(Ok).chain(late).collect::<Result<_>>()?);
+        for (event, out_of_order) in found.iter().zip(self.overlay().connection.execute_all(&out_of_order)?) {
+            let out_of_order = decode_strings(out_of_order)?;
+            let out_of_order = out_of_order.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq));
+            tasks.push(event.task_seqs().map(Ok).chain(out_of_order).collect::<Result<_>>()?);
         }
         self.overlay().prefetch_active_tasks(&tasks.concat())?;
         let mut needed = Vec::new();
@@ -149,11 +149,11 @@ impl RedisStoreCopy {
         Ok(needed)
     }
 
-    /// Returns the command that reads the late tasks of an event, active or archived.
-    fn late_tasks_command(&self, event: EventId) -> CommandArgs {
+    /// Returns the command that reads the out-of-order tasks of an event, active or archived.
+    fn out_of_order_tasks_command(&self, event: EventId) -> CommandArgs {
         let from = MemberBuilder::from_i64(event.as_i64()).finish();
         let to = end_of_prefix(&from).map_or(b"+".to_vec(), |end| [b"(", &*end].concat());
-        args!["ZRANGE", self.keys().index_key(&Index::LateTasks), [b"[", &*from].concat(), to, "BYLEX"]
+        args!["ZRANGE", self.keys().index_key(&Index::OutOfOrderTasks), [b"[", &*from].concat(), to, "BYLEX"]
     }
 }
 

@@ -1,5 +1,4 @@
-//! Scans for keys without an index: outboxes, live nodes, keys of other stores. They
-//! are found by their names.
+//! Finds what has no index by the names of keys: outboxes, orphaned objects, and keys of other stores and applications.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,26 +11,26 @@ use crate::connection::{CommandArgs, args};
 use crate::keys::STORE_STATE_KEY;
 use crate::outbox::orphaned::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
-use crate::reader::decode_server_time;
+use crate::reader::decode_server_time_micros;
 
-/// A node with a heartbeat within this time is live.
-const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
-/// COUNT of each SCAN.
-const SCAN_COUNT: &str = "1000";
+/// A node is live if its last heartbeat is not older than this.
+const LIVE_NODE_WINDOW: Duration = Duration::from_secs(60);
+/// Number of keys that each SCAN looks through.
+const SCAN_PAGE_SIZE: &str = "1000";
 
 impl RedisStoreCopy {
-    /// Calls `found` with all keys of a pattern and type except those of other stores, in batches. A key may occur
+    /// Calls `visit` with all keys of a pattern and a type except those of other stores, in batches. A key may occur
     /// twice.
     pub(super) fn for_each_key(
         &self,
-        form: &str,
-        kind: Option<&str>,
-        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
+        pattern: &str,
+        key_type: Option<&str>,
+        visit: &mut dyn FnMut(CommandArgs) -> Result<()>,
     ) -> Result<()> {
         let other_prefixes = self.other_store_prefixes()?;
-        self.scan_keys(form, kind, &mut |mut keys| {
+        self.scan_keys(pattern, key_type, &mut |mut keys| {
             keys.retain(|key| !other_prefixes.iter().any(|other| key.starts_with(other)));
-            if keys.is_empty() { Ok(()) } else { found(keys) }
+            if keys.is_empty() { Ok(()) } else { visit(keys) }
         })
     }
 
@@ -51,22 +50,22 @@ impl RedisStoreCopy {
 
     fn scan_keys(
         &self,
-        form: &str,
-        kind: Option<&str>,
-        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
+        pattern: &str,
+        key_type: Option<&str>,
+        visit: &mut dyn FnMut(CommandArgs) -> Result<()>,
     ) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut scan =
-                args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(form), "COUNT", SCAN_COUNT];
-            if let Some(kind) = kind {
-                scan.extend(args!["TYPE", kind]);
+                args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(pattern), "COUNT", SCAN_PAGE_SIZE];
+            if let Some(key_type) = key_type {
+                scan.extend(args!["TYPE", key_type]);
             }
             let mut reply = decode_list(self.execute(scan)?)?;
             let keys = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?;
             cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if !keys.is_empty() {
-                found(keys)?;
+                visit(keys)?;
             }
             if cursor == b"0" {
                 return Ok(());
@@ -77,8 +76,8 @@ impl RedisStoreCopy {
     /// Counts the events in outboxes or in flight.
     pub(super) fn count_pending_outbox_events(&self) -> Result<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
-        for form in ["*:events", "event.worker:*:event"] {
-            self.for_each_key(form, Some("list"), &mut |keys| {
+        for pattern in ["*:events", "event.worker:*:event"] {
+            self.for_each_key(pattern, Some("list"), &mut |keys| {
                 let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
                 let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
                 events += self.sum_replies(&lengths)?;
@@ -88,7 +87,7 @@ impl RedisStoreCopy {
         Ok(events)
     }
 
-    /// Finds orphaned objects, whose events no running node would journal.
+    /// Finds orphaned objects: no node would journal their events.
     pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
         let queued = decode_strings(self.execute(args![
             "LRANGE",
@@ -117,15 +116,16 @@ impl RedisStoreCopy {
 
     /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
     pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
-        let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
+        let now = Timestamp::from_micros(decode_server_time_micros(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
-        let living = nodes
+        let live_nodes = nodes
             .into_iter()
-            .filter(|node| !node.gone && node.last_heartbeat_at > now.minus(NODE_ALIVE_WINDOW));
-        Ok(living.map(|node| node.name).collect())
+            .filter(|node| !node.gone && node.last_heartbeat_at > now.minus(LIVE_NODE_WINDOW));
+        Ok(live_nodes.map(|node| node.name).collect())
     }
 
-    /// Finds a key that a store would write, where there is no store. Outbox keys do not count.
+    /// Finds a key with the name of a store's key, where there is no store. Outbox keys do not count: producers may write them
+    /// before there is a store.
     pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
         let mut foreign_key = None;
         self.for_each_key("*", None, &mut |keys| {
@@ -140,16 +140,16 @@ impl RedisStoreCopy {
     }
 }
 
-/// Returns whether a key belongs to a store. The write lock does not count: it may exist before the store.
+/// Returns whether only a store writes keys with this name. The write lock does not count: it may exist before the store.
 fn is_store_key(name: &str) -> bool {
-    const NAMED: [&str; 4] =
+    const NAMES: [&str; 4] =
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
-    const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
-    const ENDS: [&str; 2] = [":last.event.id", ":event.worker"];
+    const PREFIXES: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
+    const SUFFIXES: [&str; 2] = [":last.event.id", ":event.worker"];
     !name.starts_with("pointsman:write-lock")
-        && (NAMED.contains(&name)
-            || BEGINS.iter().any(|begin| name.starts_with(begin))
-            || ENDS.iter().any(|end| name.ends_with(end)))
+        && (NAMES.contains(&name)
+            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
 }
 
 #[cfg(test)]

@@ -50,12 +50,12 @@ const MAX_LISTED_OBJECTS: usize = 3;
 /// A store on Redis that is copied, while no node uses it.
 pub struct RedisStoreCopy {
     tables: RedisTables,
-    /// The last commit when it was opened, or the last own commit.
+    /// The last commit when the store was opened, or the last one of this copy.
     last_commit: CommitVersion,
     cached_counts: CachedCounts,
-    /// The collected partition of objects.
-    read_ahead: Option<CollectedPartition>,
-    /// Prefixes of other stores among our keys.
+    /// The partition of objects that was collected last: the next page usually continues in it.
+    collected_partition: Option<CollectedPartition>,
+    /// Prefixes of other stores whose keys also begin with the prefix of this one.
     other_prefixes: OnceCell<CommandArgs>,
 }
 
@@ -76,57 +76,61 @@ enum CopyRole {
 
 impl RedisStoreCopy {
     /// Opens a store as the source; no node may use it.
-    pub fn source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_source(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a store as the target, and creates it if there is none; no node may use it.
-    pub fn target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
+    pub fn open_target(url: &str) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
     fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (at, location) = (endpoint.to_string(), endpoint.display_location());
-        let failed = |fault: Fault| error::open_error_from_fault(&location, fault);
+        let to_open_error = |fault: Fault| error::open_error_from_fault(&location, fault);
         let tables =
-            RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+            RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.key_prefix()));
         let (last_commit, cached_counts, other_prefixes) =
             (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
-        let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
-        if store.is_store_missing().map_err(failed)? {
+        let mut store =
+            Self { tables, last_commit, cached_counts, collected_partition: None, other_prefixes };
+        if store.is_store_missing().map_err(to_open_error)? {
             check_layout_if_stored(&store.tables, &location)?;
             if role == CopyRole::Source {
                 return Err(CopyEndpointError::NoStore(at));
             }
-            if let Some(key) = store.find_foreign_key().map_err(failed)? {
+            if let Some(key) = store.find_foreign_key().map_err(to_open_error)? {
                 return Err(OpenError::ForeignKey { address: location, key }.into());
             }
-            store.tables.create_store(&initial_texts()).map_err(failed)?;
+            store.tables.create_store(&initial_texts()).map_err(to_open_error)?;
         }
         check_layout(&store.tables, &location)?;
-        let nodes = store.list_live_nodes().map_err(failed)?;
+        let nodes = store.list_live_nodes().map_err(to_open_error)?;
         if !nodes.is_empty() {
             return Err(CopyEndpointError::InUse { at, nodes: nodes.join(", ") });
         }
-        store.last_commit = store.read_store_state().map_err(failed)?.commit_version;
-        let events =
-            if role == CopyRole::Source { store.count_pending_outbox_events().map_err(failed)? } else { 0 };
+        store.last_commit = store.read_store_state().map_err(to_open_error)?.commit_version;
+        let events = if role == CopyRole::Source {
+            store.count_pending_outbox_events().map_err(to_open_error)?
+        } else {
+            0
+        };
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
-            let orphaned_objects = store.find_orphaned_objects().map_err(failed)?;
+            let orphaned_objects = store.find_orphaned_objects().map_err(to_open_error)?;
             if orphaned_objects.is_empty() {
                 return Err(CopyEndpointError::OutboxNotEmpty { at, events });
             }
             let command = orphaned::enqueue_objects_command(
-                &endpoint.redis_cli_blocking(),
+                &endpoint.redis_cli_command_blocking(),
                 store.keys(),
                 &orphaned_objects,
             );
             return Err(CopyEndpointError::OrphanedOutbox {
                 at,
                 events,
-                objects: list_object_names(&orphaned_objects),
+                objects: format_object_names(&orphaned_objects),
                 command,
             });
         }
@@ -145,7 +149,7 @@ impl RedisStoreCopy {
         self.overlay().connection.execute(args)
     }
 
-    /// Returns the sum of the integer replies.
+    /// Runs commands and returns the sum of their integer replies.
     fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
         let replies =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
@@ -165,13 +169,15 @@ impl RedisStoreCopy {
         decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
     }
 
-    /// Reads the progress note. It is called first after both stores are open, so the prefixes of other stores are read again.
-    fn read_copy_note(&mut self) -> Result<Option<String>> {
+    /// Reads the progress note of an unfinished copy. This is the first call after both stores were opened, so the prefixes of
+    /// other stores are read again afterwards.
+    fn read_progress_note(&mut self) -> Result<Option<String>> {
         self.other_prefixes = OnceCell::new();
         self.overlay().clear();
-        self.overlay().read_text(COPY_PROGRESS_TEXT_NAME)
+        self.overlay().read_named_text(COPY_PROGRESS_TEXT_NAME)
     }
 
+    /// Returns whether neither a node has committed nor a producer has pushed events since the store was opened.
     fn is_still_unchanged(&self) -> Result<bool> {
         Ok(self.read_store_state()?.commit_version == self.last_commit
             && self.count_pending_outbox_events()? == 0)
@@ -179,7 +185,7 @@ impl RedisStoreCopy {
 }
 
 /// Formats the names of objects, of which only the first are listed.
-fn list_object_names(objects: &ObjectNames) -> String {
+fn format_object_names(objects: &ObjectNames) -> String {
     let names: Vec<_> =
         objects.iter().take(MAX_LISTED_OBJECTS).map(|name| String::from_utf8_lossy(name)).collect();
     match objects.len().saturating_sub(MAX_LISTED_OBJECTS) {
@@ -215,7 +221,7 @@ impl CopyEndpoint for RedisStoreCopy {
     }
 
     fn read_copy_progress(&mut self) -> store::Result<Option<String>> {
-        self.read_copy_note().map_err(to_store_error)
+        self.read_progress_note().map_err(to_store_error)
     }
 
     fn write_rows_and_progress(

@@ -1,6 +1,5 @@
 //! Copies objects. Their table has no order, so they are read in partitions by a hash of their field: each partition is
-//! collected, sorted and returned in pages. Even after interruptions each object is returned
-//! once.
+//! collected, sorted and returned in pages. So each object is returned once, even if the copy is interrupted and resumed.
 //!
 //! An object that had events before the store existed has only `OBJ:last.event.id`. Those external objects follow the
 //! stored ones. A name with a slash may mean two objects: one of the default tenant, and one of another tenant.
@@ -22,8 +21,8 @@ use crate::rows;
 
 /// Target number of objects per partition.
 const OBJECTS_PER_PARTITION: u64 = 100_000;
-/// COUNT of each HSCAN.
-const SCAN_COUNT: &str = "1000";
+/// Number of rows that each HSCAN looks through.
+const SCAN_PAGE_SIZE: &str = "1000";
 const LAST_EVENT_ID_SUFFIX: &[u8] = b":last.event.id";
 /// Sorts after all fields: no UTF-8 text begins with it.
 const AFTER_ALL_FIELDS: &[u8] = &[0xff];
@@ -45,30 +44,30 @@ pub(super) struct CollectedPartition {
 }
 
 impl ObjectPartition {
-    fn first(is_external: bool, objects: u64) -> Self {
-        Self { is_external, number: 0, partition_count: objects.div_ceil(OBJECTS_PER_PARTITION).max(1) }
+    fn first(is_external: bool, object_count: u64) -> Self {
+        Self { is_external, number: 0, partition_count: object_count.div_ceil(OBJECTS_PER_PARTITION).max(1) }
     }
 
-    /// Decodes the position of a page: the partition, and the last returned field.
-    fn from_position(cursor: &CopyCursor) -> Result<(Self, Vec<u8>)> {
+    /// Decodes the cursor of a page: the partition, and the last returned field.
+    fn from_cursor(cursor: &CopyCursor) -> Result<(Self, Vec<u8>)> {
         let [
-            CopyValue::Number(heard),
+            CopyValue::Number(is_external),
             CopyValue::Number(number),
-            CopyValue::Number(of),
+            CopyValue::Number(partition_count),
             CopyValue::Bytes(field),
         ] = cursor.as_slice()
         else {
             return Err(Fault::damaged("a copy cursor among objects"));
         };
-        let part = Self {
-            is_external: *heard == 1,
+        let partition = Self {
+            is_external: *is_external == 1,
             number: number.unsigned_abs(),
-            partition_count: of.unsigned_abs().max(1),
+            partition_count: partition_count.unsigned_abs().max(1),
         };
-        Ok((part, field.clone()))
+        Ok((partition, field.clone()))
     }
 
-    fn position(self, field: &[u8]) -> CopyCursor {
+    fn to_cursor(self, field: &[u8]) -> CopyCursor {
         copy_row![
             self.is_external,
             self.number.cast_signed(),
@@ -82,7 +81,7 @@ impl ObjectPartition {
     }
 }
 
-/// FNV-1a: must be stable, because another process may resume a copy.
+/// FNV-1a hash. It must not change, because another process may resume a copy.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
@@ -98,69 +97,70 @@ impl RedisStoreCopy {
     }
 
     fn count_external_objects(&mut self) -> Result<u64> {
-        if let Some(heard) = self.cached_counts.external_objects {
-            return Ok(heard);
+        if let Some(count) = self.cached_counts.external_objects {
+            return Ok(count);
         }
-        let mut heard = 0;
+        let mut count = 0;
         self.for_each_external_object(&mut |_, _| {
-            heard += 1;
+            count += 1;
             Ok(())
         })?;
-        self.cached_counts.external_objects = Some(heard);
-        Ok(heard)
+        self.cached_counts.external_objects = Some(count);
+        Ok(count)
     }
 
     pub(super) fn read_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
-        let (mut part, mut after) = match after {
+        let (mut partition, mut after) = match after {
             Some(cursor) => {
-                ObjectPartition::from_position(cursor).map(|(part, field)| (part, Some(field)))?
+                ObjectPartition::from_cursor(cursor).map(|(partition, field)| (partition, Some(field)))?
             }
             None => (ObjectPartition::first(false, self.count_stored_objects()?), None),
         };
         let mut page = CopyPage::default();
         loop {
-            let loaded = match self.read_ahead.take().filter(|loaded| loaded.partition == part) {
-                Some(loaded) => loaded,
-                None => self.collect_partition(part)?,
-            };
+            let collected =
+                match self.collected_partition.take().filter(|collected| collected.partition == partition) {
+                    Some(collected) => collected,
+                    None => self.collect_partition(partition)?,
+                };
             let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
-            for (field, packed) in loaded.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
-                page.push_row(part.position(field), encode_object_row(field, packed)?);
+            for (field, row) in collected.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
+                page.push_row(partition.to_cursor(field), encode_object_row(field, row)?);
                 if page.is_full() {
-                    self.read_ahead = Some(loaded);
+                    self.collected_partition = Some(collected);
                     return Ok(page);
                 }
             }
-            part = match (part.number + 1 < part.partition_count, part.is_external) {
-                (true, _) => ObjectPartition { number: part.number + 1, ..part },
+            partition = match (partition.number + 1 < partition.partition_count, partition.is_external) {
+                (true, _) => ObjectPartition { number: partition.number + 1, ..partition },
                 (false, false) => ObjectPartition::first(true, self.count_external_objects()?),
                 (false, true) => {
-                    // The next call must not collect anything again.
-                    page.next_cursor = part.position(AFTER_ALL_FIELDS);
-                    self.read_ahead = Some(loaded);
+                    // With this cursor the next call does not collect a partition again.
+                    page.next_cursor = partition.to_cursor(AFTER_ALL_FIELDS);
+                    self.collected_partition = Some(collected);
                     return Ok(page);
                 }
             };
         }
     }
 
-    fn collect_partition(&self, part: ObjectPartition) -> Result<CollectedPartition> {
+    fn collect_partition(&self, partition: ObjectPartition) -> Result<CollectedPartition> {
         let mut objects = BTreeMap::new();
-        let mut take = |field: Vec<u8>, packed: Vec<u8>| {
-            if part.contains(&field) {
-                objects.insert(field, packed);
+        let mut visit = |field: Vec<u8>, row: Vec<u8>| {
+            if partition.contains(&field) {
+                objects.insert(field, row);
             }
             Ok(())
         };
-        match part.is_external {
-            false => self.for_each_stored_object(&mut take)?,
-            true => self.for_each_external_object(&mut take)?,
+        match partition.is_external {
+            false => self.for_each_stored_object(&mut visit)?,
+            true => self.for_each_external_object(&mut visit)?,
         }
-        Ok(CollectedPartition { partition: part, objects })
+        Ok(CollectedPartition { partition, objects })
     }
 
-    /// Calls `take` with all stored objects. One may occur twice.
-    fn for_each_stored_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with all stored objects. One may occur twice.
+    fn for_each_stored_object(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut reply = decode_list(self.execute(args![
@@ -168,11 +168,11 @@ impl RedisStoreCopy {
                 self.keys().table_key(&Table::Objects),
                 cursor,
                 "COUNT",
-                SCAN_COUNT
+                SCAN_PAGE_SIZE
             ])?)?;
             let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
-            while let (Some(field), Some(packed)) = (found.next(), found.next()) {
-                take(field, packed)?;
+            while let (Some(field), Some(row)) = (found.next(), found.next()) {
+                visit(field, row)?;
             }
             cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if cursor == b"0" {
@@ -181,28 +181,30 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Calls `take` with all external objects. One may occur twice.
-    fn for_each_external_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with all external objects. One may occur twice.
+    fn for_each_external_object(&self, visit: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         self.for_each_key("*:last.event.id", Some("string"), &mut |keys| {
-            let readings: Vec<CommandArgs> = keys.iter().map(|key| self.object_fields_of_key(key)).collect();
+            let candidate_fields: Vec<CommandArgs> =
+                keys.iter().map(|key| self.object_fields_of_key(key)).collect();
             let mut commands = vec![[&args!["MGET"], &keys[..]].concat()];
             let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
-            let named = readings.iter().filter(|fields| !fields.is_empty());
+            let named = candidate_fields.iter().filter(|fields| !fields.is_empty());
             commands.extend(named.map(|fields| [&objects, &fields[..]].concat()));
             let mut replies = self.overlay().connection.execute_all(&commands)?.into_iter();
             let ids = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
-            for (fields, id) in readings.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty()) {
-                let kept = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
-                let has_row = kept.iter().any(|row| *row != redis::Value::Nil);
+            for (fields, id) in candidate_fields.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty())
+            {
+                let stored_rows = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
+                let has_row = stored_rows.iter().any(|row| *row != redis::Value::Nil);
                 let id =
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
-                // An invalid id is no object.
+                // A key with an invalid id does not belong to an object.
                 let Some(last) = id.filter(|_| !has_row) else { continue };
-                let packed = rows::encode_object(
+                let row = rows::encode_object(
                     &ObjectRow { number: 0, last_event: last, last_sent_events: vec![] },
                     EventId::ZERO,
                 );
-                fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;
+                fields.into_iter().try_for_each(|field| visit(field, row.clone()))?;
             }
             Ok(())
         })
@@ -212,22 +214,22 @@ impl RedisStoreCopy {
     fn object_fields_of_key(&self, key: &[u8]) -> CommandArgs {
         let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST_EVENT_ID_SUFFIX));
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { return vec![] };
-        let of_default = Some((Tenant::default(), name));
-        let of_another =
+        let default_tenant_object = Some((Tenant::default(), name));
+        let other_tenant_object =
             name.split_once('/').and_then(|(tenant, key)| Some((Tenant::new(tenant).ok()?, key)));
-        let of_another = of_another.filter(|(tenant, _)| !tenant.is_default());
-        let objects = of_default.into_iter().chain(of_another);
+        let other_tenant_object = other_tenant_object.filter(|(tenant, _)| !tenant.is_default());
+        let objects = default_tenant_object.into_iter().chain(other_tenant_object);
         let objects = objects.filter(|(_, key)| ObjectKey::new(key).is_ok());
         objects.map(|(tenant, key)| object_field(&tenant, key).into_vec()).collect()
     }
 }
 
-fn encode_object_row(field: &[u8], packed: &[u8]) -> Result<CopyRow> {
+fn encode_object_row(field: &[u8], row: &[u8]) -> Result<CopyRow> {
     let (tenant, key) = parse_object_field(field)?;
-    let object = rows::decode_object(packed)?;
-    let (last, checked): (EventId, EventId) =
-        (object.last_event, rows::decode_object_check(packed)?.unwrap_or(EventId::ZERO));
-    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_last_sent(), checked])
+    let object = rows::decode_object(row)?;
+    let (last, retention_check): (EventId, EventId) =
+        (object.last_event, rows::decode_object_retention_check(row)?.unwrap_or(EventId::ZERO));
+    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_last_sent(), retention_check])
 }
 
 #[cfg(test)]
@@ -237,11 +239,11 @@ mod tests {
     #[test]
     fn each_object_is_in_one_partition_of_similar_size() {
         let fields: Vec<Vec<u8>> = (0..10_000).map(|n| format!("/order:{n}").into_bytes()).collect();
-        let part = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
-        assert_eq!((part.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
-        let sizes: Vec<usize> = (0..part.partition_count)
+        let partition = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
+        assert_eq!((partition.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
+        let sizes: Vec<usize> = (0..partition.partition_count)
             .map(|number| {
-                fields.iter().filter(|field| ObjectPartition { number, ..part }.contains(field)).count()
+                fields.iter().filter(|field| ObjectPartition { number, ..partition }.contains(field)).count()
             })
             .collect();
         assert_eq!(sizes.iter().sum::<usize>(), fields.len());
@@ -249,9 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn partition_positions_decode_to_the_same() {
-        let part = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
-        assert_eq!(ObjectPartition::from_position(&part.position(b"/a")).unwrap(), (part, b"/a".to_vec()));
-        assert!(ObjectPartition::from_position(&vec![CopyValue::Number(1)]).is_err());
+    fn partition_cursors_decode_to_the_same() {
+        let partition = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
+        assert_eq!(
+            ObjectPartition::from_cursor(&partition.to_cursor(b"/a")).unwrap(),
+            (partition, b"/a".to_vec())
+        );
+        assert!(ObjectPartition::from_cursor(&vec![CopyValue::Number(1)]).is_err());
     }
 }

@@ -23,28 +23,35 @@ use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes};
 use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
-use crate::{FIRST_TOKEN_TEXT, LAYOUT_TEXT, SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
+use crate::{FIRST_TOKEN_HASH_TEXT_NAME, LAYOUT_TEXT_NAME, SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
-/// Texts that are not copied.
-const EXCLUDED_TEXTS: [&str; 5] =
-    [LAYOUT_TEXT, TASK_ID_NAMESPACE_TEXT, SALT_TEXT, FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT_NAME];
+/// Names of the texts that are not copied with the others.
+const EXCLUDED_TEXT_NAMES: [&str; 5] = [
+    LAYOUT_TEXT_NAME,
+    TASK_ID_NAMESPACE_TEXT_NAME,
+    SALT_TEXT_NAME,
+    FIRST_TOKEN_HASH_TEXT_NAME,
+    COPY_PROGRESS_TEXT_NAME,
+];
 
 /// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawHandler {
     pub(super) def: Box<RawValue>,
-    pub(super) defined: bool,
+    #[serde(rename = "defined")]
+    pub(super) is_defined: bool,
 }
 
 /// A stored chain with its raw definition.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawChain {
     pub(super) chain: Box<RawValue>,
-    pub(super) defined: bool,
+    #[serde(rename = "defined")]
+    pub(super) is_defined: bool,
     pub(super) state: Box<RawValue>,
 }
 
-/// Reads the rows of index members, one for each.
+/// A function that reads the rows of index members, one for each.
 type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
@@ -91,7 +98,7 @@ impl RedisStoreCopy {
         after: Option<&CopyCursor>,
     ) -> Result<CopyPage> {
         if after.is_none() {
-            // Reads the stored rows, not cached ones.
+            // A table is read from Redis again when its first page is read.
             self.overlay().clear();
         }
         match table_kind {
@@ -146,7 +153,7 @@ impl RedisStoreCopy {
 
     fn read_texts(&self) -> Result<Vec<CopyRow>> {
         let texts = self.read_sorted_table(Table::Texts)?.into_iter();
-        let texts = texts.filter(|(name, _)| !EXCLUDED_TEXTS.contains(&name.as_str()));
+        let texts = texts.filter(|(name, _)| !EXCLUDED_TEXT_NAMES.contains(&name.as_str()));
         texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
 
@@ -155,13 +162,14 @@ impl RedisStoreCopy {
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
             let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
             let name = def.name.to_string();
-            let RawHandler { def, defined } = rows::decode_json(&bytes)?;
-            let text = |table, none: &str| match self.overlay().read_row(table, id.to_string())? {
+            let RawHandler { def, is_defined } = rows::decode_json(&bytes)?;
+            let read_text_row = |table, default: &str| match self.overlay().read_row(table, id.to_string())? {
                 Some(bytes) => decode_text(&bytes),
-                None => Ok(none.to_string()),
+                None => Ok(default.to_string()),
             };
-            let (pace, gaps) = (text(Table::RateLimiters, "")?, text(Table::HandlerGaps, "[]")?);
-            rows.push(copy_row![id, name, def.get(), defined, pace, gaps]);
+            let (rate_limiter, gaps) =
+                (read_text_row(Table::RateLimiters, "")?, read_text_row(Table::HandlerGaps, "[]")?);
+            rows.push(copy_row![id, name, def.get(), is_defined, rate_limiter, gaps]);
         }
         Ok(rows)
     }
@@ -169,12 +177,12 @@ impl RedisStoreCopy {
     fn read_queues(&self) -> Result<Vec<CopyRow>> {
         let row = |queue: pointsman_store::row::QueueRow| {
             let QueueCounts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
-            let (tenant, of) = (queue.tenant.as_str(), queue.subject.to_text());
+            let (tenant, subject) = (queue.tenant.as_str(), queue.subject.to_text());
             copy_row![
                 queue.id,
                 queue.handler,
                 tenant,
-                of,
+                subject,
                 ready,
                 waiting,
                 scheduled,
@@ -189,10 +197,10 @@ impl RedisStoreCopy {
     fn read_chains(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (path, bytes) in self.read_sorted_table(Table::Chains)? {
-            let RawChain { chain, defined, state } = rows::decode_json(&bytes)?;
-            let pending = self.overlay().read_row(Table::PendingChainUpdates, &path)?;
-            let pending = pending.map(|after| parse_number(&after)).transpose()?;
-            rows.push(copy_row![path, chain.get(), defined, state.get(), pending]);
+            let RawChain { chain, is_defined, state } = rows::decode_json(&bytes)?;
+            let pending = self.overlay().read_row(Table::PendingChainReevaluations, &path)?;
+            let pending = pending.map(|order| parse_number(&order)).transpose()?;
+            rows.push(copy_row![path, chain.get(), is_defined, state.get(), pending]);
         }
         Ok(rows)
     }
@@ -202,17 +210,17 @@ impl RedisStoreCopy {
         files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
-    /// The last heartbeat of live nodes is not copied: they are not live on the target.
+    /// Reads the rows of nodes. Those of live nodes get no last heartbeat: they are not live on the target.
     fn read_nodes(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
-            let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } =
+            let NodeRow { name, joined_at, last_heartbeat_at, has_left, capabilities_json } =
                 NodeRow::decode(&bytes)?;
             rows.push(copy_row![
                 id,
                 name,
-                joined,
-                if has_left { last_heartbeat } else { 0 },
+                joined_at,
+                if has_left { last_heartbeat_at } else { 0 },
                 has_left,
                 capabilities_json
             ]);
@@ -239,15 +247,15 @@ impl RedisStoreCopy {
     /// Reads all audit entries at once: they are few.
     fn read_audit_entries(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
-        for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
+        for (number, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
             let entry = rows::decode_audit_entry(&bytes)?;
-            rows.push(copy_row![n, entry.at, entry.actor, entry.action, entry.target, entry.detail]);
+            rows.push(copy_row![number, entry.at, entry.actor, entry.action, entry.target, entry.detail]);
         }
         self.overlay().mark_committed();
         Ok(rows)
     }
 
-    /// Reads rows along an index in chunks.
+    /// Reads a page of rows in the order of an index. The cursor is the last index member.
     fn read_along_index(
         &self,
         index: &Index,
@@ -269,12 +277,12 @@ impl RedisStoreCopy {
             )?;
             let Some(last) = members.last() else { break };
             after = Some(last.to_vec());
-            let mut weight = 0;
+            let mut text_bytes = 0;
             for (member, row) in members.iter().zip(fetch(&members)?) {
-                weight += row.iter().filter_map(CopyValue::as_text).map(str::len).sum::<usize>();
+                text_bytes += row.iter().filter_map(CopyValue::as_text).map(str::len).sum::<usize>();
                 page.push_row(copy_row![member.to_vec()], row);
             }
-            chunk = chunk.next_after(weight);
+            chunk = chunk.next_after(text_bytes);
         }
         Ok(page)
     }
@@ -288,10 +296,11 @@ impl RedisStoreCopy {
     fn read_orders(&self, keys: &[Member]) -> Result<Vec<CopyRow>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
         let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
-        let fields: CommandArgs = numbers.iter().map(|n| n.to_vec()).collect();
+        let fields: CommandArgs = numbers.iter().map(|number| number.to_vec()).collect();
         let orders = self.fetch_rows(&Table::Orders, &fields)?;
-        let row =
-            |(n, row): (&Bytes, &Bytes)| Ok(encode_order_row(rows::decode_order(parse_number(n)?, row)?));
+        let row = |(number, row): (&Bytes, &Bytes)| {
+            Ok(encode_order_row(rows::decode_order(parse_number(number)?, row)?))
+        };
         numbers.iter().zip(&orders).map(row).collect()
     }
 
@@ -342,15 +351,15 @@ fn missing_row_fault() -> Fault {
     Fault::damaged("an index names a row that does not exist")
 }
 
-/// Returns a page of these rows; its position is the number of rows before it.
+/// Returns the page of these rows after a cursor, which is the number of the last row before it.
 fn page_of_rows(rows: Vec<CopyRow>, after: Option<&CopyCursor>) -> CopyPage {
     let before = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number).unwrap_or(0);
     let mut page = CopyPage::default();
-    for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
+    for (number, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
         if page.is_full() {
             break;
         }
-        page.push_row(vec![CopyValue::Number(n)], row);
+        page.push_row(vec![CopyValue::Number(number)], row);
     }
     page
 }

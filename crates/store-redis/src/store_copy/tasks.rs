@@ -11,14 +11,14 @@ use super::cells::copy_row;
 use super::columns::{encode_active_task_row, encode_archived_task_row};
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
-use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
 use crate::lookup::{bucket_of_task, parse_number};
 use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
 /// Number of buckets per fetch.
 const BUCKETS_PER_FETCH: usize = 256;
-/// Number of tasks per batch: one may be large.
+/// Number of tasks per batch: rows of tasks may be large.
 const TASKS_PER_BATCH: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,27 +44,28 @@ impl TaskTable {
 }
 
 impl RedisStoreCopy {
-    pub(super) fn count_tasks(&self, kind: TaskTable) -> Result<u64> {
+    pub(super) fn count_tasks(&self, task_table: TaskTable) -> Result<u64> {
         let mut count = 0;
         let mut from = i64::MIN;
         loop {
-            let buckets = self.read_buckets_from(kind, from)?;
+            let buckets = self.read_buckets_from(task_table, from)?;
             let Some(last) = buckets.last() else { return Ok(count) };
             from = last + 1;
-            let length = |bucket: &i64| args!["HLEN", self.keys().table_key(&kind.bucket_table(*bucket))];
+            let length =
+                |bucket: &i64| args!["HLEN", self.keys().table_key(&task_table.bucket_table(*bucket))];
             count += self.sum_replies(&buckets.iter().map(length).collect::<Vec<CommandArgs>>())?;
         }
     }
 
-    pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_tasks(&self, task_table: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
-        self.for_each_task_batch(kind, from, &mut |batch| {
-            for row in self.fetch_task_rows(kind, batch)? {
-                let (seq, row) = match kind {
+        self.for_each_task_batch(task_table, from, &mut |batch| {
+            for row in self.fetch_task_rows(task_table, batch)? {
+                let (seq, row) = match task_table {
                     TaskTable::Active => {
-                        let (active, due) = rows::decode_active_task_with_due(&row)?;
+                        let (active, due) = rows::decode_active_task_with_due_time(&row)?;
                         (active.seq, encode_active_task_row(active, due))
                     }
                     TaskTable::Archived => {
@@ -79,29 +80,29 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    /// Calls `take` with the numbers of all tasks of a table from this one on, in order and in batches of one bucket, as long
+    /// Calls `visit` with the numbers of all tasks of a table from this one on, in order and in batches of one bucket, as long
     /// as it returns true; returns the last result.
     pub(super) fn for_each_task_batch(
         &self,
-        kind: TaskTable,
+        task_table: TaskTable,
         from: TaskSeq,
-        take: &mut dyn FnMut(&[TaskSeq]) -> Result<bool>,
+        visit: &mut dyn FnMut(&[TaskSeq]) -> Result<bool>,
     ) -> Result<bool> {
         let mut next = bucket_of_task(from);
         loop {
-            let buckets = self.read_buckets_from(kind, next)?;
+            let buckets = self.read_buckets_from(task_table, next)?;
             let Some(last) = buckets.last() else { return Ok(true) };
             next = last + 1;
             for bucket in buckets {
                 let fields = decode_strings(
-                    self.execute(args!["HKEYS", self.keys().table_key(&kind.bucket_table(bucket))])?,
+                    self.execute(args!["HKEYS", self.keys().table_key(&task_table.bucket_table(bucket))])?,
                 )?;
                 let number = |field: &Vec<u8>| Ok(TaskSeq(bucket * TASKS_PER_BUCKET + parse_number(field)?));
                 let mut seqs: Vec<TaskSeq> = fields.iter().map(number).collect::<Result<_>>()?;
                 seqs.retain(|seq| *seq >= from);
                 seqs.sort_unstable();
                 for batch in seqs.chunks(TASKS_PER_BATCH) {
-                    if !take(batch)? {
+                    if !visit(batch)? {
                         return Ok(false);
                     }
                 }
@@ -109,11 +110,11 @@ impl RedisStoreCopy {
         }
     }
 
-    fn read_buckets_from(&self, kind: TaskTable, from: i64) -> Result<Vec<i64>> {
+    fn read_buckets_from(&self, task_table: TaskTable, from: i64) -> Result<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
         let members = self.overlay().read_members(
-            &kind.bucket_index(),
+            &task_table.bucket_index(),
             bounds,
             ScanOrder::Ascending,
             BUCKETS_PER_FETCH,
@@ -122,10 +123,11 @@ impl RedisStoreCopy {
     }
 
     /// Reads the rows of tasks of one bucket.
-    fn fetch_task_rows(&self, kind: TaskTable, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
+    fn fetch_task_rows(&self, task_table: TaskTable, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
-        let mut args = args!["HMGET", self.keys().table_key(&kind.bucket_table(bucket_of_task(*first)))];
-        args.extend(tasks.iter().map(|seq| bucket_and_field(*seq).1.into_vec()));
+        let mut args =
+            args!["HMGET", self.keys().table_key(&task_table.bucket_table(bucket_of_task(*first)))];
+        args.extend(tasks.iter().map(|seq| task_bucket_and_field(*seq).1.into_vec()));
         let row = |value| decode_optional_bytes(value)?.ok_or_else(|| Fault::damaged("a task that is gone"));
         decode_list(self.execute(args)?)?.into_iter().map(row).collect()
     }

@@ -22,17 +22,17 @@ use super::read::{RawChain, RawHandler};
 use super::{CachedCounts, RedisStoreCopy};
 use crate::codec::MemberBuilder;
 use crate::connection::args;
-use crate::error::commit_refused;
-use crate::keys::{Index, Table, bucket_and_field};
+use crate::error::commit_refused_fault;
+use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::memory_usage::MemoryUsage;
 use crate::overlay::{ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
-use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
+use crate::{SALT_TEXT_NAME, TASK_ID_NAMESPACE_TEXT_NAME};
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
-/// Number of an expired event that is still stored.
+/// Number of a copied event that has expired: it does not count, and gets no sample in the index.
 const NO_EVENT_NUMBER: i64 = -1;
 
 impl RedisStoreCopy {
@@ -42,7 +42,7 @@ impl RedisStoreCopy {
         rows: Vec<CopyRow>,
         note: &str,
     ) -> Result<bool> {
-        self.check_memory()?;
+        self.check_memory_usage()?;
         self.run_in_transaction(|store| {
             store.write_rows(table_kind, rows)?;
             store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT_NAME, note.into());
@@ -73,15 +73,15 @@ impl RedisStoreCopy {
                 return Err(fault);
             }
         }
-        (self.cached_counts, self.read_ahead) = (CachedCounts::default(), None);
+        (self.cached_counts, self.collected_partition) = (CachedCounts::default(), None);
         Ok(true)
     }
 
-    /// Commits are allowed even if memory is full, so that nodes can process stored work. A copy must check by itself.
-    fn check_memory(&self) -> Result<()> {
+    /// Refuses to write if memory is nearly full. Redis itself accepts commits then, so that nodes can process stored work.
+    fn check_memory_usage(&self) -> Result<()> {
         let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
-        match MemoryUsage::parse(&info).describe_full() {
-            Some(reason) => Err(commit_refused(reason)),
+        match MemoryUsage::parse(&info).describe_if_nearly_full() {
+            Some(reason) => Err(commit_refused_fault(reason)),
             None => Ok(()),
         }
     }
@@ -124,7 +124,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Writes the counters; numbers of events, queues and audit entries are counted as their rows arrive.
+    /// Writes the counters. Those of events, queues, orders and audit entries grow as their rows are written.
     fn write_counters(&self, mut row: RowCells) -> Result<()> {
         let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
         let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
@@ -140,18 +140,13 @@ impl RedisStoreCopy {
             archived_task_count: row.number()?,
             next_due: None,
         };
-        let nodes = row.number()?;
-        for (name, number) in [(TASK_ID_NAMESPACE_TEXT, namespace), (SALT_TEXT, salt)] {
+        let last_node = row.number()?;
+        for (name, number) in [(TASK_ID_NAMESPACE_TEXT_NAME, namespace), (SALT_TEXT_NAME, salt)] {
             self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
         }
         self.tables.update_store_state(|store_state| {
-            *store_state = StoreState {
-                counters,
-                last_node: nodes,
-                last_queue: 0,
-                last_audit_entry: 0,
-                ..store_state.clone()
-            };
+            *store_state =
+                StoreState { counters, last_node, last_queue: 0, last_audit_entry: 0, ..store_state.clone() };
         });
         self.delete_journal_remains()?;
         if expired_events > 0 {
@@ -173,7 +168,7 @@ impl RedisStoreCopy {
         )? {
             self.overlay().remove_member(Index::EventNumberSamples, sample);
         }
-        self.overlay().add_command(args![
+        self.overlay().add_extra_command(args![
             "DEL",
             self.keys().journal_key(),
             self.keys().index_key(&Index::CausedEvents)
@@ -187,15 +182,15 @@ impl RedisStoreCopy {
     }
 
     fn write_handler(&self, mut row: RowCells) -> Result<()> {
-        let (id, _name, def, defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
-        let (pace, gaps) = (row.text()?, row.text()?);
+        let (id, _name, def, is_defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
+        let (rate_limiter, gaps) = (row.text()?, row.text()?);
         self.overlay().write_row(
             Table::Handlers,
             &id,
-            rows::encode_json(&RawHandler { def: raw_json(def)?, defined })?,
+            rows::encode_json(&RawHandler { def: raw_json(def)?, is_defined })?,
         );
-        if !pace.is_empty() {
-            self.overlay().write_row(Table::RateLimiters, &id, pace.into_bytes());
+        if !rate_limiter.is_empty() {
+            self.overlay().write_row(Table::RateLimiters, &id, rate_limiter.into_bytes());
         }
         self.overlay().write_row(Table::HandlerGaps, &id, gaps.into_bytes());
         Ok(())
@@ -203,7 +198,7 @@ impl RedisStoreCopy {
 
     fn write_queue(&self, mut row: RowCells) -> Result<()> {
         let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
-        let of = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
+        let subject = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
         let counts = QueueCounts {
             ready: row.number()?,
             waiting: row.number()?,
@@ -212,47 +207,46 @@ impl RedisStoreCopy {
             halted: row.number()?,
             missing: row.number()?,
         };
-        self.overlay().write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, &tenant, &of));
-        self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(&counts));
+        self.overlay().write_row(
+            Table::Queues,
+            id.to_string(),
+            rows::encode_queue(handler, &tenant, &subject),
+        );
+        self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_queue_counts(&counts));
         self.tables.update_store_state(|store_state| store_state.last_queue = store_state.last_queue.max(id));
         Ok(())
     }
 
     fn write_chain(&self, mut row: RowCells) -> Result<()> {
-        let (path, chain, defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
-        let entry = RawChain { chain: raw_json(chain)?, defined, state: raw_json(state)? };
+        let (path, chain, is_defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
+        let entry = RawChain { chain: raw_json(chain)?, is_defined, state: raw_json(state)? };
         self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
-        if let Some(after) = row.optional_number()? {
-            self.overlay().write_row(Table::PendingChainUpdates, &path, after.to_string().into_bytes());
+        if let Some(last_order) = row.optional_number()? {
+            self.overlay().write_row(
+                Table::PendingChainReevaluations,
+                &path,
+                last_order.to_string().into_bytes(),
+            );
         }
         Ok(())
     }
 
     fn write_node(&self, mut row: RowCells) -> Result<()> {
-        let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
-        let (heard, gone, capabilities) = (row.number()?, row.flag()?, row.text()?);
-        let packed = NodeRow {
-            name: &name,
-            joined,
-            last_heartbeat: heard,
-            has_left: gone,
-            capabilities_json: &capabilities,
-        }
-        .encode();
-        self.overlay().write_row(Table::Nodes, id.to_string(), packed);
+        let (id, name, joined_at) = (row.number()?, row.text()?, row.number()?);
+        let (last_heartbeat_at, has_left, capabilities) = (row.number()?, row.flag()?, row.text()?);
+        let node =
+            NodeRow { name: &name, joined_at, last_heartbeat_at, has_left, capabilities_json: &capabilities }
+                .encode();
+        self.overlay().write_row(Table::Nodes, id.to_string(), node);
         Ok(())
     }
 
     fn write_schedule(&self, mut row: RowCells) -> Result<()> {
-        let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
-        let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
+        let (name, expression, processed_up_to) = (row.text()?, row.text()?, row.time()?);
+        let (next_catch_up, last_event, last_registered_at) =
+            (row.optional_time()?, row.optional_event()?, row.time()?);
         let entry = StoredSchedule {
-            row: ScheduleRow {
-                expression,
-                processed_up_to: settled,
-                next_catch_up: unmet,
-                last_registered_at: named,
-            },
+            row: ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at },
             last_event,
         };
         self.overlay().write_row(Table::Schedules, name, entry.encode());
@@ -260,7 +254,7 @@ impl RedisStoreCopy {
     }
 
     fn write_event(&self, row: RowCells) -> Result<()> {
-        let JournaledEvent { event, first_task, task_count: tasks } = decode_event_row(row)?;
+        let JournaledEvent { event, first_task, task_count } = decode_event_row(row)?;
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             if event.id > counters.expired_up_to {
@@ -268,19 +262,19 @@ impl RedisStoreCopy {
                 number = counters.journaled_event_count;
             }
         });
-        let tasks = usize::try_from(tasks).map_err(Fault::damaged)?;
-        self.tables.insert_event(&event, number, first_task, tasks)
+        let task_count = usize::try_from(task_count).map_err(Fault::damaged)?;
+        self.tables.insert_event(&event, number, first_task, task_count)
     }
 
     fn write_object(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) = (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent(&row.bytes()?));
-        let checked = EventId::from_i64(row.number()?);
+        let retention_check = EventId::from_i64(row.number()?);
         self.tables.insert_object(
             &tenant,
             &key,
             &ObjectRow { number, last_event: last, last_sent_events: sent },
-            checked,
+            retention_check,
         );
         Ok(())
     }
@@ -289,40 +283,41 @@ impl RedisStoreCopy {
         let (active, due) = decode_active_task_row(row)?;
         self.tables.insert_active_task(&active)?;
         if due != active.due_time() {
-            let (bucket, field) = bucket_and_field(active.seq);
+            let (bucket, field) = task_bucket_and_field(active.seq);
             self.overlay().write_row(
                 Table::ActiveTasks(bucket),
                 field,
-                rows::encode_active_task_with_due(&active, due),
+                rows::encode_active_task_with_due_time(&active, due),
             );
         }
         Ok(())
     }
 
     fn write_order(&self, row: RowCells) -> Result<()> {
-        let numbered = decode_order_row(row)?;
-        self.tables.insert_order(numbered.number, &numbered.order)?;
+        let row = decode_order_row(row)?;
+        self.tables.insert_order(row.number, &row.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
-            counters.last_order = counters.last_order.max(numbered.number);
+            counters.last_order = counters.last_order.max(row.number);
         });
         Ok(())
     }
 
     fn write_attempt(&self, mut row: RowCells) -> Result<()> {
         let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
-        let (started, ended, end) = (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
+        let (started_at, ended_at, outcome) =
+            (row.time()?, row.time()?, decode_attempt_outcome(row.number()?)?);
         let error = row.optional_text()?;
         self.tables.write_attempt(&AttemptRow {
             task,
             number,
-            started_at: started,
-            ended_at: ended,
-            outcome: end,
+            started_at,
+            ended_at,
+            outcome,
             error: error.as_deref(),
         })
     }
 
-    /// Writes log lines, which arrive ordered by task and number.
+    /// Writes log lines, which are passed in the order of their tasks and numbers.
     fn write_log_lines(&self, rows: impl Iterator<Item = Result<RowCells>>) -> Result<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
@@ -341,7 +336,7 @@ impl RedisStoreCopy {
 
     fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
-        let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
+        let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an idempotency record"))?;
         let (reply, at) = (row.text()?, row.time()?);
         self.tables.write_idempotency_record(
             &IdempotencyKey { tenant, key, request_digest: digest },
@@ -360,15 +355,15 @@ impl RedisStoreCopy {
     }
 
     fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
-        let (n, at): (i64, Timestamp) = (row.number()?, row.time()?);
-        let (by, action, what, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
+        let (number, at): (i64, Timestamp) = (row.number()?, row.time()?);
+        let (actor, action, target, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
         self.overlay().write_row(
             Table::AuditEntries,
-            n.to_string(),
-            rows::encode_audit_entry(&AuditEntry { at, actor: by, action, target: what, detail }),
+            number.to_string(),
+            rows::encode_audit_entry(&AuditEntry { at, actor, action, target, detail }),
         );
         self.tables.update_store_state(|store_state| {
-            store_state.last_audit_entry = store_state.last_audit_entry.max(n)
+            store_state.last_audit_entry = store_state.last_audit_entry.max(number)
         });
         Ok(())
     }

@@ -7,7 +7,7 @@ use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
 
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
-use crate::keys::{Table, bucket_and_field};
+use crate::keys::{Table, task_bucket_and_field};
 use crate::{rows, task_indexes};
 
 impl RedisTables {
@@ -16,7 +16,7 @@ impl RedisTables {
     }
 
     pub(super) fn add_archived_task(&self, archived: &ArchivedTaskRow) -> Result<()> {
-        let (bucket, field) = bucket_and_field(archived.seq);
+        let (bucket, field) = task_bucket_and_field(archived.seq);
         self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(archived));
         for (index, member) in task_indexes::archived_task_entries(archived) {
             self.overlay.add_member(index, member);
@@ -27,7 +27,7 @@ impl RedisTables {
     /// Deletes an archived task; its attempts and its log stay.
     pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
         let Some(archived) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
-        let (bucket, field) = bucket_and_field(seq);
+        let (bucket, field) = task_bucket_and_field(seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
         for (index, member) in task_indexes::archived_task_entries(&archived) {
             self.overlay.remove_member(index, member);
@@ -41,7 +41,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Appends log lines. `commit.lua` numbers them, so the end of the log is not read here.
+    /// Appends log lines to the log of a task. `commit.lua` numbers them, so the end of the log is not read here.
     pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
         match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
             Some(key) => self.write_log_lines(&key, lines),
@@ -59,12 +59,12 @@ impl RedisTables {
             command.extend([to_arg(seconds), to_arg(json.strip_prefix('{').unwrap_or(&json))]);
         }
         for lines in command.get(2..).unwrap_or_default().chunks(super::MAX_LOG_ARGS) {
-            self.overlay.add_command([&command[..2], lines].concat());
+            self.overlay.add_extra_command([&command[..2], lines].concat());
         }
         Ok(())
     }
 
-    /// `sync_tasks#ID:logs` of 002, which all tasks have.
+    /// Returns the key of a task's log: `sync_tasks#ID:logs` of document 002, which tasks of all kinds have.
     pub(super) fn read_task_log_key(&self, seq: TaskSeq) -> Result<Option<Vec<u8>>> {
         Ok(self.overlay.read_task_id(seq)?.map(|id| self.overlay.keys.task_log_key(&id)))
     }

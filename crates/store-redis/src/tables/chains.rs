@@ -20,27 +20,28 @@ impl RedisTables {
         self.overlay.read_chains()
     }
 
-    pub(super) fn replace_chains(&self, chains: &[Chain]) -> Result<()> {
-        let known = self.overlay.read_chains()?;
-        for ChainRow { chain, state, .. } in &known {
+    /// Stores these chains as defined, and all others as not defined any more; states are kept.
+    pub(super) fn set_defined_chains(&self, chains: &[Chain]) -> Result<()> {
+        let stored_chains = self.overlay.read_chains()?;
+        for ChainRow { chain, state, .. } in &stored_chains {
             if !chains.iter().any(|new| new.path == chain.path) {
                 self.write_chain(chain.clone(), false, state.clone())?;
             }
         }
         for chain in chains {
-            let before = known.iter().find(|known| known.chain.path == chain.path);
-            let state = before.map_or_else(ChainState::default, |known| known.state.clone());
+            let stored = stored_chains.iter().find(|stored| stored.chain.path == chain.path);
+            let state = stored.map_or_else(ChainState::default, |stored| stored.state.clone());
             self.write_chain(chain.clone(), true, state)?;
         }
         Ok(())
     }
 
-    fn write_chain(&self, chain: Chain, defined: bool, state: ChainState) -> Result<()> {
+    fn write_chain(&self, chain: Chain, is_defined: bool, state: ChainState) -> Result<()> {
         let path = chain.path.to_string();
         self.overlay.write_row(
             Table::Chains,
             path,
-            rows::encode_json(&StoredChain { chain, defined, state })?,
+            rows::encode_json(&StoredChain { chain, is_defined, state })?,
         );
         self.mark_registry_changed();
         Ok(())
@@ -48,71 +49,76 @@ impl RedisTables {
 
     pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
         let Some(row) = self.overlay.read_row(Table::Chains, path.as_str())? else { return Ok(()) };
-        let StoredChain { chain, defined, .. } = rows::decode_json(&row)?;
-        self.write_chain(chain, defined, state.clone())
+        let StoredChain { chain, is_defined, .. } = rows::decode_json(&row)?;
+        self.write_chain(chain, is_defined, state.clone())
     }
 
-    pub(super) fn read_pending_chain_update(&self) -> Result<Option<(ChainPath, i64)>> {
-        let pending = self.overlay.read_table(Table::PendingChainUpdates)?;
+    pub(super) fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>> {
+        let pending = self.overlay.read_table(Table::PendingChainReevaluations)?;
         let Some((path, after)) = pending.into_iter().min() else { return Ok(None) };
         let path = ChainPath::new(rows::decode_text(&path)?).map_err(Fault::damaged)?;
         Ok(Some((path, parse_number(&after)?)))
     }
 
-    pub(super) fn write_pending_chain_update(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    pub(super) fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
         match after {
             Some(after) => self.overlay.write_row(
-                Table::PendingChainUpdates,
+                Table::PendingChainReevaluations,
                 path.as_str(),
                 after.to_string().into_bytes(),
             ),
-            None => self.overlay.delete_row(Table::PendingChainUpdates, path.as_str()),
+            None => self.overlay.delete_row(Table::PendingChainReevaluations, path.as_str()),
         }
         Ok(())
     }
 
-    pub(super) fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
-        self.overlay.read_order(n)
+    pub(super) fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+        self.overlay.read_order(number)
     }
 
     pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         self.overlay.read_order_by_key(tenant, key)
     }
 
-    pub(super) fn list_orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
+    pub(super) fn list_order_numbers_after(
+        &self,
+        path: &ChainPath,
+        number: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
         let chain = chain_orders_prefix(path);
-        let after = MemberBuilder::default().push_bytes(&chain).push_i64(n).finish();
+        let after = MemberBuilder::default().push_bytes(&chain).push_i64(number).finish();
         let end = end_of_prefix(&chain);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let members = self.overlay.read_members(
             &Index::OrdersByChain,
             (Bound::Excluded(&after), upper),
             ScanOrder::Ascending,
-            most,
+            limit,
         )?;
         TransactionOverlay::decode_last_numbers(&members)
     }
 
-    pub(super) fn add_order_row(&self, n: i64, order: &Order) -> Result<()> {
+    pub(super) fn add_order_row(&self, number: i64, order: &Order) -> Result<()> {
         let field = order_field(&order.tenant, &order.key);
-        self.overlay.write_row(Table::Orders, n.to_string(), rows::encode_order(order));
-        self.overlay.write_row(Table::OrderNumbers, field.clone(), n.to_string().into_bytes());
-        self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, n));
+        self.overlay.write_row(Table::Orders, number.to_string(), rows::encode_order(order));
+        self.overlay.write_row(Table::OrderNumbers, field.clone(), number.to_string().into_bytes());
+        self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, number));
         self.overlay.add_member(Index::OrderKeys, field);
         Ok(())
     }
 
-    pub(super) fn rewrite_order(&self, changed: &OrderRow) -> Result<()> {
-        self.overlay.write_row(Table::Orders, changed.number.to_string(), rows::encode_order(&changed.order));
+    pub(super) fn update_order_row(&self, order: &OrderRow) -> Result<()> {
+        self.overlay.write_row(Table::Orders, order.number.to_string(), rows::encode_order(&order.order));
         Ok(())
     }
 
-    pub(super) fn delete_order_row(&self, n: i64) -> Result<()> {
-        let Some(OrderRow { order, .. }) = self.overlay.read_order(n)? else { return Ok(()) };
+    pub(super) fn delete_order_row(&self, number: i64) -> Result<()> {
+        let Some(OrderRow { order, .. }) = self.overlay.read_order(number)? else { return Ok(()) };
         let field = order_field(&order.tenant, &order.key);
-        self.overlay.delete_row(Table::Orders, n.to_string());
+        self.overlay.delete_row(Table::Orders, number.to_string());
         self.overlay.delete_row(Table::OrderNumbers, field.clone());
-        self.overlay.remove_member(Index::OrdersByChain, chain_order_member(&order.key, n));
+        self.overlay.remove_member(Index::OrdersByChain, chain_order_member(&order.key, number));
         self.overlay.remove_member(Index::OrderKeys, field);
         Ok(())
     }
@@ -133,18 +139,19 @@ impl RedisTables {
     }
 
     pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
-        let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
-        self.overlay.fetch(orders.iter().map(row).collect())
+        let fetch = |number: &i64| CacheFetch::Row(Table::Orders, decimal_field(*number));
+        self.overlay.fetch(orders.iter().map(fetch).collect())
     }
 }
 
-/// Returns the member prefix of a chain's orders. A path contains no zero byte, so that no prefix extends another.
+/// Returns the prefix of the index members of a chain's orders. A path contains no zero byte, so that no prefix extends
+/// another.
 pub(crate) fn chain_orders_prefix(path: &ChainPath) -> Vec<u8> {
     [path.as_str().as_bytes(), b"\0"].concat()
 }
 
-fn chain_order_member(key: &OrderKey, n: i64) -> Member {
-    MemberBuilder::default().push_bytes(&chain_orders_prefix(&key.chain)).push_i64(n).finish()
+fn chain_order_member(key: &OrderKey, number: i64) -> Member {
+    MemberBuilder::default().push_bytes(&chain_orders_prefix(&key.chain)).push_i64(number).finish()
 }
 
 fn ended_order_age_member(order: &EndedOrder) -> Member {

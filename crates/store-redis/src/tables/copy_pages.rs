@@ -8,19 +8,19 @@ use super::RedisTables;
 use crate::store_state::StoreState;
 
 impl RedisTables {
-    /// Begins a page; returns false if another commit happened since this one.
-    pub(crate) fn begin_copy_page(&self, since: CommitVersion) -> Result<bool> {
+    /// Begins the transaction of a page; returns false if the last commit is not the expected one.
+    pub(crate) fn begin_copy_page(&self, expected_version: CommitVersion) -> Result<bool> {
         self.begin(ReadSet::default())?;
-        if self.store_state.borrow().commit_version != since {
+        if self.store_state.borrow().commit_version != expected_version {
             self.roll_back();
             return Ok(false);
         }
-        // Nodes with caches read everything again, and find an incomplete copy.
+        // A node that has the store open then reads everything again, and finds the progress note of the unfinished copy.
         self.mark_registry_changed();
         Ok(true)
     }
 
-    /// Commits the page; returns the commit version.
+    /// Commits the page and returns the version of this commit.
     pub(crate) fn commit_copy_page(&self) -> Result<CommitVersion> {
         self.commit()?;
         Ok(self.store_state.borrow().commit_version)

@@ -13,8 +13,8 @@ use crate::keys::{Index, Table};
 use crate::overlay::{CacheFetch, ScanOrder};
 use crate::rows;
 
-/// Number and id are indexed for one event in this many.
-const NUMBER_SAMPLE_INTERVAL: i64 = 1000;
+/// One event in this many has an entry in the index of event numbers.
+const EVENT_NUMBER_SAMPLE_INTERVAL: i64 = 1000;
 
 impl RedisTables {
     pub(super) fn read_idempotency_record(
@@ -33,12 +33,12 @@ impl RedisTables {
 
     pub(super) fn write_idempotency_record(
         &self,
-        used: &IdempotencyKey,
+        idempotency: &IdempotencyKey,
         reply: &str,
         now: Timestamp,
     ) -> Result<()> {
-        let field = idempotency_field(&used.tenant, &used.key);
-        let row = RowEncoder::default().bytes(&used.request_digest).text(reply).finish();
+        let field = idempotency_field(&idempotency.tenant, &idempotency.key);
+        let row = RowEncoder::default().bytes(&idempotency.request_digest).text(reply).finish();
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
             MemberBuilder::from_i64(now.micros()).push_bytes(&field).finish(),
@@ -52,16 +52,16 @@ impl RedisTables {
         event: &Event,
         number: i64,
         first_task: TaskSeq,
-        tasks: usize,
+        task_count: usize,
     ) -> Result<()> {
-        self.overlay.append_event(event.id, rows::encode_event(event, first_task, tasks)?);
+        self.overlay.append_event(event.id, rows::encode_event(event, first_task, task_count)?);
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
             self.overlay.add_member(
                 Index::CausedEvents,
                 MemberBuilder::from_i64(cause.as_i64()).push_i64(event.id.as_i64()).finish(),
             );
         }
-        if number % NUMBER_SAMPLE_INTERVAL == 0 {
+        if number % EVENT_NUMBER_SAMPLE_INTERVAL == 0 {
             self.overlay.add_member(
                 Index::EventNumberSamples,
                 MemberBuilder::from_i64(number).push_i64(event.id.as_i64()).finish(),
@@ -83,7 +83,7 @@ impl RedisTables {
         self.overlay.fetch(events.iter().map(|id| CacheFetch::Event(*id)).collect())
     }
 
-    pub(super) fn read_event_id_by_number(&self, number: i64) -> Result<Option<EventId>> {
+    pub(super) fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
         let end = MemberBuilder::from_i64(number).push_i64(i64::MAX).finish();
         let last = self.overlay.read_members(
             &Index::EventNumberSamples,
@@ -94,8 +94,8 @@ impl RedisTables {
         last.first().map(|member| decode_member_i64(member, 1).map(EventId::from_i64)).transpose()
     }
 
-    pub(super) fn read_last_event_up_to(&self, id: EventId) -> Result<EventId> {
-        // Redis scans the whole journal for a range before its first entry.
+    pub(super) fn find_last_event_up_to(&self, id: EventId) -> Result<EventId> {
+        // Without this check, Redis would scan the whole journal for a range that ends before its first entry.
         let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {
             return Ok(EventId::ZERO);

@@ -37,30 +37,30 @@ const MAX_LOG_ARGS: usize = 2_000;
 /// The tables of the Redis store, as used by the writer.
 pub struct RedisTables {
     pub(crate) overlay: TransactionOverlay,
-    /// Time for events that are journaled without a caller.
+    /// Time that callers last passed, for events that are journaled without a caller.
     pub(crate) caller_time: CallerTime,
     /// Owner name of this writer in the write lock.
     lock_owner: String,
     store_state: RefCell<StoreState>,
     /// Store state when the transaction began.
     state_at_begin: RefCell<StoreState>,
-    /// Changes of this transaction that peers may have cached.
-    changes: RefCell<Vec<Invalidation>>,
-    /// Handlers, chains, rules or nodes have changed in this transaction.
+    /// Changes of this transaction that peers must apply to what they keep in memory.
+    invalidations: RefCell<Vec<Invalidation>>,
+    /// Whether handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
     /// Commit version and registry version that the caches reflect.
     cached_version: Cell<Option<(CommitVersion, i64)>>,
-    /// Number of further transactions that publish invalidation records.
-    peer_active_transactions: Cell<u32>,
+    /// Number of transactions for which peers still count as active, so that commits publish invalidation records.
+    peer_activity_countdown: Cell<u32>,
     /// Outbox entries that this transaction journals first.
     outbox: OutboxState,
     pub(crate) set_aside_log: RefCell<SetAsideEntryLog>,
-    /// Audit entries before this number are deleted.
+    /// Number of the first audit entry that is still stored, if known: all before it are deleted.
     first_audit_entry: Cell<Option<i64>>,
-    /// Where to continue the scan for objects that are not in their index.
-    object_index_cursor: Cell<u64>,
+    /// HSCAN cursor at which the scan for objects without an index entry continues.
+    unindexed_object_cursor: Cell<u64>,
     /// Number of rows written since the start.
-    written_rows: Cell<u64>,
+    rows_written: Cell<u64>,
 }
 
 impl RedisTables {
@@ -71,24 +71,24 @@ impl RedisTables {
             lock_owner: Uuid::new_v4().to_string(),
             store_state: RefCell::default(),
             state_at_begin: RefCell::default(),
-            changes: RefCell::default(),
+            invalidations: RefCell::default(),
             registry_changed: Cell::default(),
             cached_version: Cell::default(),
-            peer_active_transactions: Cell::default(),
+            peer_activity_countdown: Cell::default(),
             outbox: OutboxState::default(),
             set_aside_log: RefCell::default(),
             first_audit_entry: Cell::default(),
-            object_index_cursor: Cell::default(),
-            written_rows: Cell::default(),
+            unindexed_object_cursor: Cell::default(),
+            rows_written: Cell::default(),
         }
     }
 
-    pub(crate) fn written_rows(&self) -> u64 {
-        self.written_rows.get()
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.rows_written.get()
     }
 
-    fn record_change(&self, change: Invalidation) {
-        self.changes.borrow_mut().push(change);
+    fn record_invalidation(&self, invalidation: Invalidation) {
+        self.invalidations.borrow_mut().push(invalidation);
     }
 
     fn mark_registry_changed(&self) {
@@ -99,10 +99,10 @@ impl RedisTables {
         self.store_state.borrow_mut().counters = *counters;
     }
 
-    /// Returns the next unused number.
-    fn next_number(&self, number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
+    /// Increments one of the last assigned numbers in the store state and returns it.
+    fn next_number(&self, last_number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
         let mut store_state = self.store_state.borrow_mut();
-        let number = number(&mut store_state);
+        let number = last_number(&mut store_state);
         *number += 1;
         *number
     }

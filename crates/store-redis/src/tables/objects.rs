@@ -1,7 +1,7 @@
-//! Objects: the last event of each, and when retention last found it in use.
+//! Tables of objects: the last event of each, and the event at which retention last found it in use.
 //!
-//! A row contains when the object was checked, and [`Index::ObjectsByCheck`] finds the rows by that. A node of an older
-//! version writes rows without it: those are entered into the index when there are more rows than entries.
+//! A row contains this event, the retention check, and [`Index::ObjectsByRetentionCheck`] finds rows by it. A node of an older
+//! version writes rows without it: they are added to the index when there are more rows than index entries.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -19,41 +19,49 @@ use crate::overlay::{CacheFetch, ScanOrder, decode_integer, decode_list, decode_
 use crate::rows::JournaledEvent;
 use crate::{keys, rows};
 
-/// Rows that one transaction reads at most to enter them into the index.
-const SCAN_COUNT: &str = "500";
+/// Number of rows that one transaction scans to add them to the index.
+const OBJECTS_PER_SCAN: &str = "500";
 
 impl RedisTables {
     pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
         self.overlay.read_object(tenant, key)
     }
 
-    pub(super) fn write_object_keeping_check(
+    pub(super) fn write_object_keeping_retention_check(
         &self,
         tenant: &Tenant,
         key: &str,
         object: &ObjectRow,
     ) -> Result<()> {
-        let before = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
-        let before = before.map(|row| rows::decode_object_check(&row)).transpose()?.flatten();
-        match before {
-            Some(checked) => self.write_object(tenant, key, object, checked),
+        let row = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
+        let stored_check = row.map(|row| rows::decode_object_retention_check(&row)).transpose()?.flatten();
+        match stored_check {
+            Some(retention_check) => self.write_object(tenant, key, object, retention_check),
             None => self.insert_object(tenant, key, object, object.last_event),
         }
         Ok(())
     }
 
-    /// Writes an object that is not in the index yet.
-    pub(crate) fn insert_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, checked: EventId) {
-        self.overlay
-            .add_member(Index::ObjectsByCheck, check_index_member(checked, &object_field(tenant, key)));
-        self.write_object(tenant, key, object, checked);
+    /// Writes an object and adds it to the index of retention checks, where it must not be yet.
+    pub(crate) fn insert_object(
+        &self,
+        tenant: &Tenant,
+        key: &str,
+        object: &ObjectRow,
+        retention_check: EventId,
+    ) {
+        self.overlay.add_member(
+            Index::ObjectsByRetentionCheck,
+            retention_check_member(retention_check, &object_field(tenant, key)),
+        );
+        self.write_object(tenant, key, object, retention_check);
     }
 
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, checked: EventId) {
+    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, retention_check: EventId) {
         self.overlay.write_row(
             Table::Objects,
             object_field(tenant, key),
-            rows::encode_object(object, checked),
+            rows::encode_object(object, retention_check),
         );
         self.overlay.write_row(
             Table::LastEventIds,
@@ -62,33 +70,44 @@ impl RedisTables {
         );
     }
 
-    pub(super) fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+    pub(super) fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
         self.index_unindexed_objects()?;
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         loop {
-            let members =
-                self.overlay.read_members(&Index::ObjectsByCheck, bounds, ScanOrder::Ascending, most)?;
-            let is_all = members.len() < most;
+            let members = self.overlay.read_members(
+                &Index::ObjectsByRetentionCheck,
+                bounds,
+                ScanOrder::Ascending,
+                limit,
+            )?;
+            let is_last_page = members.len() < limit;
             let idle = self.resolve_idle_objects(members)?;
-            if is_all || !idle.is_empty() {
-                return self.read_queued_flags(idle);
+            if is_last_page || !idle.is_empty() {
+                return self.read_outbox_flags(idle);
             }
         }
     }
 
-    /// The objects of these members. Removes members that no row agrees with.
+    /// Reads the objects of index members. Removes members whose row has another retention check, or none.
     fn resolve_idle_objects(&self, members: Vec<Member>) -> Result<Vec<IdleObject>> {
         let fields = members
             .iter()
-            .map(|member| CacheFetch::Row(Table::Objects, object_field_of_member(member).into()));
+            .map(|member| CacheFetch::Row(Table::Objects, object_field_of_check_member(member).into()));
         self.overlay.fetch(fields.collect())?;
         let mut idle = Vec::with_capacity(members.len());
         for member in members {
-            let field = object_field_of_member(&member);
+            let field = object_field_of_check_member(&member);
             let row = self.overlay.read_row(Table::Objects, field)?;
-            match row.map(|row| rows::decode_object_check(&row).map(|checked| (row, checked))).transpose()? {
-                Some((row, Some(checked))) if checked.as_i64() == decode_member_i64(&member, 0)? => {
+            match row
+                .map(|row| {
+                    rows::decode_object_retention_check(&row).map(|retention_check| (row, retention_check))
+                })
+                .transpose()?
+            {
+                Some((row, Some(retention_check)))
+                    if retention_check.as_i64() == decode_member_i64(&member, 0)? =>
+                {
                     let (tenant, key) = keys::parse_object_field(field)?;
                     idle.push(IdleObject {
                         tenant,
@@ -97,41 +116,43 @@ impl RedisTables {
                         has_outbox_events: false,
                     });
                 }
-                Some(_) | None => self.overlay.remove_member(Index::ObjectsByCheck, member),
+                Some(_) | None => self.overlay.remove_member(Index::ObjectsByRetentionCheck, member),
             }
         }
         Ok(idle)
     }
 
-    /// Reads which of these have events in an outbox, or in flight.
-    fn read_queued_flags(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
-        let outbox = |idle: &IdleObject| -> CommandArgs {
+    /// Reads which of these objects have events in an outbox, or an owner that may have one in flight.
+    fn read_outbox_flags(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
+        let exists_command = |idle: &IdleObject| -> CommandArgs {
             let name = object_name(&idle.tenant, &idle.key);
-            let key = |what| self.overlay.keys.object_key(name.as_bytes(), what);
+            let key = |suffix| self.overlay.keys.object_key(name.as_bytes(), suffix);
             args!["EXISTS", key("events"), key("event.worker")]
         };
         if idle.is_empty() {
             return Ok(idle);
         }
-        let commands: Vec<CommandArgs> = idle.iter().map(outbox).collect();
+        let commands: Vec<CommandArgs> = idle.iter().map(exists_command).collect();
         for (idle, reply) in idle.iter_mut().zip(self.overlay.connection.execute_all(&commands)?) {
             idle.has_outbox_events = decode_integer(reply)? > 0;
         }
         Ok(idle)
     }
 
-    pub(super) fn write_object_checks(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    pub(super) fn write_retention_checks(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
         let fields: Vec<Member> = objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
         self.prefetch_object_rows(&fields)?;
-        let mut checked = fields.iter().zip(objects.iter().map(|(.., checked)| *checked));
-        checked.try_for_each(|(field, checked)| self.write_object_check(field, EventId::MAX, checked))
+        let mut checks = fields.iter().zip(objects.iter().map(|(.., retention_check)| *retention_check));
+        checks.try_for_each(|(field, retention_check)| {
+            self.write_retention_check(field, EventId::MAX, retention_check)
+        })
     }
 
-    pub(super) fn write_object_checks_of_events(
+    pub(super) fn write_retention_checks_of_event_objects(
         &self,
         events: &[EventId],
         up_to: EventId,
-        checked: EventId,
+        retention_check: EventId,
     ) -> Result<()> {
         self.overlay.fetch(events.iter().map(|id| CacheFetch::Event(*id)).collect())?;
         let mut fields = BTreeSet::new();
@@ -140,49 +161,55 @@ impl RedisTables {
             fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
         }
         self.prefetch_object_rows(&fields)?;
-        fields.iter().try_for_each(|field| self.write_object_check(field, up_to, checked))
+        fields.iter().try_for_each(|field| self.write_retention_check(field, up_to, retention_check))
     }
 
     /// Reads rows of objects in one round trip.
     fn prefetch_object_rows<'f>(&self, fields: impl IntoIterator<Item = &'f Member>) -> Result<()> {
-        let row = |field: &Member| CacheFetch::Row(Table::Objects, field.clone());
-        self.overlay.fetch(fields.into_iter().map(row).collect())
+        let fetch = |field: &Member| CacheFetch::Row(Table::Objects, field.clone());
+        self.overlay.fetch(fields.into_iter().map(fetch).collect())
     }
 
-    /// Sets when an object was checked, unless that was after `up_to`.
-    fn write_object_check(&self, field: &Member, up_to: EventId, checked: EventId) -> Result<()> {
+    /// Sets the retention check of an object, unless its previous one is after `up_to`.
+    fn write_retention_check(&self, field: &Member, up_to: EventId, retention_check: EventId) -> Result<()> {
         let Some(row) = self.overlay.read_row(Table::Objects, field)? else { return Ok(()) };
-        let before = rows::decode_object_check(&row)?;
-        if before.is_some_and(|before| before > up_to) {
+        let previous_check = rows::decode_object_retention_check(&row)?;
+        if previous_check.is_some_and(|previous| previous > up_to) {
             return Ok(());
         }
-        if let Some(before) = before {
-            self.overlay.remove_member(Index::ObjectsByCheck, check_index_member(before, field));
+        if let Some(previous) = previous_check {
+            self.overlay
+                .remove_member(Index::ObjectsByRetentionCheck, retention_check_member(previous, field));
         }
-        self.overlay.add_member(Index::ObjectsByCheck, check_index_member(checked, field));
+        self.overlay
+            .add_member(Index::ObjectsByRetentionCheck, retention_check_member(retention_check, field));
         self.overlay.write_row(
             Table::Objects,
             field,
-            rows::encode_object(&rows::decode_object(&row)?, checked),
+            rows::encode_object(&rows::decode_object(&row)?, retention_check),
         );
         Ok(())
     }
 
-    /// Deletes objects with their `OBJ:last.event.id`, unless an object of another tenant has the same name there.
+    /// Deletes objects and their `OBJ:last.event.id`; this key stays if an object of another tenant has the same name.
     pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> Result<()> {
-        let others: Vec<Option<Member>> = objects
+        let objects_sharing_name: Vec<Option<Member>> = objects
             .iter()
             .map(|idle| {
                 object_sharing_name(&idle.tenant, &idle.key).map(|(tenant, key)| object_field(&tenant, &key))
             })
             .collect();
-        self.prefetch_object_rows(others.iter().flatten())?;
-        for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(others) {
+        self.prefetch_object_rows(objects_sharing_name.iter().flatten())?;
+        for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(objects_sharing_name) {
             let field = object_field(tenant, key);
             let row = self.overlay.read_row(Table::Objects, &field)?;
-            let checked = row.map(|row| rows::decode_object_check(&row)).transpose()?.flatten();
-            if let Some(checked) = checked {
-                self.overlay.remove_member(Index::ObjectsByCheck, check_index_member(checked, &field));
+            let retention_check =
+                row.map(|row| rows::decode_object_retention_check(&row)).transpose()?.flatten();
+            if let Some(retention_check) = retention_check {
+                self.overlay.remove_member(
+                    Index::ObjectsByRetentionCheck,
+                    retention_check_member(retention_check, &field),
+                );
             }
             self.overlay.delete_row(Table::Objects, &field);
             let other =
@@ -198,74 +225,79 @@ impl RedisTables {
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let rows = self.overlay.read_events(from, up_to, ScanOrder::Ascending, most)?;
-        let next = rows.last().filter(|_| rows.len() >= most).map(|(id, _)| *id);
-        let visited = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
-        let visited: Vec<JournaledEvent> = visited.collect::<Result<_>>()?;
-        let own: Vec<TaskSeq> = visited.iter().flat_map(JournaledEvent::task_seqs).collect();
-        self.overlay.prefetch_active_tasks(&own)?;
-        let mut in_use = Vec::with_capacity(visited.len());
-        for journaled in visited {
-            if self.has_unfinished_tasks(&journaled)? {
+        let rows = self.overlay.read_events(from, up_to, ScanOrder::Ascending, limit)?;
+        let next = rows.last().filter(|_| rows.len() >= limit).map(|(id, _)| *id);
+        let events = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
+        let events: Vec<JournaledEvent> = events.collect::<Result<_>>()?;
+        let seqs: Vec<TaskSeq> = events.iter().flat_map(JournaledEvent::task_seqs).collect();
+        self.overlay.prefetch_active_tasks(&seqs)?;
+        let mut in_use = Vec::with_capacity(events.len());
+        for journaled in events {
+            if self.has_active_tasks(&journaled)? {
                 in_use.push(journaled.event.id);
             }
         }
         Ok((in_use, next))
     }
 
-    /// Whether an event is stored for its tasks, late ones included.
-    pub(super) fn has_unfinished_tasks(&self, journaled: &JournaledEvent) -> Result<bool> {
+    /// Returns whether an event has active tasks, including those that run out of order.
+    pub(super) fn has_active_tasks(&self, journaled: &JournaledEvent) -> Result<bool> {
         if !self.overlay.read_active_tasks(journaled.task_seqs())?.is_empty() {
             return Ok(true);
         }
         let event = MemberBuilder::from_i64(journaled.event.id.as_i64()).finish();
-        let late = self.overlay.read_task_seqs(&Index::LateTasks, &event, 1, usize::MAX)?;
-        Ok(!self.overlay.read_active_tasks(late)?.is_empty())
+        let out_of_order = self.overlay.read_task_seqs(&Index::OutOfOrderTasks, &event, 1, usize::MAX)?;
+        Ok(!self.overlay.read_active_tasks(out_of_order)?.is_empty())
     }
 
-    /// Enters rows into the index that are not there, a part of them each time.
+    /// Adds rows that have no index entry to the index, some of them in each transaction.
     fn index_unindexed_objects(&self) -> Result<()> {
         let (table, index) = (
             self.overlay.keys.table_key(&Table::Objects),
-            self.overlay.keys.index_key(&Index::ObjectsByCheck),
+            self.overlay.keys.index_key(&Index::ObjectsByRetentionCheck),
         );
         let counts = self.overlay.connection.execute_all(&[args!["HLEN", &table], args!["ZCARD", index]])?;
         let counts: Vec<i64> = counts.into_iter().map(decode_integer).collect::<Result<_>>()?;
         if counts.first() <= counts.last() {
             return Ok(());
         }
-        let cursor = self.object_index_cursor.get().to_string();
-        let mut reply = decode_list(
-            self.overlay.connection.execute(args!["HSCAN", &table, cursor, "COUNT", SCAN_COUNT])?,
-        )?;
+        let cursor = self.unindexed_object_cursor.get().to_string();
+        let mut reply = decode_list(self.overlay.connection.execute(args![
+            "HSCAN",
+            &table,
+            cursor,
+            "COUNT",
+            OBJECTS_PER_SCAN
+        ])?)?;
         let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
-        let mut unchecked = Vec::new();
+        let mut fields_without_check = Vec::new();
         while let (Some(field), Some(row)) = (found.next(), found.next()) {
-            match rows::decode_object_check(&row)? {
-                Some(checked) => {
-                    self.overlay.add_member(Index::ObjectsByCheck, check_index_member(checked, &field))
-                }
-                None => unchecked.push(Member::from_vec(field)),
+            match rows::decode_object_retention_check(&row)? {
+                Some(retention_check) => self.overlay.add_member(
+                    Index::ObjectsByRetentionCheck,
+                    retention_check_member(retention_check, &field),
+                ),
+                None => fields_without_check.push(Member::from_vec(field)),
             }
         }
-        self.prefetch_object_rows(&unchecked)?;
-        unchecked
+        self.prefetch_object_rows(&fields_without_check)?;
+        fields_without_check
             .iter()
-            .try_for_each(|field| self.write_object_check(field, EventId::ZERO, EventId::ZERO))?;
+            .try_for_each(|field| self.write_retention_check(field, EventId::ZERO, EventId::ZERO))?;
         let next = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_default();
-        self.object_index_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
+        self.unindexed_object_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
         Ok(())
     }
 }
 
-fn check_index_member(checked: EventId, field: &[u8]) -> Member {
-    MemberBuilder::from_i64(checked.as_i64()).push_bytes(field).finish()
+fn retention_check_member(retention_check: EventId, field: &[u8]) -> Member {
+    MemberBuilder::from_i64(retention_check.as_i64()).push_bytes(field).finish()
 }
 
-/// The field of an object in its table, from a member of the index.
-fn object_field_of_member(member: &Member) -> &[u8] {
+/// Returns the field of the object in an index member.
+fn object_field_of_check_member(member: &Member) -> &[u8] {
     member.get(8..).unwrap_or_default()
 }

@@ -12,15 +12,15 @@ use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 
 use super::RedisTables;
-use crate::SALT_TEXT;
+use crate::SALT_TEXT_NAME;
 use crate::codec::decode_member_i64;
 use crate::keys::{Index, Table};
 use crate::lookup::StoredHandler;
 use crate::overlay::ScanOrder;
 use crate::rows;
 
-/// Texts that are part of the registry.
-const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
+/// Names of the texts that are part of the registry: when one changes, peers read the registry again.
+const REGISTRY_TEXT_NAMES: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
@@ -30,15 +30,15 @@ impl RedisTables {
     }
 
     pub(super) fn read_salt(&self) -> Result<u64> {
-        self.overlay.read_number(SALT_TEXT)
+        self.overlay.read_named_number(SALT_TEXT_NAME)
     }
 
-    pub(super) fn read_text(&self, name: &str) -> Result<Option<String>> {
-        self.overlay.read_text(name)
+    pub(super) fn read_named_text(&self, name: &str) -> Result<Option<String>> {
+        self.overlay.read_named_text(name)
     }
 
-    pub(super) fn write_text(&self, name: &str, text: &str) -> Result<()> {
-        if REGISTRY_TEXTS.contains(&name) {
+    pub(super) fn write_named_text(&self, name: &str, text: &str) -> Result<()> {
+        if REGISTRY_TEXT_NAMES.contains(&name) {
             self.mark_registry_changed();
         }
         self.overlay.write_row(Table::Texts, name, text.into());
@@ -55,18 +55,18 @@ impl RedisTables {
         &self,
         handler: HandlerId,
         tenant: &Tenant,
-        of: &QueueSubject,
+        subject: &QueueSubject,
     ) -> Result<QueueId> {
         let id = self.next_number(|store_state| &mut store_state.last_queue);
-        self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, of));
-        self.record_change(Invalidation::Queue(id));
+        self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, subject));
+        self.record_invalidation(Invalidation::Queue(id));
         Ok(id)
     }
 
     pub(super) fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
         for (id, counts) in counts {
-            self.overlay.write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(counts));
-            self.record_change(Invalidation::Queue(*id));
+            self.overlay.write_row(Table::QueueCounts, id.to_string(), rows::encode_queue_counts(counts));
+            self.record_invalidation(Invalidation::Queue(*id));
         }
         Ok(())
     }
@@ -91,10 +91,13 @@ impl RedisTables {
             let (score, rank) = (-decode_member_i64(&member, 0)?, decode_member_i64(&member, 1)?);
             let bucket = member.last_chunk().map(|bytes| u16::from_be_bytes(*bytes));
             let bucket = bucket.filter(|bucket| *bucket != u16::MAX);
-            let (least, greatest) = ranks.entry((score, bucket)).or_insert((rank, rank));
-            (*least, *greatest) = ((*least).min(rank), (*greatest).max(rank));
+            let (lowest, highest) = ranks.entry((score, bucket)).or_insert((rank, rank));
+            (*lowest, *highest) = ((*lowest).min(rank), (*highest).max(rank));
         }
-        Ok(ranks.into_iter().map(|((score, bucket), (least, most))| (score, bucket, least, most)).collect())
+        Ok(ranks
+            .into_iter()
+            .map(|((score, bucket), (lowest, highest))| (score, bucket, lowest, highest))
+            .collect())
     }
 
     // --- handlers ------------------------------------------------------------------------------------------------
@@ -103,31 +106,32 @@ impl RedisTables {
         self.overlay.read_handlers()
     }
 
-    pub(super) fn replace_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        let known = self.overlay.read_handlers()?;
-        let mut next = known.len() as HandlerId;
-        for row in known.iter().filter(|row| !handlers.iter().any(|def| def.name == row.def.name)) {
-            let entry = StoredHandler { def: row.def.clone(), defined: false };
+    /// Stores these handlers as defined, and all others as not defined any more.
+    pub(super) fn set_defined_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+        let stored = self.overlay.read_handlers()?;
+        let mut last_id = stored.len() as HandlerId;
+        for row in stored.iter().filter(|row| !handlers.iter().any(|def| def.name == row.def.name)) {
+            let entry = StoredHandler { def: row.def.clone(), is_defined: false };
             self.overlay.write_row(Table::Handlers, row.id.to_string(), rows::encode_json(&entry)?);
         }
         for def in handlers {
-            let id = match known.iter().find(|row| row.def.name == def.name) {
+            let id = match stored.iter().find(|row| row.def.name == def.name) {
                 Some(row) => row.id,
                 None => {
-                    next += 1;
-                    next
+                    last_id += 1;
+                    last_id
                 }
             };
-            let entry = StoredHandler { def: def.clone(), defined: true };
+            let entry = StoredHandler { def: def.clone(), is_defined: true };
             self.overlay.write_row(Table::Handlers, id.to_string(), rows::encode_json(&entry)?);
         }
         self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn write_rate_limiter(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
-        self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(pace)?);
-        self.record_change(Invalidation::Limiter(handler));
+    pub(super) fn write_rate_limiter(&self, handler: HandlerId, state: &LimiterState) -> Result<()> {
+        self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(state)?);
+        self.record_invalidation(Invalidation::Limiter(handler));
         Ok(())
     }
 
@@ -172,10 +176,10 @@ impl RedisTables {
     pub(super) fn delete_rule_row(
         &self,
         kind: RuleKind,
-        place: &RuleScope,
+        scope: &RuleScope,
         tenant: Option<&Tenant>,
     ) -> Result<()> {
-        self.overlay.delete_row(Table::Rules, rule_field(kind, place, tenant));
+        self.overlay.delete_row(Table::Rules, rule_field(kind, scope, tenant));
         self.mark_registry_changed();
         Ok(())
     }
@@ -214,13 +218,14 @@ impl RedisTables {
         Ok(())
     }
 
+    /// Changes a stored node; returns whether it was present (not gone) before.
     fn update_node(&self, id: NodeId, change: impl FnOnce(&mut NodeView)) -> Result<bool> {
         let Some(row) = self.overlay.read_row(Table::Nodes, id.to_string())? else { return Ok(false) };
         let mut node = rows::decode_node(id, &row, 0)?;
-        let lives = !node.gone;
+        let was_present = !node.gone;
         change(&mut node);
         self.write_node(&node)?;
-        Ok(lives)
+        Ok(was_present)
     }
 
     pub(super) fn write_node_capabilities(
@@ -231,7 +236,7 @@ impl RedisTables {
         self.update_node(node, |node| node.capabilities = capabilities.clone()).map(drop)
     }
 
-    pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+    pub(super) fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.caller_time.record_time(now);
         self.update_node(node, |node| {
             if !node.gone {
@@ -253,14 +258,14 @@ impl RedisTables {
     }
 
     pub(super) fn add_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
-        let n = self.next_number(|store_state| &mut store_state.last_audit_entry);
-        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(entry));
+        let number = self.next_number(|store_state| &mut store_state.last_audit_entry);
+        self.overlay.write_row(Table::AuditEntries, number.to_string(), rows::encode_audit_entry(entry));
         Ok(())
     }
 }
 
-/// Returns the field of a rule: kind, place and tenant are unique together.
-fn rule_field(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Vec<u8> {
+/// Returns the field of a rule: kind, scope and tenant are unique together.
+fn rule_field(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
-    [kind.as_str(), place.kind_name(), &place.name(), tenant].join("\0").into_bytes()
+    [kind.as_str(), scope.kind_name(), &scope.name(), tenant].join("\0").into_bytes()
 }

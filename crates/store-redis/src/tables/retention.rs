@@ -10,17 +10,17 @@ use pointsman_store::row::ArchivedTaskRow;
 use super::RedisTables;
 use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{CommandArgs, args};
-use crate::keys::{Index, Table, bucket_and_field};
+use crate::keys::{Index, Table, task_bucket_and_field};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, decode_strings};
 use crate::{rows, task_indexes};
 
-/// Maximum number of rows per transaction, because emits wait for it.
+/// Maximum number of rows that one transaction deletes, because emits wait for it.
 const MAX_ROWS_PER_STEP: usize = 500;
 /// Maximum number of buckets of archived tasks that one transaction scans.
 const MAX_BUCKETS_PER_STEP: usize = 4;
-/// Number of audit entries that are read first: usually few have expired.
-const FIRST_AUDIT_BATCH: i64 = 16;
+/// Number of audit entries in the first batch that is read: usually few have expired.
+const FIRST_AUDIT_BATCH_SIZE: i64 = 16;
 /// Maximum number of arguments of one command.
 const MAX_ARGS_PER_COMMAND: usize = 1_000;
 
@@ -35,31 +35,32 @@ impl RedisTables {
         let from = EventId::from_i64(after.as_i64() + 1);
         let events =
             self.overlay.read_events(from, expired_up_to, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
-        let go_on = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
-        let mut found = Vec::with_capacity(events.len());
+        let continue_after = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
+        let mut journaled_events = Vec::with_capacity(events.len());
         for (id, row) in &events {
-            found.push(rows::decode_event(*id, row)?);
+            journaled_events.push(rows::decode_event(*id, row)?);
         }
-        let own: Vec<TaskSeq> = found.iter().flat_map(|journaled| journaled.task_seqs()).collect();
-        self.overlay.prefetch_active_tasks(&own)?;
-        let mut dropped = 0;
-        for journaled in found {
-            if !self.has_unfinished_tasks(&journaled)? {
+        let seqs: Vec<TaskSeq> =
+            journaled_events.iter().flat_map(|journaled| journaled.task_seqs()).collect();
+        self.overlay.prefetch_active_tasks(&seqs)?;
+        let mut deleted_count = 0;
+        for journaled in journaled_events {
+            if !self.has_active_tasks(&journaled)? {
                 self.overlay.delete_event(journaled.event.id);
-                dropped += 1;
+                deleted_count += 1;
             }
         }
         self.delete_expired_number_samples(expired_up_to)?;
-        if dropped > 0 {
+        if deleted_count > 0 {
             self.delete_expired_causes(expired_up_to);
         }
-        Ok((dropped, go_on))
+        Ok((deleted_count, continue_after))
     }
 
-    /// Deletes the cause index of expired events.
+    /// Deletes the entries of expired events from the index of caused events.
     fn delete_expired_causes(&self, expired_up_to: EventId) {
         let end = [b"(", &*MemberBuilder::from_i64(expired_up_to.as_i64() + 1).finish()].concat();
-        self.overlay.add_command(args![
+        self.overlay.add_extra_command(args![
             "ZREMRANGEBYLEX",
             self.overlay.keys.index_key(&Index::CausedEvents),
             "-",
@@ -67,7 +68,7 @@ impl RedisTables {
         ]);
     }
 
-    /// Deletes expired number samples except the last, which has the number of events before it.
+    /// Deletes the event number samples of expired events except the last, which contains how many events have expired.
     fn delete_expired_number_samples(&self, expired_up_to: EventId) -> Result<()> {
         let samples = self.overlay.read_members(
             &Index::EventNumberSamples,
@@ -75,15 +76,17 @@ impl RedisTables {
             ScanOrder::Ascending,
             MAX_ROWS_PER_STEP,
         )?;
-        let mut old = Vec::new();
+        let mut expired_samples = Vec::new();
         for sample in samples {
             if decode_member_i64(&sample, 1)? > expired_up_to.as_i64() {
                 break;
             }
-            old.push(sample);
+            expired_samples.push(sample);
         }
-        old.pop();
-        old.into_iter().for_each(|sample| self.overlay.remove_member(Index::EventNumberSamples, sample));
+        expired_samples.pop();
+        expired_samples
+            .into_iter()
+            .for_each(|sample| self.overlay.remove_member(Index::EventNumberSamples, sample));
         Ok(())
     }
 
@@ -95,34 +98,39 @@ impl RedisTables {
             ScanOrder::Ascending,
             MAX_BUCKETS_PER_STEP,
         )?;
-        let (mut expired, mut looked_at, many) =
+        let (mut expired, mut visited_count, may_have_more_buckets) =
             (ExpiredTaskKeys::default(), 0, buckets.len() == MAX_BUCKETS_PER_STEP);
         for member in buckets {
             for archived in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
-                // Later tasks were journaled later.
+                // Tasks are visited by number, so the events of later ones were journaled later.
                 let journaled = archived.event.map_or(archived.created_at, EventId::timestamp);
-                if expired.tasks >= MAX_ROWS_PER_STEP || (expired.tasks >= surplus && journaled >= before) {
-                    return Ok((self.delete_collected_keys(&expired), expired.tasks >= MAX_ROWS_PER_STEP));
+                if expired.task_count >= MAX_ROWS_PER_STEP
+                    || (expired.task_count >= surplus && journaled >= before)
+                {
+                    return Ok((
+                        self.delete_collected_keys(&expired),
+                        expired.task_count >= MAX_ROWS_PER_STEP,
+                    ));
                 }
-                looked_at += 1;
-                if looked_at <= surplus || archived.finished_at < before {
+                visited_count += 1;
+                if visited_count <= surplus || archived.finished_at < before {
                     self.expire_archived_task(&archived, &mut expired)?;
                 }
             }
         }
-        Ok((self.delete_collected_keys(&expired), many && expired.tasks > 0))
+        Ok((self.delete_collected_keys(&expired), may_have_more_buckets && expired.task_count > 0))
     }
 
     /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
     fn expire_archived_task(&self, archived: &ArchivedTaskRow, expired: &mut ExpiredTaskKeys) -> Result<()> {
-        expired.tasks += 1;
+        expired.task_count += 1;
         expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(archived.seq)));
         expired.keys.extend(self.read_task_log_key(archived.seq)?);
         if let Some([key, history, id]) = self.sync_task_keys(archived)? {
             expired.keys.push(key);
             expired.histories.entry(history).or_default().push(id);
         }
-        let (bucket, field) = bucket_and_field(archived.seq);
+        let (bucket, field) = task_bucket_and_field(archived.seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
         task_indexes::archived_task_entries(archived)
             .into_iter()
@@ -133,14 +141,14 @@ impl RedisTables {
     /// Deletes the collected keys; returns the number of tasks.
     fn delete_collected_keys(&self, expired: &ExpiredTaskKeys) -> u64 {
         for keys in expired.keys.chunks(MAX_ARGS_PER_COMMAND) {
-            self.overlay.add_command([&args!["UNLINK"], keys].concat());
+            self.overlay.add_extra_command([&args!["UNLINK"], keys].concat());
         }
         for (history, ids) in &expired.histories {
             for ids in ids.chunks(MAX_ARGS_PER_COMMAND) {
-                self.overlay.add_command([&args!["ZREM", history], ids].concat());
+                self.overlay.add_extra_command([&args!["ZREM", history], ids].concat());
             }
         }
-        expired.tasks as u64
+        expired.task_count as u64
     }
 
     pub(super) fn expire_idempotency_records(&self, before: Timestamp) -> Result<bool> {
@@ -152,77 +160,79 @@ impl RedisTables {
     }
 
     /// Deletes rows older than `before` by an index of time and field; returns whether there may be more.
-    fn expire_rows_by_age(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
+    fn expire_rows_by_age(&self, table: &Table, age_index: &Index, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
-        let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.overlay.read_members(by_age, old, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
-        let more = old.len() == MAX_ROWS_PER_STEP;
-        for member in old {
+        let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
+        let members =
+            self.overlay.read_members(age_index, bounds, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
+        let may_have_more = members.len() == MAX_ROWS_PER_STEP;
+        for member in members {
             self.overlay.delete_row(table.clone(), member.get(8..).unwrap_or_default());
-            self.overlay.remove_member(by_age.clone(), member);
+            self.overlay.remove_member(age_index.clone(), member);
         }
-        Ok(more)
+        Ok(may_have_more)
     }
 
-    pub(super) fn expire_records(&self, before: Timestamp) -> Result<bool> {
-        let fires = self.expire_fires(before)?;
+    pub(super) fn expire_fires_nodes_and_audit_entries(&self, before: Timestamp) -> Result<bool> {
+        let has_more_fires = self.expire_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
             if node.gone && node.last_heartbeat_at < before {
                 self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }
-        Ok(self.expire_audit_entries(before)? || fires)
+        Ok(self.expire_audit_entries(before)? || has_more_fires)
     }
 
     fn expire_fires(&self, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
-        let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old =
-            self.overlay.read_members(&Index::FiresByAge, old, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
-        let more = old.len() == MAX_ROWS_PER_STEP;
-        for member in old {
+        let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
+        let members =
+            self.overlay.read_members(&Index::FiresByAge, bounds, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
+        let may_have_more = members.len() == MAX_ROWS_PER_STEP;
+        for member in members {
             let planned = decode_member_i64(&member, 1)?;
             let schedule = rows::decode_text(member.get(16..).unwrap_or_default())?;
             self.overlay.delete_row(Table::Fires(schedule.clone()), planned.to_string());
             self.overlay.remove_member(Index::FireTimes(schedule), MemberBuilder::from_i64(planned).finish());
             self.overlay.remove_member(Index::FiresByAge, member);
         }
-        Ok(more)
+        Ok(may_have_more)
     }
 
-    /// Audit entries have ascending numbers, so the oldest are first. Missing numbers are skipped.
+    /// Deletes expired audit entries; returns whether there may be more. Their numbers ascend with their times, so this stops at
+    /// the first one that has not expired.
     fn expire_audit_entries(&self, before: Timestamp) -> Result<bool> {
         let (first, end) = (self.read_first_audit_entry()?, self.store_state.borrow().last_audit_entry + 1);
         let (mut next, mut step, last) =
-            (first, FIRST_AUDIT_BATCH, end.min(first + MAX_ROWS_PER_STEP as i64));
-        let mut still_there = None;
+            (first, FIRST_AUDIT_BATCH_SIZE, end.min(first + MAX_ROWS_PER_STEP as i64));
+        let mut first_found = None;
         while next < last {
-            let some = next..last.min(next + step);
-            let row = |n: i64| CacheFetch::Row(Table::AuditEntries, decimal_field(n));
-            self.overlay.fetch(some.clone().map(row).collect())?;
-            for n in some {
-                let row = self.overlay.read_row(Table::AuditEntries, n.to_string())?;
+            let numbers = next..last.min(next + step);
+            let fetch = |number: i64| CacheFetch::Row(Table::AuditEntries, decimal_field(number));
+            self.overlay.fetch(numbers.clone().map(fetch).collect())?;
+            for number in numbers {
+                let row = self.overlay.read_row(Table::AuditEntries, number.to_string())?;
                 let Some(entry) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else {
                     continue;
                 };
-                // The deletion is undone if the commit fails.
-                still_there = still_there.or(Some(n));
+                // This entry is deleted below, and is still stored if the commit fails.
+                first_found = first_found.or(Some(number));
                 if entry.at >= before {
-                    self.first_audit_entry.set(still_there);
+                    self.first_audit_entry.set(first_found);
                     return Ok(false);
                 }
-                self.overlay.delete_row(Table::AuditEntries, n.to_string());
+                self.overlay.delete_row(Table::AuditEntries, number.to_string());
             }
             (next, step) = (next + step, step * 4);
         }
-        self.first_audit_entry.set(still_there.or(Some(last)));
+        self.first_audit_entry.set(first_found.or(Some(last)));
         Ok(last < end)
     }
 
     /// Reads the number of the first audit entry.
     fn read_first_audit_entry(&self) -> Result<i64> {
-        if let Some(known) = self.first_audit_entry.get() {
-            return Ok(known);
+        if let Some(number) = self.first_audit_entry.get() {
+            return Ok(number);
         }
         let fields = decode_strings(
             self.overlay
@@ -234,11 +244,11 @@ impl RedisTables {
     }
 }
 
-/// Keys of expired tasks that are not rows of a table.
+/// Keys of expired tasks that are not rows of a table, and are deleted together.
 #[derive(Debug, Default)]
 struct ExpiredTaskKeys {
-    tasks: usize,
+    task_count: usize,
     keys: CommandArgs,
-    /// History keys and the members to remove.
+    /// The members to remove from histories of document 002, by key of the history.
     histories: BTreeMap<Vec<u8>, CommandArgs>,
 }

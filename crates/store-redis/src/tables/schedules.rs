@@ -14,7 +14,7 @@ use crate::keys::{Index, Table};
 use crate::overlay::ScanOrder;
 use crate::rows;
 
-/// A stored schedule and its last event.
+/// A schedule as stored in its table: the row, and the last event that one of its fires created.
 pub(crate) struct StoredSchedule {
     pub(crate) row: ScheduleRow,
     pub(crate) last_event: Option<EventId>,
@@ -22,17 +22,12 @@ pub(crate) struct StoredSchedule {
 
 impl StoredSchedule {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let ScheduleRow {
-            expression,
-            processed_up_to: settled,
-            next_catch_up: unmet,
-            last_registered_at: named,
-        } = &self.row;
+        let ScheduleRow { expression, processed_up_to, next_catch_up, last_registered_at } = &self.row;
         RowEncoder::default()
             .text(expression)
-            .varint(settled.micros())
-            .optional_varint(unmet.map(Timestamp::micros))
-            .varint(named.micros())
+            .varint(processed_up_to.micros())
+            .optional_varint(next_catch_up.map(Timestamp::micros))
+            .varint(last_registered_at.micros())
             .optional_varint(self.last_event.map(EventId::as_i64))
             .finish()
     }
@@ -80,7 +75,7 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn write_last_configured(&self, names: &[String], now: Timestamp) -> Result<()> {
+    pub(super) fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()> {
         names
             .iter()
             .try_for_each(|name| self.update_schedule(name, |entry| entry.row.last_registered_at = now))
@@ -96,15 +91,20 @@ impl RedisTables {
         row.map(|row| rows::decode_fire(&row)).transpose()
     }
 
-    pub(super) fn record_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
+    pub(super) fn record_fire(
+        &self,
+        schedule: &ScheduleName,
+        fire: &Fire,
+        needs_catch_up: bool,
+    ) -> Result<()> {
         let name = schedule.to_string();
-        if let Some(before) = self.read_fire(schedule, fire.planned_at)? {
-            self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &before));
+        if let Some(previous) = self.read_fire(schedule, fire.planned_at)? {
+            self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &previous));
         }
         self.write_fire_row(&name, fire)?;
         self.update_schedule(&name, |StoredSchedule { row, last_event }| {
             row.processed_up_to = row.processed_up_to.max(fire.planned_at);
-            row.next_catch_up = row.next_catch_up.or(unmet.then_some(fire.planned_at));
+            row.next_catch_up = row.next_catch_up.or(needs_catch_up.then_some(fire.planned_at));
             *last_event = fire.event.or(*last_event);
         })
     }
@@ -118,24 +118,24 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Sets the next unmet fire: a rule may have skipped later ones.
-    pub(super) fn advance_unmet_fire(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    /// Sets the next planned time to catch up: the first one after `up_to` that was skipped because a rule paused the schedule.
+    pub(super) fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
-        let mut unmet = None;
+        let mut next_catch_up = None;
         for member in self.overlay.read_members(&index, later, ScanOrder::Ascending, usize::MAX)? {
             let planned = Timestamp::from_micros(decode_member_i64(&member, 0)?);
             let fire = self.read_fire(schedule, planned)?;
             if fire.is_some_and(|fire| fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule)) {
-                unmet = Some(planned);
+                next_catch_up = Some(planned);
                 break;
             }
         }
-        self.update_schedule(schedule.as_str(), |entry| entry.row.next_catch_up = unmet)
+        self.update_schedule(schedule.as_str(), |entry| entry.row.next_catch_up = next_catch_up)
     }
 
-    pub(super) fn list_unfinished_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
         let last = self.read_schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };

@@ -9,12 +9,12 @@ use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
 
-/// Key of the waiting tasks, highest score first.
+/// Key of the waiting tasks by their scores: the highest one runs first.
 const PRIORITY_QUEUE_KEY: &str = "sync_tasks_priority_queue";
-/// Key of the numbers of waiting tasks: among equal scores, the lowest number runs first.
+/// Key of the waiting tasks by their numbers: of those with equal scores, the one with the lowest number runs first.
 const TIE_BREAK_KEY: &str = "sync_tasks_sequence";
 
-/// The documented fields of a task.
+/// The fields that document 002 gives to a task of a source.
 struct SyncTask<'t> {
     id: TaskId,
     source: String,
@@ -43,16 +43,16 @@ impl RedisTables {
             state: &active.lifecycle.state,
         };
         self.write_sync_task(&task);
-        let waits = matches!(active.lifecycle.state, TaskState::New { .. } | TaskState::Scheduled);
-        if waits {
+        let is_waiting = matches!(active.lifecycle.state, TaskState::New { .. } | TaskState::Scheduled);
+        if is_waiting {
             let score = active.priority * 1_000_000_000_000 - unix_seconds(active.created_at);
-            self.overlay.add_command(args![
+            self.overlay.add_extra_command(args![
                 "ZADD",
                 self.overlay.keys.with_prefix(PRIORITY_QUEUE_KEY),
                 score.to_string(),
                 task.id.as_str()
             ]);
-            self.overlay.add_command(args![
+            self.overlay.add_extra_command(args![
                 "ZADD",
                 self.overlay.keys.with_prefix(TIE_BREAK_KEY),
                 active.seq.0.to_string(),
@@ -65,7 +65,7 @@ impl RedisTables {
     }
 
     /// Removes a task that is not active any more from the waiting tasks.
-    pub(super) fn remove_from_sync_queue_of_task(&self, active: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn remove_active_task_from_sync_queue(&self, active: &ActiveTaskRow) -> Result<()> {
         if let Some((_, _, id)) = self.sync_task_identity(active.queue, active.seq)? {
             self.remove_from_sync_queue(&id);
         }
@@ -91,8 +91,8 @@ impl RedisTables {
 
     /// Returns the keys of an expired task: its hash, its history, and its member there.
     pub(super) fn sync_task_keys(&self, archived: &ArchivedTaskRow) -> Result<Option<[Vec<u8>; 3]>> {
-        let named = self.sync_task_identity(archived.queue, archived.seq)?;
-        Ok(named.map(|(source, collection, id)| {
+        let identity = self.sync_task_identity(archived.queue, archived.seq)?;
+        Ok(identity.map(|(source, collection, id)| {
             let keys = &self.overlay.keys;
             let history = keys.with_prefix(&history_key(&source, &collection));
             [keys.with_prefix(&format!("sync_tasks#{id}")), history, to_arg(id.as_str())]
@@ -120,22 +120,22 @@ impl RedisTables {
 
     fn write_sync_task(&self, task: &SyncTask<'_>) {
         let keys = &self.overlay.keys;
-        let time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
+        let format_time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
         let fields: [(&str, String); 8] = [
             ("id", task.id.to_string()),
             ("source", task.source.clone()),
             ("collection", task.collection.clone()),
             ("priority", task.priority.to_string()),
             ("created_at", task.created.to_string()),
-            ("started_at", time(task.started)),
-            ("finished_at", time(task.finished)),
+            ("started_at", format_time(task.started)),
+            ("finished_at", format_time(task.finished)),
             ("status", task.state.status().public_name(task.state.error_reason()).into()),
         ];
-        let mut hash: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
-        hash.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
-        self.overlay.add_command(hash);
+        let mut command: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
+        command.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
+        self.overlay.add_extra_command(command);
         let history = keys.with_prefix(&history_key(&task.source, &task.collection));
-        self.overlay.add_command(args![
+        self.overlay.add_extra_command(args![
             "ZADD",
             history,
             unix_seconds(task.created).to_string(),
@@ -145,7 +145,7 @@ impl RedisTables {
 
     fn remove_from_sync_queue(&self, id: &TaskId) {
         for queue in [PRIORITY_QUEUE_KEY, TIE_BREAK_KEY] {
-            self.overlay.add_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
+            self.overlay.add_extra_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
         }
     }
 }

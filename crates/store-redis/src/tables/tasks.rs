@@ -12,7 +12,7 @@ use pointsman_store::row::{ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueI
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, to_arg};
-use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, task_bucket_and_field};
 use crate::overlay::{ScanOrder, decode_list, decode_optional_bytes};
 use crate::script;
 use crate::{rows, task_indexes};
@@ -20,26 +20,26 @@ use crate::{rows, task_indexes};
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    /// Replaces the row and the index entries of a task.
+    /// Replaces the row and the index entries of an active task; `None` before or after means that it is created or deleted.
     fn replace_task(&self, before: Option<&ActiveTaskRow>, after: Option<&ActiveTaskRow>) -> Result<()> {
         let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
         let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
-        for (index, member) in old.iter().filter(|place| !new.contains(place)) {
+        for (index, member) in old.iter().filter(|entry| !new.contains(entry)) {
             self.overlay.remove_member(index.clone(), member.clone());
         }
-        for (index, member) in new.iter().filter(|place| !old.contains(place)) {
+        for (index, member) in new.iter().filter(|entry| !old.contains(entry)) {
             self.overlay.add_member(index.clone(), member.clone());
         }
         match (after, before) {
             (Some(active), _) => {
-                let (bucket, field) = bucket_and_field(active.seq);
+                let (bucket, field) = task_bucket_and_field(active.seq);
                 self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(active));
                 self.write_active_sync_task(active)
             }
             (None, Some(active)) => {
-                let (bucket, field) = bucket_and_field(active.seq);
+                let (bucket, field) = task_bucket_and_field(active.seq);
                 self.overlay.delete_row(Table::ActiveTasks(bucket), field);
-                self.remove_from_sync_queue_of_task(active)
+                self.remove_active_task_from_sync_queue(active)
             }
             (None, None) => Ok(()),
         }
@@ -69,7 +69,7 @@ impl RedisTables {
         self.replace_task(before.as_ref(), None)
     }
 
-    pub(super) fn write_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
+    pub(super) fn write_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
         self.update_task(seq, |active| {
             let due = active.due_time();
             (active.phase, active.rank) = (phase, rank);
@@ -84,7 +84,7 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn lock_task(&self, locked: &ActiveTaskRow) -> Result<()> {
+    pub(super) fn write_task_lock(&self, locked: &ActiveTaskRow) -> Result<()> {
         self.update_task(locked.seq, |active| {
             active.phase = locked.phase;
             active.started_at = locked.started_at;
@@ -104,10 +104,10 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn write_lane_assignment(&self, tracked: &ActiveTaskRow) -> Result<()> {
-        self.update_task(tracked.seq, |active| {
+    pub(super) fn write_task_grouping(&self, grouped: &ActiveTaskRow) -> Result<()> {
+        self.update_task(grouped.seq, |active| {
             (active.lane, active.concurrency_group, active.key_bucket) =
-                (tracked.lane, tracked.concurrency_group, tracked.key_bucket);
+                (grouped.lane, grouped.concurrency_group, grouped.key_bucket);
         })
     }
 
@@ -115,11 +115,11 @@ impl RedisTables {
         self.update_task(seq, |active| active.concurrency_group = group)
     }
 
-    pub(super) fn write_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
+    pub(super) fn write_task_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
         self.update_task(seq, |active| active.score = score)
     }
 
-    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+    pub(super) fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
         self.update_task(seq, |active| {
             if let TaskState::Locked(lease) = &mut active.lifecycle.state
                 && lease.until.is_some()
@@ -129,21 +129,21 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn record_task_change(&self, seq: TaskSeq) {
-        self.record_change(Invalidation::Task(seq));
+    pub(super) fn record_task_invalidation(&self, seq: TaskSeq) {
+        self.record_invalidation(Invalidation::Task(seq));
     }
 
     pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
         if self.is_lane_of_new_object(lane) {
             self.overlay.assume_lane_was_empty(lane)?;
         }
-        let Some((place, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
+        let Some((lane_position, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
         let active = self
             .overlay
             .read_active_task(seq)?
             .ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
         Ok(Some(LaneHead {
-            lane_position: place,
+            lane_position,
             phase: active.phase,
             task: WaitingTask::from_row(&active, active.due_time()),
         }))
@@ -151,11 +151,11 @@ impl RedisTables {
 
     /// Returns whether the object of a lane is new in this transaction, so that its lanes were empty.
     fn is_lane_of_new_object(&self, lane: i64) -> bool {
-        let objects = self.state_at_begin.borrow().counters.last_object;
-        pointsman_store::object_of_lane(lane).is_some_and(|object| object > objects)
+        let last_object = self.state_at_begin.borrow().counters.last_object;
+        pointsman_store::object_of_lane(lane).is_some_and(|object| object > last_object)
     }
 
-    pub(super) fn list_tasks_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+    pub(super) fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
         let seqs = self.overlay.read_task_seqs(
             &Index::LanePositions,
             &MemberBuilder::from_i64(lane).finish(),
@@ -165,16 +165,16 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|active| (active.seq, active.queue)).collect())
     }
 
-    pub(super) fn list_active_in_group(&self, group: i64, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_counted_in_concurrency_group(&self, group: i64, limit: usize) -> Result<Vec<TaskSeq>> {
         self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(0).finish(),
             2,
-            most,
+            limit,
         )
     }
 
-    pub(super) fn read_first_blocked_in_group(&self, group: i64) -> Result<Option<WaitingTask>> {
+    pub(super) fn find_oldest_blocked_in_concurrency_group(&self, group: i64) -> Result<Option<WaitingTask>> {
         let blocked = self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(group).push_i64(1).finish(),
@@ -189,14 +189,14 @@ impl RedisTables {
     }
 
     /// Reads the first ready tasks of each queue with their events.
-    pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
         let requested: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
             .collect();
         let found = decode_list(self.overlay.connection.execute(self.ready_tasks_command(&requested))?)?;
-        let mut best = Vec::new();
-        for ((index, most), found) in requested.iter().zip(found) {
+        let mut ready = Vec::new();
+        for ((index, limit), found) in requested.iter().zip(found) {
             let mut members = Vec::new();
             let mut parts = decode_list(found)?.into_iter();
             while let (Some(member), Some(task), Some(event)) = (parts.next(), parts.next(), parts.next()) {
@@ -208,22 +208,22 @@ impl RedisTables {
                 )?;
                 members.push(Member::from_slice(&member));
             }
-            for member in self.overlay.merge_written_members(index, ScanOrder::Ascending, *most, members) {
-                best.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
+            for member in self.overlay.merge_pending_members(index, ScanOrder::Ascending, *limit, members) {
+                ready.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
             }
         }
-        Ok(best)
+        Ok(ready)
     }
 
     fn ready_tasks_command(&self, requested: &[(Index, usize)]) -> CommandArgs {
         let keys = &self.overlay.keys;
-        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:active-tasks:")];
+        let mut key_args = vec![keys.journal_key(), keys.with_prefix("pointsman:active-tasks:")];
         let mut arguments = vec![to_arg(TASKS_PER_BUCKET.to_string())];
-        for (index, most) in requested {
-            names.push(keys.index_key(index));
-            arguments.push(to_arg((most + self.overlay.count_removed_members(index)).to_string()));
+        for (index, limit) in requested {
+            key_args.push(keys.index_key(index));
+            arguments.push(to_arg((limit + self.overlay.count_pending_removals(index)).to_string()));
         }
-        script::READY_TASKS.call_command(names, arguments)
+        script::READY_TASKS.call_command(key_args, arguments)
     }
 
     /// Caches a task and its event that a script returned.
@@ -237,7 +237,7 @@ impl RedisTables {
         if let Some((value, id)) = event.zip(rows::decode_active_task_event(&task)?) {
             self.overlay.cache_event(id, value);
         }
-        let (bucket, field) = bucket_and_field(seq);
+        let (bucket, field) = task_bucket_and_field(seq);
         self.overlay.cache_row(&Table::ActiveTasks(bucket), field, task);
         Ok(())
     }
@@ -254,13 +254,13 @@ impl RedisTables {
         Ok(scheduled)
     }
 
-    pub(super) fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
+    pub(super) fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
         let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
         let due = self.overlay.read_members(
             &Index::DueTasks,
             (Bound::Unbounded, Bound::Included(&end)),
             ScanOrder::Ascending,
-            most,
+            limit,
         )?;
         let seqs: Vec<TaskSeq> =
             due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
@@ -284,37 +284,42 @@ impl RedisTables {
             2,
             usize::MAX,
         )?;
-        let gated = |active: &ActiveTaskRow| {
-            let ActiveTaskRow { lane, lane_position: place, stage, .. } = *active;
+        let to_gated_task = |active: &ActiveTaskRow| {
+            let ActiveTaskRow { lane, lane_position, sync_stage, .. } = *active;
             GatedTask {
                 task: WaitingTask::from_row(active, active.due_time()),
                 lane,
-                lane_position: place,
-                stage,
+                lane_position,
+                sync_stage,
             }
         };
-        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(gated).collect())
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(to_gated_task).collect())
     }
 
-    /// Task numbers of an event ascend with their stages, so the first match is the earliest.
-    pub(super) fn find_earlier_sync_task(
+    /// Finds the first unfinished synchronous task of an event in an earlier stage. Task numbers of an event ascend with their
+    /// stages, so the first match is the earliest.
+    pub(super) fn find_unfinished_sync_task_before(
         &self,
         event: EventId,
-        stage: i64,
-        fresh: bool,
+        sync_stage: i64,
+        only_untried: bool,
     ) -> Result<Option<TaskSeq>> {
         let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
         for active in self.overlay.read_active_tasks(journaled.task_seqs())? {
-            let before =
-                active.is_sync && active.stage < stage && active.phase.code() <= TaskPhase::Locked.code();
-            if before && (!fresh || (!active.lifecycle.late && self.has_no_finished_attempt(active.seq)?)) {
+            let is_earlier = active.is_sync
+                && active.sync_stage < sync_stage
+                && active.phase.code() <= TaskPhase::Locked.code();
+            if is_earlier
+                && (!only_untried
+                    || (!active.lifecycle.out_of_order && self.has_no_finished_attempt(active.seq)?))
+            {
                 return Ok(Some(active.seq));
             }
         }
         Ok(None)
     }
 
-    /// Returns whether all attempts ended by a release.
+    /// Returns whether no attempt of a task has ended otherwise than by a release.
     fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
         Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.outcome == AttemptOutcome::Released))
     }
@@ -328,22 +333,26 @@ impl RedisTables {
         )?)
     }
 
-    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    pub(super) fn list_expired_worker_leases(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<ActiveTaskRow>> {
         let end = MemberBuilder::from_i64(now.micros()).finish();
-        let over = (Bound::Unbounded, Bound::Excluded(&*end));
-        let over =
-            self.overlay.read_members(&Index::LeaseExpiries, over, ScanOrder::Ascending, usize::MAX)?;
+        let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
+        let members =
+            self.overlay.read_members(&Index::LeaseExpiries, bounds, ScanOrder::Ascending, usize::MAX)?;
         let seqs: Vec<TaskSeq> =
-            over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+            members.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
         let mut locked = self.overlay.read_active_tasks(seqs)?;
         locked.retain(|active| active.started_at.is_some_and(|started| started >= since));
         Ok(locked)
     }
 
-    /// Lists at most `most` tasks of a queue in a phase.
-    fn list_tasks_in_phase(&self, queue: QueueId, phase: TaskPhase, most: usize) -> Result<Vec<TaskSeq>> {
+    /// Lists at most `limit` tasks of a queue in a phase; all of them if the phase is `Locked`.
+    fn list_tasks_in_phase(&self, queue: QueueId, phase: TaskPhase, limit: usize) -> Result<Vec<TaskSeq>> {
         match phase {
-            TaskPhase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
+            TaskPhase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, limit),
             TaskPhase::Locked => {
                 let mut locked = Vec::new();
                 for node in self.overlay.list_lease_holders()? {
@@ -360,7 +369,7 @@ impl RedisTables {
             | TaskPhase::Scheduled
             | TaskPhase::Halted
             | TaskPhase::Missing => {
-                self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, most)
+                self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, limit)
             }
         }
     }
@@ -369,35 +378,39 @@ impl RedisTables {
         &self,
         queue: QueueId,
         phases: &[TaskPhase],
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<TaskSeq>> {
         let mut found = Vec::new();
         for phase in phases {
-            found.append(&mut self.list_tasks_in_phase(queue, *phase, most)?);
+            found.append(&mut self.list_tasks_in_phase(queue, *phase, limit)?);
         }
         found.sort_unstable();
-        found.truncate(most);
+        found.truncate(limit);
         Ok(found)
     }
 
-    pub(super) fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        let mut runners = Vec::new();
+    pub(super) fn list_running_tasks_of_handler(
+        &self,
+        handler: HandlerId,
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>> {
+        let mut running = Vec::new();
         for node in self.overlay.list_lease_holders()? {
             for active in self.list_tasks_locked_by(node)? {
                 if self.overlay.read_queue(active.queue)?.is_some_and(|queue| queue.handler == handler) {
-                    runners.push(active.seq);
+                    running.push(active.seq);
                 }
-                if runners.len() >= most {
-                    return Ok(runners);
+                if running.len() >= limit {
+                    return Ok(running);
                 }
             }
         }
-        Ok(runners)
+        Ok(running)
     }
 
     /// Lists all active tasks of a queue by age.
     fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<ActiveTaskRow>> {
-        const ALL: [TaskPhase; 8] = [
+        const ALL_PHASES: [TaskPhase; 8] = [
             TaskPhase::Blocked,
             TaskPhase::Gated,
             TaskPhase::Delayed,
@@ -407,10 +420,10 @@ impl RedisTables {
             TaskPhase::Halted,
             TaskPhase::Missing,
         ];
-        self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL, usize::MAX)?)
+        self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL_PHASES, usize::MAX)?)
     }
 
-    pub(super) fn list_tasks_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+    pub(super) fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
         Ok(self
             .list_active_tasks_of_queue(queue)?
             .iter()
@@ -422,10 +435,10 @@ impl RedisTables {
         &self,
         queue: QueueId,
     ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
-        let unlaned =
+        let has_no_lane =
             |active: &ActiveTaskRow| active.phase.code() <= TaskPhase::Locked.code() && active.lane.is_none();
         let tasks: Vec<ActiveTaskRow> =
-            self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
+            self.list_active_tasks_of_queue(queue)?.into_iter().filter(has_no_lane).collect();
         let events: Vec<EventId> = tasks.iter().filter_map(|active| active.event).collect();
         self.prefetch_events(&events)?;
         let mut found = Vec::new();
@@ -443,15 +456,15 @@ impl RedisTables {
         Ok(found)
     }
 
-    pub(super) fn count_ready_before(&self, active: &ActiveTaskRow, most: u64) -> Result<u64> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let member = task_indexes::ready_member(active);
+    pub(super) fn count_ready_tasks_before(&self, active: &ActiveTaskRow, limit: u64) -> Result<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let member = task_indexes::ready_task_member(active);
         let upper = match active.phase {
             TaskPhase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,
         };
         let index = Index::ReadyTasks(active.queue);
-        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), ScanOrder::Ascending, most)?.len()
+        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), ScanOrder::Ascending, limit)?.len()
             as u64)
     }
 }

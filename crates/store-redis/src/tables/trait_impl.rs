@@ -21,10 +21,10 @@ use pointsman_store::tables::{Counters, Tables};
 
 use super::RedisTables;
 
-/// Generates methods that forward to others.
+/// Generates the methods of the trait: each forwards to a method of `RedisTables`.
 macro_rules! forward_to {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $reply:ty = $to:ident;)*) => {
-        $(fn $name(&self, $($arg: $kind),*) -> $reply { self.$to($($arg),*) })*
+    ($($name:ident($($arg:ident: $arg_type:ty),*) -> $reply:ty = $method:ident;)*) => {
+        $(fn $name(&self, $($arg: $arg_type),*) -> $reply { self.$method($($arg),*) })*
     };
 }
 
@@ -32,45 +32,45 @@ impl Tables for RedisTables {
     forward_to! {
         read_task_id_namespace() -> Result<TaskIdNamespace> = read_task_id_namespace;
         read_salt() -> Result<u64> = read_salt;
-        read_named_text(name: &str) -> Result<Option<String>> = read_text;
-        write_named_text(name: &str, text: &str) -> Result<()> = write_text;
+        read_named_text(name: &str) -> Result<Option<String>> = read_named_text;
+        write_named_text(name: &str, text: &str) -> Result<()> = write_named_text;
         read_idempotency_record(tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> = read_idempotency_record;
         write_idempotency_record(idempotency: &IdempotencyKey, reply: &str, now: Timestamp) -> Result<()> = write_idempotency_record;
-        insert_event(event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()> = append_event;
+        insert_event(event: &Event, number: i64, first_task: TaskSeq, task_count: usize) -> Result<()> = append_event;
         read_event(id: EventId) -> Result<Option<Event>> = read_event;
-        list_events_between(from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> = read_events_between;
-        find_event_near_number(number: i64) -> Result<Option<EventId>> = read_event_id_by_number;
-        find_last_event_up_to(id: EventId) -> Result<EventId> = read_last_event_up_to;
+        list_events_between(from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> = read_events_between;
+        find_event_near_number(number: i64) -> Result<Option<EventId>> = find_event_near_number;
+        find_last_event_up_to(id: EventId) -> Result<EventId> = find_last_event_up_to;
         read_object(tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> = read_object;
-        write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> = write_object_keeping_check;
+        write_object(tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> = write_object_keeping_retention_check;
         read_active_task(seq: TaskSeq) -> Result<Option<ActiveTaskRow>> = read_active_task;
         insert_active_task(active: &ActiveTaskRow) -> Result<()> = add_active_task;
         delete_active_task(active: &ActiveTaskRow) -> Result<()> = delete_active_task;
-        set_task_phase(seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> = write_phase;
-        write_task_lock(active: &ActiveTaskRow) -> Result<()> = lock_task;
+        set_task_phase(seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> = write_task_phase;
+        write_task_lock(active: &ActiveTaskRow) -> Result<()> = write_task_lock;
         update_active_task(active: &ActiveTaskRow) -> Result<()> = write_task_changes;
-        set_task_grouping(active: &ActiveTaskRow) -> Result<()> = write_lane_assignment;
+        set_task_grouping(active: &ActiveTaskRow) -> Result<()> = write_task_grouping;
         set_concurrency_group(seq: TaskSeq, group: Option<i64>) -> Result<()> = write_concurrency_group;
-        set_task_score(seq: TaskSeq, score: i64) -> Result<()> = write_score;
-        set_lease_end(seq: TaskSeq, until: Timestamp) -> Result<()> = extend_lease;
+        set_task_score(seq: TaskSeq, score: i64) -> Result<()> = write_task_score;
+        set_lease_end(seq: TaskSeq, until: Timestamp) -> Result<()> = set_lease_end;
         read_lane_head(lane: i64) -> Result<Option<LaneHead>> = read_lane_head;
-        list_lane_tasks(lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> = list_tasks_in_lane;
-        list_active_in_concurrency_group(group: i64, most: usize) -> Result<Vec<TaskSeq>> = list_active_in_group;
-        find_oldest_blocked_in_concurrency_group(group: i64) -> Result<Option<WaitingTask>> = read_first_blocked_in_group;
-        list_ready_tasks(shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> = read_ready_tasks;
+        list_lane_tasks(lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> = list_lane_tasks;
+        list_counted_in_concurrency_group(group: i64, limit: usize) -> Result<Vec<TaskSeq>> = list_counted_in_concurrency_group;
+        find_oldest_blocked_in_concurrency_group(group: i64) -> Result<Option<WaitingTask>> = find_oldest_blocked_in_concurrency_group;
+        list_ready_tasks(shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> = list_ready_tasks;
         write_queue_counts(counts: &[(QueueId, QueueCounts)]) -> Result<()> = write_queue_counts;
         list_scheduled_tasks() -> Result<Vec<ActiveTaskRow>> = list_scheduled_tasks;
-        list_due_tasks(now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> = list_due_tasks;
+        list_due_tasks(now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> = list_due_tasks;
         read_earliest_due() -> Result<Option<Timestamp>> = read_earliest_due;
         list_gated_tasks(event: EventId) -> Result<Vec<GatedTask>> = list_gated_tasks;
-        find_unfinished_sync_task_before(event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> = find_earlier_sync_task;
+        find_unfinished_sync_task_before(event: EventId, sync_stage: i64, only_untried: bool) -> Result<Option<TaskSeq>> = find_unfinished_sync_task_before;
         list_tasks_locked_by(node: NodeId) -> Result<Vec<ActiveTaskRow>> = list_tasks_locked_by;
-        list_expired_worker_leases(since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> = list_expired_leases;
-        list_tasks_in_phases(queue: QueueId, phases: &[TaskPhase], most: usize) -> Result<Vec<TaskSeq>> = list_tasks_in_phases;
-        list_running_tasks_of_handler(handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> = list_running_tasks;
-        list_tasks_to_rescore(queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> = list_tasks_to_score;
+        list_expired_worker_leases(since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> = list_expired_worker_leases;
+        list_tasks_in_phases(queue: QueueId, phases: &[TaskPhase], limit: usize) -> Result<Vec<TaskSeq>> = list_tasks_in_phases;
+        list_running_tasks_of_handler(handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>> = list_running_tasks_of_handler;
+        list_tasks_to_rescore(queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> = list_tasks_to_rescore;
         list_tasks_to_regroup(queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> = list_tasks_to_regroup;
-        count_ready_tasks_before(active: &ActiveTaskRow, most: u64) -> Result<u64> = count_ready_before;
+        count_ready_tasks_before(active: &ActiveTaskRow, limit: u64) -> Result<u64> = count_ready_tasks_before;
         read_archived_task(seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> = read_archived_task;
         insert_archived_task(archived: &ArchivedTaskRow) -> Result<()> = add_archived_task;
         delete_archived_task(seq: TaskSeq) -> Result<()> = delete_archived_task;
@@ -78,12 +78,12 @@ impl Tables for RedisTables {
         append_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> Result<()> = append_log_lines;
         read_task_with_attempts(seq: TaskSeq) -> Result<Option<Task>> = read_task_with_attempts;
         list_queues() -> Result<Vec<QueueRow>> = list_queues;
-        create_queue(handler: HandlerId, tenant: &Tenant, of: &QueueSubject) -> Result<QueueId> = create_queue;
+        create_queue(handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Result<QueueId> = create_queue;
         read_queue_head(queue: QueueId) -> Result<Option<(i64, TaskSeq)>> = read_queue_head;
         list_rank_ranges(queue: QueueId) -> Result<Vec<RankRange>> = read_rank_ranges;
         list_handlers() -> Result<Vec<HandlerRow>> = list_handlers;
-        set_defined_handlers(handlers: &[HandlerDef]) -> Result<()> = replace_handlers;
-        write_limiter_state(handler: HandlerId, pace: &LimiterState) -> Result<()> = write_rate_limiter;
+        set_defined_handlers(handlers: &[HandlerDef]) -> Result<()> = set_defined_handlers;
+        write_limiter_state(handler: HandlerId, state: &LimiterState) -> Result<()> = write_rate_limiter;
         read_handler_gaps(handler: HandlerId) -> Result<String> = read_handler_gaps;
         write_handler_gaps(handler: HandlerId, gaps: &str) -> Result<()> = write_handler_gaps;
         list_file_digests() -> Result<BTreeMap<String, String>> = list_file_digests;
@@ -91,45 +91,45 @@ impl Tables for RedisTables {
         delete_file_digest(key: &str) -> Result<()> = delete_file_digest;
         list_rules() -> Result<Vec<Rule>> = list_rules;
         write_rule(rule: &Rule) -> Result<()> = write_rule;
-        delete_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<()> = delete_rule_row;
+        delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<()> = delete_rule_row;
         list_nodes() -> Result<Vec<NodeView>> = list_nodes;
         list_live_nodes() -> Result<Vec<NodeId>> = list_live_node_ids;
         insert_node(name: &str, now: Timestamp) -> Result<NodeId> = add_node_row;
         write_node_capabilities(node: NodeId, capabilities: &NodeCapabilities) -> Result<()> = write_node_capabilities;
-        record_node_heartbeat(node: NodeId, now: Timestamp) -> Result<bool> = write_heartbeat;
+        record_node_heartbeat(node: NodeId, now: Timestamp) -> Result<bool> = record_node_heartbeat;
         mark_node_gone(node: NodeId) -> Result<()> = mark_node_gone;
         list_nodes_silent_since(before: Timestamp) -> Result<Vec<NodeId>> = list_silent_nodes;
         insert_audit_entry(entry: &AuditEntry) -> Result<()> = add_audit_entry;
         list_chains() -> Result<Vec<ChainRow>> = list_chains;
-        set_defined_chains(chains: &[Chain]) -> Result<()> = replace_chains;
+        set_defined_chains(chains: &[Chain]) -> Result<()> = set_defined_chains;
         write_chain_state(path: &ChainPath, state: &ChainState) -> Result<()> = write_chain_state;
-        find_pending_reevaluation() -> Result<Option<(ChainPath, i64)>> = read_pending_chain_update;
-        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> Result<()> = write_pending_chain_update;
-        read_order(n: i64) -> Result<Option<OrderRow>> = read_order;
+        find_pending_reevaluation() -> Result<Option<(ChainPath, i64)>> = find_pending_reevaluation;
+        write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> Result<()> = write_pending_reevaluation;
+        read_order(number: i64) -> Result<Option<OrderRow>> = read_order;
         find_order_by_key(tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> = read_order_by_key;
-        list_order_numbers_after(path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> = list_orders_after;
-        insert_order(n: i64, order: &Order) -> Result<()> = add_order_row;
-        update_order(order: &OrderRow) -> Result<()> = rewrite_order;
-        delete_order(n: i64) -> Result<()> = delete_order_row;
+        list_order_numbers_after(path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>> = list_order_numbers_after;
+        insert_order(number: i64, order: &Order) -> Result<()> = add_order_row;
+        update_order(order: &OrderRow) -> Result<()> = update_order_row;
+        delete_order(number: i64) -> Result<()> = delete_order_row;
         list_schedules() -> Result<BTreeMap<String, ScheduleRow>> = list_schedules;
         start_schedule(name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> = start_schedule;
-        record_schedules_registered(names: &[String], now: Timestamp) -> Result<()> = write_last_configured;
+        record_schedules_registered(names: &[String], now: Timestamp) -> Result<()> = record_schedules_registered;
         delete_schedule(name: &str) -> Result<()> = delete_schedule_row;
         read_fire(schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> = read_fire;
-        write_fire(schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> = record_fire;
-        advance_catch_up(schedule: &ScheduleName, up_to: Timestamp) -> Result<()> = advance_unmet_fire;
-        list_unfinished_schedule_tasks(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = list_unfinished_tasks;
+        write_fire(schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()> = record_fire;
+        advance_catch_up(schedule: &ScheduleName, up_to: Timestamp) -> Result<()> = advance_catch_up;
+        list_unfinished_schedule_tasks(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = list_unfinished_schedule_tasks;
         delete_expired_archived_tasks(surplus: i64, before: Timestamp) -> Result<(u64, bool)> = expire_archived_tasks;
         read_ended_order(tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> = read_ended_order;
         write_ended_order(ended: &EndedOrder) -> Result<()> = write_ended_order;
         delete_expired_ended_orders(before: Timestamp) -> Result<bool> = expire_ended_orders;
         delete_expired_idempotency_records(before: Timestamp) -> Result<bool> = expire_idempotency_records;
-        delete_expired_fires_nodes_audit(before: Timestamp) -> Result<bool> = expire_records;
-        list_idle_objects(up_to: EventId, most: usize) -> Result<Vec<IdleObject>> = list_idle_objects;
-        mark_objects_in_use(objects: &[(Tenant, String, EventId)]) -> Result<()> = write_object_checks;
-        mark_event_objects_in_use(events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> = write_object_checks_of_events;
+        delete_expired_fires_nodes_audit(before: Timestamp) -> Result<bool> = expire_fires_nodes_and_audit_entries;
+        list_idle_objects(up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> = list_idle_objects;
+        mark_objects_in_use(objects: &[(Tenant, String, EventId)]) -> Result<()> = write_retention_checks;
+        mark_event_objects_in_use(events: &[EventId], up_to: EventId, retention_check: EventId) -> Result<()> = write_retention_checks_of_event_objects;
         delete_objects(objects: &[IdleObject]) -> Result<()> = delete_object_rows;
-        list_events_in_use(after: EventId, up_to: EventId, most: usize) -> Result<(Vec<EventId>, Option<EventId>)> = list_events_in_use;
+        list_events_in_use(after: EventId, up_to: EventId, limit: usize) -> Result<(Vec<EventId>, Option<EventId>)> = list_events_in_use;
     }
 
     fn read_counters(&self) -> Result<Counters> {
@@ -142,7 +142,7 @@ impl Tables for RedisTables {
     }
 
     fn invalidate_task_on_peers(&self, seq: TaskSeq) {
-        self.record_task_change(seq);
+        self.record_task_invalidation(seq);
     }
 
     fn delete_expired_events(

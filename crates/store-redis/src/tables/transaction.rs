@@ -15,25 +15,25 @@ use super::RedisTables;
 use crate::codec::decimal_field;
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
-use crate::error::{commit_refused, is_connection_fault};
-use crate::keys::{Table, active_task_row};
+use crate::error::{commit_refused_fault, is_connection_fault};
+use crate::keys::{Table, active_task_location};
 use crate::lookup::object_fetches;
 use crate::overlay::{
     CacheFetch, FetchedReplies, decode_integer, decode_list, decode_optional_bytes, decode_strings,
     decode_text_reply,
 };
 use crate::store_state::{
-    RecentCommits, STORE_MISSING, StoreState, decode_commit, decode_invalidation, encode_commit,
-    encode_commit_version, encode_invalidation,
+    RecentCommits, STORE_MISSING_MESSAGE, StoreState, decode_commit_record, decode_invalidation_record,
+    encode_commit_record, encode_commit_version, encode_invalidation_record,
 };
 use crate::write_lock::{self, CommitRequest};
 
-/// A commit without a reply is resent for this long.
+/// Time for which a commit without a reply is resent.
 const COMMIT_RETRY_WINDOW: Duration = Duration::from_secs(5);
 const COMMIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Number of first tasks of a lane to fetch: when one ends, the next may start.
-const LANE_HEADS_FETCHED: usize = 2;
+/// Number of tasks at the head of a lane whose rows are fetched: when one ends, the next may start.
+const PREFETCHED_TASKS_PER_LANE: usize = 2;
 
 /// A peer counts as active for this many transactions after its last write; meanwhile invalidations are published.
 const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
@@ -46,20 +46,20 @@ enum LockReply {
     NoStore,
 }
 
-/// State read together with the acquired write lock.
+/// State that was read when the write lock was acquired.
 struct LockedState {
     store_state: StoreState,
     recent_commits: RecentCommits,
     /// Rows fetched together with the lock.
     prefetched: FetchedReplies,
-    /// An object of the read set has outbox entries.
-    outbox_occupied: bool,
+    /// Whether an object of the read set has outbox entries.
+    has_outbox_entries: bool,
 }
 
 impl RedisTables {
-    /// Reads the store state under the write lock; returns `false` if there is no store.
+    /// Loads the store state under the write lock, and releases it; returns `false` if there is no store.
     pub(crate) fn read_existing_state(&self) -> Result<bool> {
-        match self.wait_for_write_lock(&ReadSet::default())? {
+        match self.acquire_write_lock(&ReadSet::default())? {
             Some(locked) => {
                 self.store_state.replace(locked.store_state);
                 self.release_write_lock()?;
@@ -71,62 +71,62 @@ impl RedisTables {
 
     pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
         self.overlay.connection.stop_lock_renewal();
-        self.changes.take();
+        self.invalidations.take();
         self.outbox.clear();
         self.registry_changed.set(false);
-        let Some(LockedState { store_state, recent_commits, prefetched, outbox_occupied }) =
-            self.wait_for_write_lock(&read_set)?
+        let Some(LockedState { store_state, recent_commits, prefetched, has_outbox_entries }) =
+            self.acquire_write_lock(&read_set)?
         else {
-            return Err(Fault::damaged(STORE_MISSING));
+            return Err(Fault::damaged(STORE_MISSING_MESSAGE));
         };
         self.store_state.replace(store_state.clone());
         self.state_at_begin.replace(store_state);
         let cache_state = self.refresh_caches(&recent_commits, prefetched)?;
         match cache_state {
             CacheState::Fresh => {
-                self.peer_active_transactions.update(|left| left.saturating_sub(1));
+                self.peer_activity_countdown.update(|count| count.saturating_sub(1));
                 self.prefetch_lanes(&read_set)?;
             }
             CacheState::Stale(_) => {
-                self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
-                self.prefetch(&read_set)?;
+                self.peer_activity_countdown.set(PEER_ACTIVE_TRANSACTIONS);
+                self.prefetch_read_set(&read_set)?;
             }
             CacheState::Unknown => {
-                self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
-                // Reading everything may take longer than the lease of the lock.
+                self.peer_activity_countdown.set(PEER_ACTIVE_TRANSACTIONS);
+                // The writer reads everything again, which may take longer than the lease of the lock.
                 self.overlay
                     .connection
                     .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
-                self.prefetch(&read_set)?;
+                self.prefetch_read_set(&read_set)?;
             }
         }
-        self.read_outboxes_for(&read_set, outbox_occupied)?;
+        self.read_outboxes_for(&read_set, has_outbox_entries)?;
         Ok(cache_state)
     }
 
-    /// Acquires the write lock and fetches the read set.
-    fn wait_for_write_lock(&self, read_set: &ReadSet) -> Result<Option<LockedState>> {
+    /// Acquires the write lock, and fetches the read set with it; `None` if there is no store.
+    fn acquire_write_lock(&self, read_set: &ReadSet) -> Result<Option<LockedState>> {
         loop {
-            let before = vec![
+            let commands_before = vec![
                 self.acquire_lock_command(),
-                self.last_event_id_command(),
+                self.last_assigned_id_command(),
                 self.outbox_exists_command(read_set),
             ];
             let (replies, prefetched) =
-                self.overlay.fetch_without_caching(before, self.plan_fetches(read_set))?;
+                self.overlay.fetch_without_caching(commands_before, self.plan_read_set_fetches(read_set))?;
             let mut replies = replies.into_iter();
             let mut reply = || replies.next().unwrap_or(Value::Nil);
             match self.decode_lock_reply(reply())? {
                 LockReply::Acquired(store_state, recent_commits) => {
                     let last_assigned_id = decode_list(reply())?.into_iter().next().unwrap_or(Value::Nil);
                     self.outbox
-                        .start_ids_after(decode_optional_bytes(last_assigned_id)?, self.caller_time.now());
-                    let outbox_occupied = decode_integer(reply())? > 0;
+                        .continue_ids_after(decode_optional_bytes(last_assigned_id)?, self.caller_time.now());
+                    let has_outbox_entries = decode_integer(reply())? > 0;
                     return Ok(Some(LockedState {
                         store_state: *store_state,
                         recent_commits,
                         prefetched,
-                        outbox_occupied,
+                        has_outbox_entries,
                     }));
                 }
                 LockReply::NoStore => return Ok(None),
@@ -153,12 +153,16 @@ impl RedisTables {
         }
         let state = decode_optional_bytes(part())?.filter(|state| !state.is_empty());
         let Some(state) = state else { return Ok(LockReply::NoStore) };
-        // Undecodable records count as not published.
-        let invalidations =
-            decode_strings(part())?.iter().filter_map(|record| decode_invalidation(record).ok()).collect();
+        // An invalidation record that cannot be decoded counts as not published.
+        let invalidations = decode_strings(part())?
+            .iter()
+            .filter_map(|record| decode_invalidation_record(record).ok())
+            .collect();
         let mut commits = Vec::new();
         for record in parts {
-            commits.extend(decode_optional_bytes(record)?.map(|record| decode_commit(&record)).transpose()?);
+            commits.extend(
+                decode_optional_bytes(record)?.map(|record| decode_commit_record(&record)).transpose()?,
+            );
         }
         commits.reverse();
         Ok(LockReply::Acquired(
@@ -167,7 +171,7 @@ impl RedisTables {
         ))
     }
 
-    /// Drops stale cache entries, and returns how current the caches of the writer are.
+    /// Drops stale cache entries, caches the fetched rows, and returns the state of the writer's caches.
     fn refresh_caches(
         &self,
         recent_commits: &RecentCommits,
@@ -177,27 +181,29 @@ impl RedisTables {
             let store_state = self.store_state.borrow();
             (store_state.commit_version, store_state.registry_version)
         };
-        let before = self.cached_version.replace(Some((version, registry)));
-        let changes = match before {
-            Some((known, same)) if same == registry => {
-                let later = commits_since(&recent_commits.commits, known, |commit| commit.version);
+        let previous = self.cached_version.replace(Some((version, registry)));
+        let changes = match previous {
+            Some((cached, cached_registry)) if cached_registry == registry => {
+                let later = commits_since(&recent_commits.commits, cached, |commit| commit.version);
                 later.and_then(|later| {
                     decode_invalidations(later.iter().map(|commit| commit.invalidations.as_ref()))
                 })
             }
             Some(_) | None => None,
         };
-        let is_current = changes.is_some() && before.is_some_and(|(known, _)| known == version);
-        if !is_current {
-            let records =
-                changes.as_ref().and(before).and_then(|(known, _)| recent_commits.invalidations_since(known));
+        let is_fresh = changes.is_some() && previous.is_some_and(|(cached, _)| cached == version);
+        if !is_fresh {
+            let records = changes
+                .as_ref()
+                .and(previous)
+                .and_then(|(cached, _)| recent_commits.invalidations_since(cached));
             match records {
                 Some(records) => records.iter().for_each(|record| self.overlay.drop_invalidated(record)),
                 None => self.overlay.clear(),
             }
         }
         self.overlay.cache_fetched(prefetched)?;
-        if is_current {
+        if is_fresh {
             return Ok(CacheState::Fresh);
         }
         match changes {
@@ -209,7 +215,7 @@ impl RedisTables {
     fn read_changed_rows(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let counters = self.store_state.borrow().counters;
         let mut peer_changes = PeerChanges { counters, ..PeerChanges::default() };
-        let (mut queues, mut all) = (vec![], false);
+        let (mut queues, mut all_queues) = (vec![], false);
         for change in changes {
             match change {
                 Invalidation::Queue(id) => queues.push(id),
@@ -217,28 +223,28 @@ impl RedisTables {
                     peer_changes.limiter_states.push((id, self.overlay.read_rate_limiter(id)?))
                 }
                 Invalidation::Task(seq) => peer_changes.stale_tasks.push(seq),
-                Invalidation::AllQueues => all = true,
+                Invalidation::AllQueues => all_queues = true,
             }
         }
-        if all {
+        if all_queues {
             peer_changes.queues = self.overlay.read_queues()?;
             return Ok(peer_changes);
         }
         queues.sort_unstable();
         queues.dedup();
-        let row = |id: &i64| {
+        let fetches = |id: &i64| {
             let field = decimal_field(*id);
             [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
         };
-        self.overlay.fetch(queues.iter().flat_map(row).collect())?;
+        self.overlay.fetch(queues.iter().flat_map(fetches).collect())?;
         for id in queues {
             peer_changes.queues.extend(self.overlay.read_queue(id)?);
         }
         Ok(peer_changes)
     }
 
-    /// Plans the fetches of a read set that need no earlier result.
-    fn plan_fetches(&self, read_set: &ReadSet) -> Vec<CacheFetch> {
+    /// Returns the fetches for a read set that do not depend on the result of another one.
+    fn plan_read_set_fetches(&self, read_set: &ReadSet) -> Vec<CacheFetch> {
         let mut fetches = Vec::new();
         let is_uncached =
             |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.overlay.is_object_cached(tenant, key);
@@ -247,7 +253,7 @@ impl RedisTables {
         }
         fetches.extend(read_set.lanes.iter().copied().map(CacheFetch::Lane));
         let field = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
-        fetches.extend(read_set.tasks.iter().map(|seq| CacheFetch::from(active_task_row(*seq))));
+        fetches.extend(read_set.tasks.iter().map(|seq| CacheFetch::from(active_task_location(*seq))));
         fetches.extend(
             read_set
                 .idempotency_keys
@@ -258,20 +264,22 @@ impl RedisTables {
     }
 
     /// Fetches a read set.
-    pub(crate) fn prefetch(&self, read_set: &ReadSet) -> Result<()> {
-        self.overlay.fetch(self.plan_fetches(read_set))?;
+    pub(crate) fn prefetch_read_set(&self, read_set: &ReadSet) -> Result<()> {
+        self.overlay.fetch(self.plan_read_set_fetches(read_set))?;
         self.prefetch_lanes(read_set)
     }
 
     /// Fetches the read set of jobs that join the transaction.
     pub(crate) fn prefetch_joining_jobs(&self, read_set: &ReadSet) -> Result<()> {
         let exists_command = vec![self.outbox_exists_command(read_set)];
-        let outbox_occupied = self.overlay.fetch_after(exists_command, self.plan_fetches(read_set))?.pop();
+        let has_outbox_entries =
+            self.overlay.fetch_after_commands(exists_command, self.plan_read_set_fetches(read_set))?.pop();
         self.prefetch_lanes(read_set)?;
-        self.read_outboxes_for(read_set, decode_integer(outbox_occupied.unwrap_or(Value::Nil))? > 0)
+        self.read_outboxes_for(read_set, decode_integer(has_outbox_entries.unwrap_or(Value::Nil))? > 0)
     }
 
-    /// Fetches the lanes of objects, whose numbers are known only now, and then the heads of all lanes.
+    /// Fetches the lanes of the objects in a read set, which need the numbers of the objects, and then the tasks at the heads of
+    /// all lanes.
     fn prefetch_lanes(&self, read_set: &ReadSet) -> Result<()> {
         let mut lanes = Vec::with_capacity(read_set.objects.len());
         for (tenant, key, handler) in read_set.objects.iter().filter(|(_, _, handler)| *handler != 0) {
@@ -280,14 +288,15 @@ impl RedisTables {
             }
         }
         self.overlay.fetch(lanes.iter().copied().map(CacheFetch::Lane).collect())?;
-        self.overlay.fetch_lane_heads(read_set.lanes.iter().copied().chain(lanes), LANE_HEADS_FETCHED)
+        self.overlay
+            .prefetch_first_lane_tasks(read_set.lanes.iter().copied().chain(lanes), PREFETCHED_TASKS_PER_LANE)
     }
 
-    /// Writes `next.event.id` of 001, the last assigned id.
-    fn write_last_event_id(&self) {
+    /// Writes the last assigned id to `next.event.id` of document 001, if the transaction assigned any.
+    fn write_last_assigned_id(&self) {
         let last = self.store_state.borrow().counters.last_event;
         if last != self.state_at_begin.borrow().counters.last_event {
-            self.overlay.add_command(args![
+            self.overlay.add_extra_command(args![
                 "SET",
                 self.overlay.keys.with_prefix("next.event.id"),
                 last.to_string()
@@ -296,20 +305,21 @@ impl RedisTables {
     }
 
     pub(crate) fn commit(&self) -> Result<()> {
-        self.commit_keeping_lock(false)
+        self.commit_transaction(false)
     }
 
-    /// Commits, and begins the next transaction without releasing the write lock.
+    /// Commits, and begins the next transaction without releasing the write lock: reads the outboxes again.
     pub(crate) fn commit_and_continue(&self) -> Result<()> {
-        self.commit_keeping_lock(true)?;
+        self.commit_transaction(true)?;
         self.state_at_begin.replace(self.store_state.borrow().clone());
         self.registry_changed.set(false);
-        self.outbox.reset_contents();
+        self.outbox.clear_journaled();
         self.read_outboxes()
     }
 
-    fn commit_keeping_lock(&self, keep_lock: bool) -> Result<()> {
-        self.write_last_event_id();
+    /// Commits the pending writes, unless there are none. Releases the write lock, or keeps it for the next transaction.
+    fn commit_transaction(&self, keep_lock: bool) -> Result<()> {
+        self.write_last_assigned_id();
         let writes = self.overlay.encode_writes();
         let registry_changed = self.registry_changed.get();
         if writes.is_empty()
@@ -318,45 +328,45 @@ impl RedisTables {
         {
             return self.release_write_lock();
         }
-        let next = {
+        let new_state = {
             let mut store_state = self.store_state.borrow_mut();
             store_state.commit_version = store_state.commit_version.next_version();
             store_state.registry_version += i64::from(registry_changed);
             store_state.clone()
         };
         let commit = CommitRecord {
-            version: next.commit_version,
-            invalidations: encode_invalidations(self.changes.take()),
+            version: new_state.commit_version,
+            invalidations: encode_invalidations(self.invalidations.take()),
         };
-        let record = (self.peer_active_transactions.get() > 0)
+        let record = (self.peer_activity_countdown.get() > 0)
             .then(|| self.overlay.invalidation_record().encode())
             .flatten();
-        let sent = CommitRequest {
+        let request = CommitRequest {
             expected_version: encode_commit_version(self.state_at_begin.borrow().commit_version),
-            new_state: next.encode(),
-            commit_record: encode_commit(&commit),
-            invalidation: record
-                .map(|record| encode_invalidation(next.commit_version, record))
+            new_state: new_state.encode(),
+            commit_record: encode_commit_record(&commit),
+            invalidation_record: record
+                .map(|record| encode_invalidation_record(new_state.commit_version, record))
                 .unwrap_or_default(),
             keep_lock,
             fences: &self.outbox.fences(),
             writes: Some(&writes),
         };
-        self.send_commit_until_answered(&write_lock::commit_command(
+        self.send_commit_with_retries(&write_lock::commit_command(
             &self.overlay.keys,
             &self.lock_owner,
-            sent,
+            request,
         ))?;
-        self.written_rows.set(self.written_rows.get() + writes.arg_count() as u64 / 2);
-        self.cached_version.set(Some((next.commit_version, next.registry_version)));
+        self.rows_written.set(self.rows_written.get() + writes.arg_count() as u64 / 2);
+        self.cached_version.set(Some((new_state.commit_version, new_state.registry_version)));
         Ok(())
     }
 
-    /// Sends a commit, and resends it without a reply: the script recognises it by its nonce.
-    fn send_commit_until_answered(&self, commit: &CommandBuffer) -> Result<()> {
+    /// Sends a commit, and sends it again if there is no reply: the script recognises a repetition by the nonce.
+    fn send_commit_with_retries(&self, commit: &CommandBuffer) -> Result<()> {
         let begun = Instant::now();
         let reply = loop {
-            // If the commit fails, the caches are cleared anyway.
+            // While Redis commits, the pending writes already become cached rows. If the commit fails, the caches are cleared.
             match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
             {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
@@ -373,11 +383,11 @@ impl RedisTables {
         }
         match decode_text_reply(reply)?.as_str() {
             "committed" => Ok(()),
-            "conflict" => Err(commit_refused("a peer committed first; try again")),
-            "unknown" => {
-                Err(commit_refused("the reply to the commit was lost, and whether it was stored is unknown"))
-            }
-            _ => Err(commit_refused("another worker took over the outbox events; try again")),
+            "conflict" => Err(commit_refused_fault("a peer committed first; try again")),
+            "unknown" => Err(commit_refused_fault(
+                "the reply to the commit was lost, and whether it was stored is unknown",
+            )),
+            _ => Err(commit_refused_fault("another worker took over the outbox events; try again")),
         }
     }
 
@@ -399,19 +409,19 @@ impl RedisTables {
         let store_state =
             StoreState { commit_version: CommitVersion::default().next_version(), ..StoreState::default() };
         let commit = CommitRecord { version: store_state.commit_version, invalidations: None };
-        let (new_state, commit_record) = (store_state.encode(), encode_commit(&commit));
-        let sent =
+        let (new_state, commit_record) = (store_state.encode(), encode_commit_record(&commit));
+        let request =
             CommitRequest { new_state, commit_record, writes: Some(&writes), ..CommitRequest::default() };
         self.overlay.connection.execute_buffer(&write_lock::commit_command(
             &self.overlay.keys,
             &self.lock_owner,
-            sent,
+            request,
         ))?;
         self.overlay.clear();
         Ok(())
     }
 
-    /// Clears the overlay and releases the write lock, so that peers need not wait for its expiry.
+    /// Drops the caches and the pending writes, and releases the write lock, so that peers need not wait for its expiry.
     pub(crate) fn roll_back(&self) {
         self.overlay.clear();
         self.cached_version.set(None);

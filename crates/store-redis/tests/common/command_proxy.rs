@@ -1,6 +1,6 @@
 //! A proxy that injects a fault into one call of a script: it delays the command or its reply, or loses the reply.
 //!
-//! A command is recognised by the hash of its script, which is near its start; each is written at once.
+//! A command is recognised by the hash of its script near its start, so the store must write each command at once.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,12 +24,12 @@ pub(crate) enum CommandFault {
 
 /// A fault that waits for its command.
 struct ArmedFault {
-    script: String,
+    script_hash: String,
     fault: CommandFault,
     /// Signals that the fault was triggered.
-    triggered: Sender<()>,
-    /// Ends the fault.
-    release: Receiver<()>,
+    trigger_sender: Sender<()>,
+    /// Receives that the test ends the fault.
+    release_receiver: Receiver<()>,
 }
 
 type ArmedFaultSlot = Arc<Mutex<Option<ArmedFault>>>;
@@ -42,26 +42,26 @@ pub(crate) struct CommandProxy {
     connect_gate: Arc<Mutex<()>>,
 }
 
-/// Handle of an armed fault.
+/// The test's handle of an armed fault.
 pub(crate) struct FaultHandle {
-    triggered: Receiver<()>,
-    release: Sender<()>,
+    trigger_receiver: Receiver<()>,
+    release_sender: Sender<()>,
 }
 
 impl FaultHandle {
     /// Waits until the fault is triggered.
     pub(crate) fn wait_until_triggered(&self) {
-        self.triggered.recv_timeout(TEST_TIMEOUT).expect("the script is called");
+        self.trigger_receiver.recv_timeout(TEST_TIMEOUT).expect("the script is called");
     }
 
-    /// Returns whether the fault is triggered shortly.
+    /// Returns whether the fault is triggered within a short time.
     pub(crate) fn triggers_soon(&self) -> bool {
-        self.triggered.recv_timeout(10 * POLL_INTERVAL).is_ok()
+        self.trigger_receiver.recv_timeout(10 * POLL_INTERVAL).is_ok()
     }
 
     /// Ends the fault.
     pub(crate) fn release(self) {
-        let _ = self.release.send(());
+        let _ = self.release_sender.send(());
     }
 }
 
@@ -89,11 +89,12 @@ impl CommandProxy {
     }
 
     /// Arms a fault for the next call of a script.
-    pub(crate) fn arm(&self, script: &str, fault: CommandFault) -> FaultHandle {
-        let ((triggered, trigger_signal), (release_signal, release)) = (channel(), channel());
-        let armed_fault = ArmedFault { script: script.into(), fault, triggered, release };
+    pub(crate) fn arm(&self, script_hash: &str, fault: CommandFault) -> FaultHandle {
+        let ((trigger_sender, trigger_receiver), (release_sender, release_receiver)) = (channel(), channel());
+        let armed_fault =
+            ArmedFault { script_hash: script_hash.into(), fault, trigger_sender, release_receiver };
         *self.armed.lock().unwrap() = Some(armed_fault);
-        FaultHandle { triggered: trigger_signal, release: release_signal }
+        FaultHandle { trigger_receiver, release_sender }
     }
 }
 
@@ -143,7 +144,7 @@ impl ProxiedConnection {
         let _ = (&self.server).write_all(bytes);
     }
 
-    /// Sends a command, and waits until the server has replied.
+    /// Sends a command to the server, and waits until it has replied.
     fn send_and_await_reply(&self, bytes: &[u8]) {
         let before = self.reply_count.load(Ordering::SeqCst);
         self.send_to_server(bytes);
@@ -154,8 +155,8 @@ impl ProxiedConnection {
 
     fn trigger(&self, armed_fault: &ArmedFault, bytes: &[u8], connect_gate: &Mutex<()>) {
         let wait_for_release = || {
-            let _ = armed_fault.triggered.send(());
-            let _ = armed_fault.release.recv();
+            let _ = armed_fault.trigger_sender.send(());
+            let _ = armed_fault.release_receiver.recv();
         };
         match armed_fault.fault {
             CommandFault::DelayCommand => {
@@ -185,7 +186,7 @@ impl ProxiedConnection {
 /// Takes the armed fault if the bytes call its script.
 fn take_matching_fault(armed: &ArmedFaultSlot, bytes: &[u8]) -> Option<ArmedFault> {
     let mut armed = armed.lock().unwrap();
-    let script = armed.as_ref()?.script.as_bytes();
+    let script_hash = armed.as_ref()?.script_hash.as_bytes();
     let start = &bytes[..bytes.len().min(256)];
-    start.windows(script.len()).any(|part| part == script).then(|| armed.take()).flatten()
+    start.windows(script_hash.len()).any(|part| part == script_hash).then(|| armed.take()).flatten()
 }

@@ -12,10 +12,10 @@ const INVARIANTS_SCRIPT: &str = include_str!("invariants.lua");
 /// Pause between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Returns the current violations.
-pub(crate) fn find_violations(client: &mut RawClient, is_drained: bool) -> anyhow::Result<Vec<String>> {
-    let (prefix, is_drained) = (client.prefix.clone(), if is_drained { "1" } else { "0" });
-    Ok(client.try_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, is_drained])?.texts())
+/// Returns the current violations of the invariants; if `must_be_drained`, also all events and workers that remain.
+pub(crate) fn find_violations(client: &mut RawClient, must_be_drained: bool) -> anyhow::Result<Vec<String>> {
+    let (prefix, must_be_drained) = (client.prefix.clone(), if must_be_drained { "1" } else { "0" });
+    Ok(client.try_run_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, must_be_drained])?.texts())
 }
 
 /// Waits until all pushed events are journaled and no worker keys remain.
@@ -31,19 +31,21 @@ pub(crate) async fn wait_until_outbox_is_drained(location: &RedisLocation) {
 
 /// Checks the invariants continuously on its own connection.
 pub(crate) struct InvariantMonitor {
-    stop: Arc<AtomicBool>,
+    stop_requested: Arc<AtomicBool>,
     violations: Arc<Mutex<Vec<String>>>,
     thread: JoinHandle<u64>,
 }
 
 impl InvariantMonitor {
     pub(crate) fn start(location: &RedisLocation) -> Self {
-        let (stop, violations) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
-        let (location, stopped, all_violations) = (location.clone(), stop.clone(), violations.clone());
+        let (stop_requested, violations) =
+            (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
+        let (location, stopped, all_violations) =
+            (location.clone(), stop_requested.clone(), violations.clone());
         let thread = std::thread::spawn(move || {
             let (mut client, mut check_count) = (None, 0);
             while !stopped.load(Ordering::Relaxed) {
-                // Reconnects to a server that was down.
+                // Connects at first, and again after the server was down.
                 client = client.or_else(|| location.try_connect().ok());
                 match client.as_mut().map(|client| find_violations(client, false)) {
                     Some(Ok(found)) => {
@@ -56,7 +58,7 @@ impl InvariantMonitor {
             }
             check_count
         });
-        Self { stop, violations, thread }
+        Self { stop_requested, violations, thread }
     }
 
     pub(crate) fn has_violations(&self) -> bool {
@@ -65,7 +67,7 @@ impl InvariantMonitor {
 
     /// Stops; returns the violations and the number of checks.
     pub(crate) fn stop(self) -> (Vec<String>, u64) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop_requested.store(true, Ordering::Relaxed);
         let check_count = self.thread.join().unwrap();
         let found = std::mem::take(&mut *self.violations.lock().unwrap());
         (found, check_count)

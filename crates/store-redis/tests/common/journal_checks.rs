@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pointsman_core::{Event, EventId};
 
-/// The first event of an object may name one from before the store existed.
+/// Asserts that ids ascend, and that `prev` is the id of the preceding event of the same object. The first event of an object
+/// may name one from before the store existed.
 pub(crate) fn assert_ids_and_prev_links(events: &[Arc<Event>]) {
     let mut last: HashMap<(String, String), EventId> = HashMap::new();
     for pair in events.windows(2) {

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::invariants::wait_until_outbox_is_drained;
 use super::journal_checks::assert_ids_and_prev_links;
-use super::redis_location::{RawClient, RedisLocation, outbox_event};
+use super::redis_location::{RawClient, RedisLocation, outbox_event_json};
 use super::test_node::TestNode;
 use super::{TEST_TIMEOUT, now, wait_until};
 
@@ -39,14 +39,15 @@ type ActionId = (u64, u64);
 struct ReplyLedger {
     /// Acknowledged actions with the event id; pushed events have none yet.
     acknowledged: BTreeMap<ActionId, Option<EventId>>,
-    /// Actions acknowledged while a failover could lose them: each may be missing, and none may be journaled twice.
+    /// Actions that were acknowledged while a failover could lose them: each may be missing, and none may be journaled twice.
     at_risk: BTreeSet<ActionId>,
     /// Actions without a reply: they may or may not be journaled.
-    unanswered: BTreeSet<ActionId>,
+    without_reply: BTreeSet<ActionId>,
     /// Tasks whose end was acknowledged.
-    ended: BTreeSet<TaskSeq>,
+    ended_tasks: BTreeSet<TaskSeq>,
 }
 
+/// State that producers, workers and the test share.
 struct LoadState {
     node: TestNode,
     node_id: NodeId,
@@ -61,9 +62,10 @@ struct LoadState {
     counts: watch::Sender<(usize, usize)>,
 }
 
+/// Producers and workers that run until the test stops them.
 pub(crate) struct Load {
-    shared: Arc<LoadState>,
-    tasks: Vec<JoinHandle<()>>,
+    state: Arc<LoadState>,
+    join_handles: Vec<JoinHandle<()>>,
 }
 
 impl Load {
@@ -80,7 +82,7 @@ impl Load {
         let first = NEXT_PRODUCER.fetch_add(producers, Ordering::Relaxed);
         let producers = first..first + producers;
         let (counts, _) = watch::channel((0, 0));
-        let shared = Arc::new(LoadState {
+        let state = Arc::new(LoadState {
             node,
             node_id: id,
             location: Mutex::new(location.clone()),
@@ -90,59 +92,60 @@ impl Load {
             stop_requested: AtomicBool::new(false),
             counts,
         });
-        let mut tasks: Vec<_> = producers.map(|n| tokio::spawn(shared.clone().run_producer(n))).collect();
-        tasks.extend((0..2).map(|_| tokio::spawn(shared.clone().run_worker())));
-        Self { shared, tasks }
+        let mut join_handles: Vec<_> =
+            producers.map(|n| tokio::spawn(state.clone().run_producer(n))).collect();
+        join_handles.extend((0..2).map(|_| tokio::spawn(state.clone().run_worker())));
+        Self { state, join_handles }
     }
 
     pub(crate) fn node(&self) -> &TestNode {
-        &self.shared.node
+        &self.state.node
     }
 
     /// Returns the number of refused emits and pushes.
-    pub(crate) fn refusals(&self) -> usize {
-        self.shared.counts.borrow().1
+    pub(crate) fn refused_count(&self) -> usize {
+        self.state.counts.borrow().1
     }
 
     /// Waits until this many more actions were acknowledged.
     pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
-        let target = self.shared.counts.borrow().0 + more;
+        let target = self.state.counts.borrow().0 + more;
         self.wait_for_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
     /// Waits until this many more actions were refused.
     pub(crate) async fn wait_for_refused(&self, more: usize) {
-        let target = self.shared.counts.borrow().1 + more;
+        let target = self.state.counts.borrow().1 + more;
         self.wait_for_counts("refused", |(_, refused)| refused >= target).await;
     }
 
     async fn wait_for_counts(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
-        let mut counts = self.shared.counts.subscribe();
+        let mut counts = self.state.counts.subscribe();
         let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| until(*counts))).await;
-        assert!(done.is_ok(), "not enough are {what}: {:?}", self.shared.counts.borrow());
+        assert!(done.is_ok(), "not enough are {what}: {:?}", self.state.counts.borrow());
     }
 
     /// Records that a failover may lose acknowledged writes until [`Load::fail_over_to`].
     pub(crate) fn begin_failover(&self) {
-        self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
+        self.state.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Records that the failover is complete; producers push to the new master.
     pub(crate) fn fail_over_to(&self, location: &RedisLocation) {
-        *self.shared.location.lock().unwrap() = location.clone();
-        self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
+        *self.state.location.lock().unwrap() = location.clone();
+        self.state.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Returns the number of actions that were acknowledged while a failover could lose them.
-    pub(crate) fn at_risk(&self) -> usize {
-        self.shared.ledger.lock().unwrap().at_risk.len()
+    pub(crate) fn at_risk_count(&self) -> usize {
+        self.state.ledger.lock().unwrap().at_risk.len()
     }
 
     /// Stops producers and workers.
     async fn stop(mut self) -> Self {
-        self.shared.stop_requested.store(true, Ordering::Relaxed);
-        for task in self.tasks.drain(..) {
-            timeout(TEST_TIMEOUT, task).await.unwrap().unwrap();
+        self.state.stop_requested.store(true, Ordering::Relaxed);
+        for join_handle in self.join_handles.drain(..) {
+            timeout(TEST_TIMEOUT, join_handle).await.unwrap().unwrap();
         }
         self
     }
@@ -154,11 +157,11 @@ impl Load {
         let verifier = TestNode::open(location).await;
         let events = verifier.read_journal().await;
         assert_ids_and_prev_links(&events);
-        for Self { shared, .. } in loads {
-            shared.assert_journal_matches_replies(&events);
-            shared.run_all_tasks().await;
-            let Ok(shared) = Arc::try_unwrap(shared) else { panic!("a producer or worker still runs") };
-            shared.node.close().await;
+        for Self { state, .. } in loads {
+            state.assert_journal_matches_replies(&events);
+            state.run_all_tasks().await;
+            let Ok(state) = Arc::try_unwrap(state) else { panic!("a producer or worker still runs") };
+            state.node.close().await;
         }
         verifier.close().await;
     }
@@ -173,7 +176,7 @@ impl LoadState {
         self.failover_phase.load(Ordering::SeqCst)
     }
 
-    /// Returns whether no failover can have lost a request that was sent in this phase and is answered now.
+    /// Returns whether no failover can have lost a request that was sent in this phase and has got its reply now.
     fn was_safe_since(&self, failover_phase: u64) -> bool {
         failover_phase.is_multiple_of(2) && failover_phase == self.failover_phase()
     }
@@ -187,11 +190,11 @@ impl LoadState {
             }
             let value = format!("[{producer},{n}]");
             let failover_phase = self.failover_phase();
-            let done = match rng.next_below(2) {
+            let reply = match rng.next_below(2) {
                 0 => self.push_event(&mut client, &object, &value).map(|()| None),
                 _ => self.emit_event(&object, &value).await.map(|event| Some(event.id)),
             };
-            self.record_reply((producer, n), done, failover_phase).await;
+            self.record_reply((producer, n), reply, failover_phase).await;
             sleep(ACTION_INTERVAL).await;
         }
     }
@@ -201,7 +204,7 @@ impl LoadState {
             if client.is_none() {
                 *client = self.location.lock().unwrap().try_connect().ok();
             }
-            let pushed = client.as_mut()?.try_push_events(object, &[outbox_event("load", value)]);
+            let pushed = client.as_mut()?.try_push_events(object, &[outbox_event_json("load", value)]);
             if pushed.is_err() {
                 *client = None;
             }
@@ -217,8 +220,8 @@ impl LoadState {
         }
     }
 
-    async fn record_reply(&self, action: ActionId, done: Option<Option<EventId>>, failover_phase: u64) {
-        match done {
+    async fn record_reply(&self, action: ActionId, reply: Option<Option<EventId>>, failover_phase: u64) {
+        match reply {
             Some(id) => {
                 let mut ledger = self.ledger.lock().unwrap();
                 if !self.was_safe_since(failover_phase) {
@@ -229,7 +232,7 @@ impl LoadState {
                 self.counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
             }
             None => {
-                self.ledger.lock().unwrap().unanswered.insert(action);
+                self.ledger.lock().unwrap().without_reply.insert(action);
                 self.counts.send_modify(|(_, refused)| *refused += 1);
                 sleep(RETRY_DELAY).await;
             }
@@ -244,7 +247,7 @@ impl LoadState {
         }
     }
 
-    /// Claims and ends some tasks; returns whether journaled were any.
+    /// Claims and ends some tasks; returns whether there were any.
     async fn run_some_tasks(&self) -> bool {
         let (claimant, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
         let claim =
@@ -262,19 +265,19 @@ impl LoadState {
 
     /// Reports successes until the store has replied. The tasks were claimed in this failover phase.
     async fn report_successes(&self, tasks: &[ClaimedTask], failover_phase: u64) {
-        let mut first = true;
+        let mut is_first_report = true;
         loop {
             let endings = tasks.iter().map(|task| finished_attempt(task, success())).collect();
             match self.node.store.finish_attempts(endings, None, now()).await {
                 Ok((ends, _)) if self.was_safe_since(failover_phase) => {
-                    return self.record_ends(tasks, &ends, first);
+                    return self.record_ends(tasks, &ends, is_first_report);
                 }
                 // A failover may have lost the claim, and may lose the end.
                 Ok(_) => return,
                 Err(StoreError::Unavailable(_)) => sleep(RETRY_DELAY).await,
                 Err(other) => panic!("{other}"),
             }
-            first = false;
+            is_first_report = false;
         }
     }
 
@@ -282,13 +285,13 @@ impl LoadState {
         &self,
         tasks: &[ClaimedTask],
         ends: &[Result<FinishReceipt, TaskCommandError>],
-        first: bool,
+        is_first_report: bool,
     ) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // A rejection is allowed only if the reply to an earlier report was lost.
-            assert!(ended.is_ok() || !first, "{}: {ended:?}", task.id);
-            assert!(ended.is_err() || ledger.ended.insert(task.seq), "{} has ended twice", task.id);
+            assert!(ended.is_ok() || !is_first_report, "{}: {ended:?}", task.id);
+            assert!(ended.is_err() || ledger.ended_tasks.insert(task.seq), "{} has ended twice", task.id);
         }
     }
 
@@ -298,7 +301,7 @@ impl LoadState {
     fn assert_journal_matches_replies(&self, events: &[Arc<Event>]) {
         let ledger = self.ledger.lock().unwrap();
         let mut journaled: BTreeMap<ActionId, Vec<EventId>> = BTreeMap::new();
-        for event in events.iter().filter(|event| event.kind.as_str() == "load") {
+        for event in events.iter().filter(|event| event.event_type.as_str() == "load") {
             let action: ActionId = serde_json::from_str(event.value.as_str()).unwrap();
             if self.producers.contains(&action.0) {
                 journaled.entry(action).or_default().push(event.id);
@@ -327,12 +330,12 @@ impl LoadState {
         }
         for (action, ids) in journaled {
             assert!(
-                ledger.unanswered.contains(&action) && ids.len() == 1,
+                ledger.without_reply.contains(&action) && ids.len() == 1,
                 "{action:?} is journaled as {ids:?}"
             );
         }
-        let answered = (ledger.acknowledged.len(), ledger.unanswered.len());
-        assert_eq!(answered, *self.counts.borrow());
+        let counts = (ledger.acknowledged.len(), ledger.without_reply.len());
+        assert_eq!(counts, *self.counts.borrow());
     }
 
     /// Runs all tasks until the queues are empty.

@@ -6,7 +6,7 @@ use pointsman_core::Event;
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 use pointsman_testing::Rng;
 
-use super::redis_location::{RedisLocation, outbox_event};
+use super::redis_location::{RedisLocation, outbox_event_json};
 use super::test_node::TestNode;
 
 /// Pushes or emits `count` events to an object; the value of each is its number.
@@ -21,7 +21,7 @@ pub(crate) async fn push_and_emit_randomly(
     while n < count {
         if rng.next_below(2) == 0 {
             let events: Vec<String> =
-                (n..(n + 1 + rng.next_below(3)).min(count)).map(|n| outbox_event("pushed", n)).collect();
+                (n..(n + 1 + rng.next_below(3)).min(count)).map(|n| outbox_event_json("pushed", n)).collect();
             client.push_events(object, &events);
             n += events.len();
         } else {

@@ -13,15 +13,15 @@ pub(crate) struct RedisLocation {
 }
 
 impl RedisLocation {
-    /// Returns a new prefix on the server that tests share.
+    /// Returns a location with a new prefix on the server that all tests share.
     pub(crate) fn on_shared_server() -> Self {
         let (admin, prefix) = (shared_redis().unwrap().clone(), unique_key_prefix());
         let url = admin.url_with_prefix(&prefix);
         Self { admin, prefix, url }
     }
 
-    /// Returns a location without a prefix on a server.
-    pub(crate) fn on_whole_server(server: &RedisServer) -> Self {
+    /// Returns the location of a store without a key prefix on a server.
+    pub(crate) fn on_server_without_prefix(server: &RedisServer) -> Self {
         Self { admin: server.admin().clone(), prefix: String::new(), url: server.url() }
     }
 
@@ -39,8 +39,8 @@ impl RedisLocation {
     }
 }
 
-/// A client that sends plain commands. An argument that begins with `:` is a key, to
-/// which the prefix is added.
+/// A client that sends plain commands. An argument that begins with `:` is a key: the prefix of the store replaces the
+/// colon.
 #[derive(Debug)]
 pub(crate) struct RawClient {
     connection: RedisConnection,
@@ -53,29 +53,29 @@ impl RawClient {
         format!("{}{name}", self.prefix)
     }
 
-    pub(crate) fn try_command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<RedisReply> {
-        let add_prefix = |word: &W| match word.as_ref().strip_prefix(b":") {
+    pub(crate) fn try_run_command<W: AsRef<[u8]>>(&mut self, args: &[W]) -> anyhow::Result<RedisReply> {
+        let add_prefix = |arg: &W| match arg.as_ref().strip_prefix(b":") {
             Some(name) => [self.prefix.as_bytes(), name].concat(),
-            None => word.as_ref().to_vec(),
+            None => arg.as_ref().to_vec(),
         };
-        let words: Vec<Vec<u8>> = words.iter().map(add_prefix).collect();
-        self.connection.run_command(&words)
+        let args: Vec<Vec<u8>> = args.iter().map(add_prefix).collect();
+        self.connection.run_command(&args)
     }
 
-    pub(crate) fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> RedisReply {
-        self.try_command(words).unwrap_or_else(|error| panic!("{error:#}"))
+    pub(crate) fn run_command<W: AsRef<[u8]>>(&mut self, args: &[W]) -> RedisReply {
+        self.try_run_command(args).unwrap_or_else(|error| panic!("{error:#}"))
     }
 
-    pub(crate) fn integer_reply<W: AsRef<[u8]>>(&mut self, words: &[W]) -> i64 {
-        self.command(words).number().unwrap()
+    pub(crate) fn query_integer<W: AsRef<[u8]>>(&mut self, args: &[W]) -> i64 {
+        self.run_command(args).number().unwrap()
     }
 
-    pub(crate) fn text_reply<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<String> {
-        self.command(words).text()
+    pub(crate) fn query_text<W: AsRef<[u8]>>(&mut self, args: &[W]) -> Option<String> {
+        self.run_command(args).text()
     }
 
-    pub(crate) fn text_replies<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<String> {
-        self.command(words).texts()
+    pub(crate) fn query_texts<W: AsRef<[u8]>>(&mut self, args: &[W]) -> Vec<String> {
+        self.run_command(args).texts()
     }
 
     /// Pushes events of an object as in document 001: the main event first, then its subevents.
@@ -88,23 +88,23 @@ impl RawClient {
         object: &str,
         events: &[E],
     ) -> anyhow::Result<()> {
-        self.try_command(&["MULTI"])?;
-        self.try_command(&["SET", &format!(":{object}:data"), "{}"])?;
-        let mut words = vec![b"LPUSH".to_vec(), format!(":{object}:events").into_bytes()];
-        words.extend(events.iter().map(|event| event.as_ref().to_vec()));
-        self.try_command(&words)?;
-        // The name is not a key.
+        self.try_run_command(&["MULTI"])?;
+        self.try_run_command(&["SET", &format!(":{object}:data"), "{}"])?;
+        let mut args = vec![b"LPUSH".to_vec(), format!(":{object}:events").into_bytes()];
+        args.extend(events.iter().map(|event| event.as_ref().to_vec()));
+        self.try_run_command(&args)?;
+        // The name of the object gets no prefix, because it is not a key.
         let queue = self.key("objects.with.events");
         self.connection.run_command(&["LPUSH", &queue, object])?;
-        let reply = self.try_command(&["EXEC"])?;
+        let reply = self.try_run_command(&["EXEC"])?;
         anyhow::ensure!(reply.list().len() == 3, "EXEC replied {reply:?}");
         Ok(())
     }
 
-    /// Lists the keys of a pattern, sorted.
+    /// Lists the keys that match a pattern, without the prefix and sorted.
     pub(crate) fn list_keys(&mut self, pattern: &str) -> Vec<String> {
         let pattern = self.key(pattern);
-        let mut keys = self.text_replies(&["KEYS", &pattern]);
+        let mut keys = self.query_texts(&["KEYS", &pattern]);
         keys.iter_mut().for_each(|key| *key = key[self.prefix.len()..].to_string());
         keys.sort();
         keys
@@ -112,27 +112,27 @@ impl RawClient {
 
     /// Makes a worker the owner of an object, optionally with an event in flight; without a heartbeat it is dead.
     pub(crate) fn set_owner(&mut self, worker: &str, object: &str, in_flight: Option<(&str, &str)>) {
-        self.command(&["MULTI"]);
-        self.command(&["SET", &format!(":{object}:event.worker"), worker]);
-        self.command(&["LPUSH", &format!(":event.worker:{worker}:object"), object]);
+        self.run_command(&["MULTI"]);
+        self.run_command(&["SET", &format!(":{object}:event.worker"), worker]);
+        self.run_command(&["LPUSH", &format!(":event.worker:{worker}:object"), object]);
         if let Some((event, id)) = in_flight {
-            self.command(&["LPUSH", &format!(":event.worker:{worker}:event"), event]);
-            self.command(&["SET", &format!(":event.worker:{worker}:event.id"), id]);
+            self.run_command(&["LPUSH", &format!(":event.worker:{worker}:event"), event]);
+            self.run_command(&["SET", &format!(":event.worker:{worker}:event.id"), id]);
         }
-        self.command(&["EXEC"]);
+        self.run_command(&["EXEC"]);
     }
 
     /// Sets a heartbeat that does not expire.
     pub(crate) fn set_heartbeat(&mut self, worker: &str) {
-        self.command(&["SET", &format!(":event.worker:{worker}:heartbeat"), "1"]);
+        self.run_command(&["SET", &format!(":event.worker:{worker}:heartbeat"), "1"]);
     }
 
     pub(crate) fn delete_heartbeat(&mut self, worker: &str) {
-        self.command(&["DEL", &format!(":event.worker:{worker}:heartbeat")]);
+        self.run_command(&["DEL", &format!(":event.worker:{worker}:heartbeat")]);
     }
 }
 
 /// Returns the JSON of an event as a producer writes it.
-pub(crate) fn outbox_event(kind: &str, value: impl std::fmt::Display) -> String {
-    format!(r#"{{"type":"{kind}","value":{value}}}"#)
+pub(crate) fn outbox_event_json(event_type: &str, value: impl std::fmt::Display) -> String {
+    format!(r#"{{"type":"{event_type}","value":{value}}}"#)
 }

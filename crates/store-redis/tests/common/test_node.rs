@@ -11,6 +11,7 @@ use pointsman_store_redis::{Redis, RedisStore};
 use super::redis_location::RedisLocation;
 use super::{now, wait_until};
 
+/// An open store, as a node uses it.
 pub(crate) struct TestNode {
     pub(crate) store: RedisStore,
 }
@@ -34,14 +35,14 @@ impl TestNode {
     pub(crate) async fn read_journal(&self) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (EventId::ZERO, vec![]);
         loop {
-            let read = JournalQuery {
+            let query = JournalQuery {
                 after,
                 until: None,
                 filter: EventFilter::default(),
                 limit: 1000,
                 backwards: false,
             };
-            let page = self.store.read_events(read).await.unwrap();
+            let page = self.store.read_events(query).await.unwrap();
             events.extend(page.events);
             if page.scanned_up_to == after || page.scanned_up_to >= page.journal_range.head {
                 return events;

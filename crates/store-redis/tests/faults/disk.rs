@@ -20,7 +20,7 @@ fn mount_disk() -> Option<TmpfsDisk> {
 async fn nothing_acknowledged_is_lost_when_the_server_exits_on_a_full_disk() {
     let Some(disk) = mount_disk() else { return };
     let server = RedisServer::start_in_folder(disk.path(), RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let load = Load::start(&location, &location.url, PRODUCERS).await;
     let monitor = InvariantMonitor::start(&location);
     for _ in 0..ROUNDS {
@@ -42,7 +42,7 @@ async fn writes_refused_on_a_full_disk_are_accepted_again_once_there_is_space() 
     let Some(disk) = mount_disk() else { return };
     let relaxed = RedisSettings::with_directives(&[("appendfsync", "everysec")]);
     let server = RedisServer::start_in_folder(disk.path(), relaxed).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let load = Load::start(&location, &location.url, PRODUCERS).await;
     let monitor = InvariantMonitor::start(&location);
     for _ in 0..ROUNDS {

@@ -13,7 +13,7 @@ use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::now;
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
@@ -24,7 +24,7 @@ const CLAIM_OBJECTS: &str = include_str!("../../src/lua/claim_objects.lua");
 struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
-    node: Arc<TestNode>,
+    proxied_node: Arc<TestNode>,
     other: TestNode,
     _server: RedisServer,
 }
@@ -32,34 +32,37 @@ struct TwoNodes {
 impl TwoNodes {
     async fn start() -> Self {
         let server = RedisServer::start(RedisSettings::default()).unwrap();
-        let location = RedisLocation::on_whole_server(&server);
+        let location = RedisLocation::on_server_without_prefix(&server);
         let proxy = CommandProxy::start(server.address());
-        let node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+        let proxied_node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
         let other = TestNode::open(&location).await;
-        Self { location, proxy, node, other, _server: server }
+        Self { location, proxy, proxied_node, other, _server: server }
     }
 
     fn load_script(&self, script: &str) -> String {
-        self.location.connect().text_reply(&["SCRIPT", "LOAD", script]).unwrap()
+        self.location.connect().query_text(&["SCRIPT", "LOAD", script]).unwrap()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn commit_with_lost_reply_is_resent_and_applied_once() {
-    let two = TwoNodes::start().await;
-    let commit = two.load_script(COMMIT);
+    let nodes = TwoNodes::start().await;
+    let commit = nodes.load_script(COMMIT);
     for other_commits in [0, 1, 5, 100] {
-        let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
-        let node = two.node.clone();
+        let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
+        let node = nodes.proxied_node.clone();
         let emit =
             tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("1")).await });
         block_in_place(|| fault.wait_until_triggered());
         for n in 0..other_commits {
-            two.other.emit(new_event("a").with_key(if n % 2 == 0 { "o" } else { "p" }).with_value("0")).await;
+            nodes
+                .other
+                .emit(new_event("a").with_key(if n % 2 == 0 { "o" } else { "p" }).with_value("0"))
+                .await;
         }
         fault.release();
         let emitted = emit.await.unwrap().unwrap();
-        let events = two.other.read_journal().await;
+        let events = nodes.other.read_journal().await;
         assert_eq!(events.iter().filter(|event| event.id == emitted.id).count(), 1);
         let own_events = events.iter().filter(|event| event.value.as_str() == "1").count();
         assert_eq!(own_events, 1 + [0, 1, 5, 100].iter().position(|n| *n == other_commits).unwrap());
@@ -69,12 +72,12 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn claims_and_ends_with_lost_replies_are_applied_once() {
-    let two = TwoNodes::start().await;
-    let (node, commit) = (two.node.clone(), two.load_script(COMMIT));
+    let nodes = TwoNodes::start().await;
+    let (node, commit) = (nodes.proxied_node.clone(), nodes.load_script(COMMIT));
     node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let id = node.store.join_node("one", now()).await.unwrap();
     node.emit(new_event("record")).await;
-    let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
+    let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
     let claim = ClaimRequest {
         claimant: Claimant::Node(id),
         handlers: Arc::new([handler_name("index")].into()),
@@ -85,17 +88,17 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
         tokio::spawn(async move { node.store.claim_tasks(claim, now()).await })
     };
     block_in_place(|| fault.wait_until_triggered());
-    two.other.emit(new_event("other")).await;
+    nodes.other.emit(new_event("other")).await;
     fault.release();
     let task = claiming.await.unwrap().unwrap().tasks.remove(0);
-    let fault = two.proxy.arm(&commit, CommandFault::LoseReply);
+    let fault = nodes.proxy.arm(&commit, CommandFault::LoseReply);
     let ends = vec![finished_attempt(&task, success())];
     let ended = {
         let node = node.clone();
         tokio::spawn(async move { node.store.finish_attempts(ends, None, now()).await })
     };
     block_in_place(|| fault.wait_until_triggered());
-    two.other.emit(new_event("other")).await;
+    nodes.other.emit(new_event("other")).await;
     fault.release();
     ended.await.unwrap().unwrap().0.remove(0).unwrap();
 }
@@ -103,21 +106,21 @@ async fn claims_and_ends_with_lost_replies_are_applied_once() {
 /// Claimed objects and events in flight are found again after a lost reply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_replies_while_draining_the_outbox_lose_no_events() {
-    let two = TwoNodes::start().await;
-    let monitor = InvariantMonitor::start(&two.location);
-    let mut client = two.location.connect();
-    let TwoNodes { location, proxy, node, other, .. } = &two;
-    let scripts = [COMMIT, READ_OUTBOXES, CLAIM_OBJECTS].map(|script| two.load_script(script));
+    let nodes = TwoNodes::start().await;
+    let monitor = InvariantMonitor::start(&nodes.location);
+    let mut client = nodes.location.connect();
+    let TwoNodes { location, proxy, proxied_node, other, .. } = &nodes;
+    let scripts = [COMMIT, READ_OUTBOXES, CLAIM_OBJECTS].map(|script| nodes.load_script(script));
     let mut count = 0;
     for round in 0..4 {
         for script in &scripts {
             let fault = proxy.arm(script, CommandFault::LoseReply);
-            client.push_events("o", &[outbox_event("a", count), outbox_event("a", count + 1)]);
+            client.push_events("o", &[outbox_event_json("a", count), outbox_event_json("a", count + 1)]);
             count += 2;
             // The other node may claim the object first, so events are pushed until the fault is triggered.
             let mut is_triggered = false;
             while !is_triggered {
-                client.push_events("o", &[outbox_event("a", count)]);
+                client.push_events("o", &[outbox_event_json("a", count)]);
                 count += 1;
                 is_triggered = block_in_place(|| fault.triggers_soon());
             }
@@ -128,7 +131,7 @@ async fn lost_replies_while_draining_the_outbox_lose_no_events() {
         }
     }
     wait_until_outbox_is_drained(location).await;
-    let mut events = node.read_journal().await;
+    let mut events = proxied_node.read_journal().await;
     assert_ids_and_prev_links(&events);
     events.retain(|event| event.key.is_some());
     assert!(event_values(&events).iter().map(|value| value.parse::<usize>().unwrap()).eq(0..count));

@@ -9,14 +9,14 @@ use pointsman_store_conformance::fixture::{
 use pointsman_testing::{RedisServer, RedisSettings};
 
 use crate::common::invariants::wait_until_outbox_is_drained;
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::TestNode;
 use crate::common::{now, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn full_server_still_drains_outbox_and_tasks() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let node = TestNode::open(&location).await;
     node.store
         .register(RegistrationBuilder::single_handler().unordered("index").build(), now())
@@ -28,19 +28,19 @@ async fn full_server_still_drains_outbox_and_tasks() {
     }
     let mut client = location.connect();
     client.set_heartbeat("ghost");
-    client.set_owner("ghost", "owned", Some((&outbox_event("record", 0), "5")));
+    client.set_owner("ghost", "owned", Some((&outbox_event_json("record", 0), "5")));
     for n in 1..=100 {
-        client.push_events("owned", &[outbox_event("record", n)]);
+        client.push_events("owned", &[outbox_event_json("record", n)]);
     }
     wait_until_queue_is_empty(&location).await;
-    client.command(&["CONFIG", "SET", "maxmemory", "1000000"]);
-    let full = client.try_push_events("more", &[outbox_event("record", 1)]).unwrap_err();
-    assert!(full.to_string().contains("OOM"), "{full}");
+    client.run_command(&["CONFIG", "SET", "maxmemory", "1000000"]);
+    let error = client.try_push_events("more", &[outbox_event_json("record", 1)]).unwrap_err();
+    assert!(error.to_string().contains("OOM"), "{error}");
     let mut client = location.connect();
 
     // The worker dies, and its object is drained.
     client.delete_heartbeat("ghost");
-    wait_until("the outbox is drained", async || client.integer_reply(&["EXISTS", ":owned:events"]) == 0)
+    wait_until("the outbox is drained", async || client.query_integer(&["EXISTS", ":owned:events"]) == 0)
         .await;
     wait_until_outbox_is_drained(&location).await;
     let events = node.read_journal().await;
@@ -48,16 +48,16 @@ async fn full_server_still_drains_outbox_and_tasks() {
     assert!(owned.map(|event| event.value.as_str().parse::<usize>().unwrap()).eq(0..=100));
 
     // Tasks run too.
-    let mut ran = 0;
-    while ran < 121 {
+    let mut ran_count = 0;
+    while ran_count < 121 {
         let claim = ClaimRequest {
             claimant: Claimant::Node(id),
             handlers: Arc::new([handler_name("index")].into()),
             max_tasks: 50,
         };
         let tasks = node.store.claim_tasks(claim, now()).await.unwrap().tasks;
-        assert!(!tasks.is_empty(), "{ran} have run");
-        ran += tasks.len();
+        assert!(!tasks.is_empty(), "{ran_count} have run");
+        ran_count += tasks.len();
         let ends = tasks.iter().map(|task| finished_attempt(task, success())).collect();
         let (ended, _) = node.store.finish_attempts(ends, None, now()).await.unwrap();
         assert!(ended.iter().all(Result::is_ok), "{ended:?}");
@@ -67,9 +67,9 @@ async fn full_server_still_drains_outbox_and_tasks() {
     // Emits are refused meanwhile, and accepted again when there is memory.
     let refused = node.try_emit(new_event("record")).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
-    client.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    client.run_command(&["CONFIG", "SET", "maxmemory", "0"]);
     wait_until("emits are accepted", async || node.try_emit(new_event("record")).await.is_ok()).await;
-    client.push_events("more", &[outbox_event("record", 2)]);
+    client.push_events("more", &[outbox_event_json("record", 2)]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
@@ -78,7 +78,7 @@ async fn full_server_still_drains_outbox_and_tasks() {
 async fn wait_until_queue_is_empty(location: &RedisLocation) {
     let mut client = location.connect();
     wait_until("the queue of objects is empty", async || {
-        client.integer_reply(&["EXISTS", ":objects.with.events"]) == 0
+        client.query_integer(&["EXISTS", ":objects.with.events"]) == 0
     })
     .await;
 }

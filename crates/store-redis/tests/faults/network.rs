@@ -21,7 +21,7 @@ fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let (location, proxied_url) =
-        (RedisLocation::on_whole_server(&server), server.url_through_proxy(&proxy).unwrap());
+        (RedisLocation::on_server_without_prefix(&server), server.url_through_proxy(&proxy).unwrap());
     (server, proxy, location, proxied_url)
 }
 
@@ -29,7 +29,7 @@ fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
 async fn cut_connections_are_replaced_without_errors() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
     let load = Load::start(&location, &proxied_url, PRODUCERS).await;
-    let neighbour = Load::start(&location, &location.url, 2).await;
+    let other_load = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
     let mut rng = Rng::new(1);
     for _ in 0..25 {
@@ -37,16 +37,16 @@ async fn cut_connections_are_replaced_without_errors() {
         proxy.close_connections();
     }
     load.wait_for_acknowledged(100).await;
-    assert_eq!((load.refusals(), neighbour.refusals()), (0, 0));
-    Load::stop_and_verify([load, neighbour], &location).await;
+    assert_eq!((load.refused_count(), other_load.refused_count()), (0, 0));
+    Load::stop_and_verify([load, other_load], &location).await;
     monitor.stop_and_assert_no_violations();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn unanswered_writes_are_applied_at_most_once() {
+async fn writes_without_reply_are_applied_at_most_once() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
     let load = Load::start(&location, &proxied_url, PRODUCERS).await;
-    let neighbour = Load::start(&location, &location.url, 2).await;
+    let other_load = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
     let mut rng = Rng::new(2);
     for _ in 0..10 {
@@ -56,8 +56,8 @@ async fn unanswered_writes_are_applied_at_most_once() {
         proxy.set_drop_replies(false);
     }
     load.wait_for_acknowledged(100).await;
-    assert_eq!(neighbour.refusals(), 0, "a node with a working connection is not affected");
-    Load::stop_and_verify([load, neighbour], &location).await;
+    assert_eq!(other_load.refused_count(), 0, "a node with a working connection is not affected");
+    Load::stop_and_verify([load, other_load], &location).await;
     monitor.stop_and_assert_no_violations();
 }
 
@@ -65,14 +65,14 @@ async fn unanswered_writes_are_applied_at_most_once() {
 async fn requests_over_a_frozen_connection_time_out() {
     let (_server, proxy, location, proxied_url) = start_proxied_server();
     let load = Load::start(&location, &format!("{proxied_url}?connect_timeout=2"), PRODUCERS).await;
-    let neighbour = TestNode::open(&location).await;
+    let other_node = TestNode::open(&location).await;
     load.wait_for_acknowledged(50).await;
     proxy.set_frozen(true);
     let reads = join_all((0..4).map(|_| load.node().store.read_journal_range()));
     let emits = async {
         for _ in 0..20 {
-            // It may have to wait until the write lock of the other node expires.
-            neighbour.emit(new_event("other")).await;
+            // An emit may have to wait until the write lock of the frozen node expires.
+            other_node.emit(new_event("other")).await;
         }
     };
     // Pushes succeed; direct emits are refused.
@@ -86,7 +86,7 @@ async fn requests_over_a_frozen_connection_time_out() {
     wait_until("the node can read again", async || load.node().store.read_journal_range().await.is_ok())
         .await;
     Load::stop_and_verify([load], &location).await;
-    neighbour.close().await;
+    other_node.close().await;
 }
 
 /// Commands that are sent together wait for one timeout, not for one each.
@@ -95,7 +95,7 @@ async fn pipelined_commands_time_out_once() {
     let (_server, proxy, _, proxied_url) = start_proxied_server();
     let node = TestNode::open_url(&format!("{proxied_url}?connect_timeout=2")).await;
     node.emit(new_event("a").with_key("o")).await;
-    // Opens more connections than the node needs itself.
+    // Concurrent reads open more connections, which are frozen, too.
     join_all((0..4).map(|_| node.store.read_journal_range())).await;
     proxy.set_frozen(true);
     let frozen = Instant::now();

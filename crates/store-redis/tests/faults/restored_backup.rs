@@ -11,11 +11,11 @@ use tokio::task::block_in_place;
 
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 
-fn claim_by(node: i64, max: usize) -> ClaimRequest {
+fn claim_request(node: i64, max: usize) -> ClaimRequest {
     ClaimRequest {
         claimant: Claimant::Node(node),
         handlers: Arc::new([handler_name("index")].into()),
@@ -26,7 +26,7 @@ fn claim_by(node: i64, max: usize) -> ClaimRequest {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nodes_continue_from_a_restored_backup() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let [one, other] = [TestNode::open(&location).await, TestNode::open(&location).await];
     one.store
         .register(RegistrationBuilder::single_handler().unordered("index").build(), now())
@@ -34,7 +34,7 @@ async fn nodes_continue_from_a_restored_backup() {
         .unwrap();
     let id = one.store.join_node("one", now()).await.unwrap();
     let mut client = location.connect();
-    client.push_events("o", &[outbox_event("record", 0)]);
+    client.push_events("o", &[outbox_event_json("record", 0)]);
     one.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
     drop(client);
@@ -45,7 +45,7 @@ async fn nodes_continue_from_a_restored_backup() {
     // The restore loses all of this: pushed and emitted events, and attempts.
     let mut client = location.connect();
     for n in 1..50 {
-        client.push_events("o", &[outbox_event("record", n)]);
+        client.push_events("o", &[outbox_event_json("record", n)]);
     }
     wait_until_outbox_is_drained(&location).await;
     wait_until("the node can write again", async || {
@@ -57,7 +57,7 @@ async fn nodes_continue_from_a_restored_backup() {
     })
     .await;
     let lost_id = one.read_journal().await.last().unwrap().id;
-    let tasks = one.store.claim_tasks(claim_by(id, 40), now()).await.unwrap().tasks;
+    let tasks = one.store.claim_tasks(claim_request(id, 40), now()).await.unwrap().tasks;
     assert_eq!(tasks.len(), 40);
     drop(client);
     block_in_place(|| {
@@ -67,7 +67,7 @@ async fn nodes_continue_from_a_restored_backup() {
 
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
-    client.push_events("o", &[outbox_event("record", 1)]);
+    client.push_events("o", &[outbox_event_json("record", 1)]);
     let events = one.wait_for_events(2).await;
     assert_eq!(event_values(&events), ["0", "1"]);
     assert!(events[1].id > lost_id, "{} was assigned before {}", lost_id, events[1].id);
@@ -85,7 +85,7 @@ async fn nodes_continue_from_a_restored_backup() {
     ended.extend(end.unwrap().0);
     assert!(ended.iter().filter(|end| end.is_ok()).count() <= 1, "{ended:?}");
     wait_until("all remaining tasks have run", async || {
-        let Ok(claims) = one.store.claim_tasks(claim_by(id, 10), now()).await else { return false };
+        let Ok(claims) = one.store.claim_tasks(claim_request(id, 10), now()).await else { return false };
         let ends = claims.tasks.iter().map(|task| finished_attempt(task, success())).collect();
         claims.tasks.is_empty() && one.store.finish_attempts(ends, None, now()).await.is_ok()
     })

@@ -13,7 +13,7 @@ use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::now;
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
@@ -21,24 +21,25 @@ const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_commit_of_a_stalled_node_is_refused() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let proxy = CommandProxy::start(server.address());
     let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
-    let commit = client.text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    let commit = client.query_text(&["SCRIPT", "LOAD", COMMIT]).unwrap();
     stalled.emit(new_event("a").with_key("o").with_value("0")).await;
     let fault = proxy.arm(&commit, CommandFault::DelayCommand);
     let node = stalled.clone();
-    let late = tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("9")).await });
+    let stalled_emit =
+        tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("9")).await });
     block_in_place(|| fault.wait_until_triggered());
     // The stalled node owns the write lock, and the other node waits until it expires.
     other.emit(new_event("a").with_key("o").with_value("1")).await;
-    client.push_events("o", &[outbox_event("a", 2)]);
+    client.push_events("o", &[outbox_event_json("a", 2)]);
     other.wait_for_events(3).await;
     fault.release();
-    let result = late.await.unwrap();
+    let result = stalled_emit.await.unwrap();
     assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
     stalled.emit(new_event("a").with_key("o").with_value("3")).await;
     let events = other.read_journal().await;
@@ -52,11 +53,11 @@ async fn late_commit_of_a_stalled_node_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_claim_of_a_stalled_node_is_refused() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let location = RedisLocation::on_whole_server(&server);
+    let location = RedisLocation::on_server_without_prefix(&server);
     let proxy = CommandProxy::start(server.address());
     let stalled = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
     let other = TestNode::open(&location).await;
-    let commit = location.connect().text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    let commit = location.connect().query_text(&["SCRIPT", "LOAD", COMMIT]).unwrap();
     let mut claims = vec![];
     for node in [&*stalled, &other] {
         node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
@@ -70,14 +71,14 @@ async fn late_claim_of_a_stalled_node_is_refused() {
     stalled.emit(new_event("record")).await;
     let fault = proxy.arm(&commit, CommandFault::DelayCommand);
     let (node, claim) = (stalled.clone(), claims.remove(0));
-    let again = claim.clone();
-    let late = tokio::spawn(async move { node.store.claim_tasks(claim, now()).await });
+    let second_claim = claim.clone();
+    let stalled_claim = tokio::spawn(async move { node.store.claim_tasks(claim, now()).await });
     block_in_place(|| fault.wait_until_triggered());
     let task = other.store.claim_tasks(claims.remove(0), now()).await.unwrap().tasks.remove(0);
     fault.release();
-    let result = late.await.unwrap();
+    let result = stalled_claim.await.unwrap();
     assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
-    assert_eq!(stalled.store.claim_tasks(again, now()).await.unwrap().tasks.len(), 0);
+    assert_eq!(stalled.store.claim_tasks(second_claim, now()).await.unwrap().tasks.len(), 0);
     other
         .store
         .finish_attempts(vec![finished_attempt(&task, success())], None, now())

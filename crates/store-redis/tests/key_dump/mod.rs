@@ -11,8 +11,8 @@ fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut redis = shared_redis().unwrap().connect().unwrap();
     let mut dumped = BTreeMap::new();
     for key in redis.run_command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
-        let kind = redis.run_command(&["TYPE", &key]).unwrap().text().unwrap();
-        let (command, has_pairs): (&[&str], bool) = match kind.as_str() {
+        let key_type = redis.run_command(&["TYPE", &key]).unwrap().text().unwrap();
+        let (command, has_pairs): (&[&str], bool) = match key_type.as_str() {
             "string" => (&["GET", &key], false),
             "hash" => (&["HGETALL", &key], true),
             "zset" => (&["ZRANGE", &key, "0", "-1", "WITHSCORES"], true),
@@ -32,15 +32,16 @@ fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     dumped
 }
 
-fn flatten_reply(reply: RedisReply, into: &mut Vec<Vec<u8>>) {
+fn flatten_reply(reply: RedisReply, flat: &mut Vec<Vec<u8>>) {
     match reply {
-        RedisReply::Bytes(bytes) => into.push(bytes),
-        RedisReply::List(list) => list.into_iter().for_each(|reply| flatten_reply(reply, into)),
+        RedisReply::Bytes(bytes) => flat.push(bytes),
+        RedisReply::List(list) => list.into_iter().for_each(|reply| flatten_reply(reply, flat)),
         RedisReply::Nil | RedisReply::Number(_) | RedisReply::Error(_) => panic!("{reply:?}"),
     }
 }
 
-/// Like [`dump_keys`], without keys that a copy does not preserve (commits and nodes) and without rows equal to a missing one.
+/// Like [`dump_keys`], but without keys that a copy does not preserve (commits and nodes), and without rows that mean the same
+/// as a missing row.
 fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut dumped = dump_keys(prefix);
     let commit_keys = ["pointsman:store-state", "pointsman:commit-records", "pointsman:invalidation-records"];
@@ -56,21 +57,22 @@ fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     dumped
 }
 
-/// Asserts that two stores have the same keys and contents, except for some keys; returns the number of keys.
-pub(crate) fn assert_same_keys(before: &str, after: &str, except: &[&str]) -> usize {
-    let (mut before, mut after) = (dump_comparable_keys(before), dump_comparable_keys(after));
-    [&mut before, &mut after]
+/// Asserts that the stores with two prefixes have the same keys and contents, except for some keys; returns how many keys
+/// were compared.
+pub(crate) fn assert_same_keys(expected: &str, found: &str, excluded_keys: &[&str]) -> usize {
+    let (mut expected, mut found) = (dump_comparable_keys(expected), dump_comparable_keys(found));
+    [&mut expected, &mut found]
         .into_iter()
-        .for_each(|dumped| dumped.retain(|key, _| !except.contains(&key.as_str())));
+        .for_each(|dumped| dumped.retain(|key, _| !excluded_keys.contains(&key.as_str())));
     let keys = |dumped: &BTreeMap<String, _>| dumped.keys().cloned().collect::<Vec<String>>();
-    assert_eq!(keys(&after), keys(&before));
-    for ((key, before), (_, after)) in before.iter().zip(&after) {
+    assert_eq!(keys(&found), keys(&expected));
+    for ((key, expected), (_, found)) in expected.iter().zip(&found) {
         let text = |rows: &Vec<Vec<u8>>| {
             rows.iter().map(|row| row.escape_ascii().to_string()).collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(text(after), text(before), "{key}");
+        assert_eq!(text(found), text(expected), "{key}");
     }
-    after.len()
+    found.len()
 }
 
 /// Returns whether a key belongs to running nodes, not to the contents of the store.

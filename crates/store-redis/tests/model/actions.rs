@@ -1,7 +1,7 @@
 //! Actions of the model: steps and faults.
 
 use crate::outbox::OutboxModel;
-use crate::state::{EmitState, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};
+use crate::state::{EmitState, ObjectId, Process, State, WorkerId, WorkerKeys, WorkerState};
 
 /// Whether the sender of a command gets its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Action {
     RequeueOrphan(WorkerId),
     /// A worker's transaction begins.
     Begin(Process, Reply),
-    /// The same, with the clock ahead of the ids.
+    /// A worker's transaction begins while the clock is ahead of the ids.
     BeginWithClockAhead(Process),
     Commit(Process, Reply),
     /// The transaction of a direct emit begins, or continues after a partial commit.
@@ -54,14 +54,14 @@ impl OutboxModel {
         }
         for process in self.processes() {
             match state.workers[usize::from(process)] {
-                Worker::Idle if self.can_claim(state, process) => {
+                WorkerState::Idle if self.can_claim(state, process) => {
                     steps.push(Action::ClaimObject(process, Reply::Received));
                 }
-                Worker::OwnsObject(_) => steps.push(Action::Begin(process, Reply::Received)),
-                Worker::InTransaction(_) | Worker::AwaitingReply(_) => {
+                WorkerState::OwnsObject(_) => steps.push(Action::Begin(process, Reply::Received)),
+                WorkerState::InTransaction(_) | WorkerState::AwaitingReply(_) => {
                     steps.push(Action::Commit(process, Reply::Received))
                 }
-                Worker::Idle | Worker::Dead => {}
+                WorkerState::Idle | WorkerState::Dead => {}
             }
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
@@ -84,11 +84,12 @@ impl OutboxModel {
         steps
     }
 
-    /// Adds the possible faults.
+    /// Adds the faults that can happen in a state.
     pub(crate) fn faults(&self, state: &State, faults: &mut Vec<Action>) {
         for process in self.processes().filter(|process| !self.is_indistinguishable_from_new(state, *process))
         {
-            if state.remaining_faults.crashes > 0 && state.workers[usize::from(process)] != Worker::Dead {
+            if state.remaining_faults.crashes > 0 && state.workers[usize::from(process)] != WorkerState::Dead
+            {
                 faults.push(Action::Crash(process));
             }
             if state.remaining_faults.late_commands > 0 {
@@ -120,16 +121,16 @@ impl OutboxModel {
 
     fn worker_faults(&self, state: &State, process: Process, faults: &mut Vec<Action>) {
         match state.workers[usize::from(process)] {
-            Worker::Idle if self.can_claim(state, process) => {
+            WorkerState::Idle if self.can_claim(state, process) => {
                 faults.push(Action::ClaimObject(process, Reply::Lost));
             }
-            Worker::OwnsObject(_) => {
+            WorkerState::OwnsObject(_) => {
                 faults.push(Action::Begin(process, Reply::Lost));
                 if state.remaining_faults.clock_leaps > 0 {
                     faults.push(Action::BeginWithClockAhead(process));
                 }
             }
-            Worker::InTransaction(_) => {
+            WorkerState::InTransaction(_) => {
                 faults.push(Action::Commit(process, Reply::Lost));
                 if state.remaining_faults.crashes > 0 {
                     faults.push(Action::CrashDuringCommit(process));
@@ -138,7 +139,7 @@ impl OutboxModel {
                     faults.push(Action::AbandonCommit(process));
                 }
             }
-            Worker::Idle | Worker::AwaitingReply(_) | Worker::Dead => {}
+            WorkerState::Idle | WorkerState::AwaitingReply(_) | WorkerState::Dead => {}
         }
     }
 
@@ -154,13 +155,13 @@ impl OutboxModel {
 
     /// Returns whether a worker is indistinguishable from one that has just been started.
     fn is_indistinguishable_from_new(&self, state: &State, process: Process) -> bool {
-        state.workers[usize::from(process)] == Worker::Idle
+        state.workers[usize::from(process)] == WorkerState::Idle
             && *state.redis.keys(self.worker_id(process)) == WorkerKeys::new()
             && !state.transactions().any(|transaction| transaction.mentions_worker(self.worker_id(process)))
     }
 
     pub(crate) fn is_dead(&self, state: &State, worker: WorkerId) -> bool {
         let mut processes = self.processes().filter(|process| self.worker_id(*process) == worker);
-        processes.all(|process| state.workers[usize::from(process)] == Worker::Dead)
+        processes.all(|process| state.workers[usize::from(process)] == WorkerState::Dead)
     }
 }

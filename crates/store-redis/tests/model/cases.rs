@@ -41,17 +41,17 @@ macro_rules! case {
     };
 }
 
-/// Two workers, an object with two events and then another.
+/// Two workers, and one object with a push of two events and then a push of one.
 fn two_workers_one_object() -> Scope {
     Scope::one_object(2)
 }
 
-/// The same with two objects of one event each.
+/// Two workers and two objects with one event each.
 fn two_objects_one_event_each() -> Scope {
     Scope { pushes: vec![vec![1], vec![1]], ..two_workers_one_object() }
 }
 
-/// One object with workers that are mistaken for dead and return.
+/// One object, and workers that lose their heartbeat, are mistaken for dead, and return.
 fn with_heartbeat_losses() -> Scope {
     Scope { heartbeat_losses: 2, ..two_workers_one_object() }
 }
@@ -61,7 +61,7 @@ fn with_direct_emit() -> Scope {
     Scope { pushes: vec![vec![2]], emits: vec![0], ..two_workers_one_object() }
 }
 
-/// The same without worker faults, and with a clock that leaps ahead of the ids.
+/// A direct emit to an object with two events, without worker faults, and with a clock that leaps ahead of the ids.
 fn with_clock_ahead() -> Scope {
     Scope { crashes: 0, heartbeat_losses: 0, clock_leaps: 1, ..with_direct_emit() }
 }

@@ -8,7 +8,7 @@ use crate::safeguards::Safeguards;
 use crate::scope::Scope;
 use crate::scripts::{CommitReply, TransactionStart};
 use crate::state::{
-    Author, CommitId, EmitState, Event, ObjectId, Process, State, Transaction, Worker, WorkerId,
+    Author, CommitId, EmitState, Event, ObjectId, Process, State, Transaction, WorkerId, WorkerState,
 };
 
 /// The outbox within a scope, with its safeguards.
@@ -64,10 +64,11 @@ impl OutboxModel {
         clock_lead: u8,
         reply: Reply,
     ) -> Option<()> {
-        let Worker::OwnsObject(object) = state.workers[usize::from(process)] else { return None };
+        let WorkerState::OwnsObject(object) = state.workers[usize::from(process)] else { return None };
         let transaction = self.begin_worker_transaction(state, process, object, clock_lead);
         if reply == Reply::Received {
-            state.workers[usize::from(process)] = transaction.map_or(Worker::Idle, Worker::InTransaction);
+            state.workers[usize::from(process)] =
+                transaction.map_or(WorkerState::Idle, WorkerState::InTransaction);
         }
         Some(())
     }
@@ -75,7 +76,7 @@ impl OutboxModel {
     fn claim_object(&self, state: &mut State, process: Process, reply: Reply) {
         let claimed = state.redis.claim_object(self.worker_id(process), process, &self.safeguards);
         if let (Some(object), Reply::Received) = (claimed, reply) {
-            state.workers[usize::from(process)] = Worker::OwnsObject(object);
+            state.workers[usize::from(process)] = WorkerState::OwnsObject(object);
         }
     }
 
@@ -85,8 +86,8 @@ impl OutboxModel {
         let worker = &mut state.workers[usize::from(process)];
         let transaction = worker.transaction()?.clone();
         *worker = match (reply, state.redis.commit(&transaction, &self.safeguards)) {
-            (Reply::Received, CommitReply::Committed | CommitReply::Refused) => Worker::Idle,
-            (Reply::Lost, CommitReply::Committed) => Worker::AwaitingReply(transaction),
+            (Reply::Received, CommitReply::Committed | CommitReply::Refused) => WorkerState::Idle,
+            (Reply::Lost, CommitReply::Committed) => WorkerState::AwaitingReply(transaction),
             // A resent commit is refused again.
             (Reply::Lost, CommitReply::Refused) => return None,
         };
@@ -127,11 +128,11 @@ impl OutboxModel {
         Some(())
     }
 
-    /// Leaves the commit of a process in transit; the process does not wait for the reply.
-    fn leave_in_transit(&self, state: &mut State, process: Process, then: Worker) -> Option<()> {
+    /// Leaves the commit of a process in transit; the process does not wait for the reply, and gets the next state.
+    fn leave_in_transit(&self, state: &mut State, process: Process, next_state: WorkerState) -> Option<()> {
         let worker = &mut state.workers[usize::from(process)];
         let transaction = worker.transaction()?.clone();
-        *worker = then;
+        *worker = next_state;
         state.in_transit.push(transaction);
         Some(())
     }
@@ -155,15 +156,15 @@ impl OutboxModel {
             }
             Action::Crash(process) => {
                 state.remaining_faults.crashes -= 1;
-                state.workers[usize::from(process)] = Worker::Dead;
+                state.workers[usize::from(process)] = WorkerState::Dead;
             }
             Action::CrashDuringCommit(process) => {
                 state.remaining_faults.crashes -= 1;
-                self.leave_in_transit(state, process, Worker::Dead)?;
+                self.leave_in_transit(state, process, WorkerState::Dead)?;
             }
             Action::AbandonCommit(process) => {
                 state.remaining_faults.late_commands -= 1;
-                self.leave_in_transit(state, process, Worker::Idle)?;
+                self.leave_in_transit(state, process, WorkerState::Idle)?;
             }
             Action::LateCommitArrives(index) => {
                 let transaction = state.in_transit.remove(index);

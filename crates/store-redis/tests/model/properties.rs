@@ -3,7 +3,7 @@
 use stateright::Property;
 
 use crate::outbox::OutboxModel;
-use crate::state::{EmitState, Event, JournalEntry, ObjectId, Redis, State, Transaction, Worker};
+use crate::state::{EmitState, Event, JournalEntry, ObjectId, Redis, State, Transaction, WorkerState};
 
 pub(crate) const IDS_ASCEND: &str = "ids in the journal ascend, and none is used twice";
 pub(crate) const PREV_NAMES_PRECEDING_EVENT: &str = "prev is the id of the object's preceding event";
@@ -36,61 +36,73 @@ pub(crate) const EMIT_JOURNALS_IN_FLIGHT_EVENT: &str =
 pub(crate) const EMIT_READ_EVENT_NOW_IN_FLIGHT: &str =
     "an event that a direct emit read in the queue is now in flight";
 
-type Rule = Property<OutboxModel>;
+type OutboxProperty = Property<OutboxModel>;
 
-pub(crate) fn all_properties() -> Vec<Rule> {
-    let mut rules = vec![
-        Rule::always(IDS_ASCEND, |_, state| state.redis.journal.is_sorted_by(|one, next| one.id < next.id)),
-        Rule::always(PREV_NAMES_PRECEDING_EVENT, |_, state| {
+pub(crate) fn all_properties() -> Vec<OutboxProperty> {
+    let mut properties = vec![
+        OutboxProperty::always(IDS_ASCEND, |_, state| {
+            state.redis.journal.is_sorted_by(|one, next| one.id < next.id)
+        }),
+        OutboxProperty::always(PREV_NAMES_PRECEDING_EVENT, |_, state| {
             holds_for_each_object(state, prev_names_preceding_event)
         }),
-        Rule::always(PUSH_ORDER_IS_KEPT, |_, state| holds_for_each_object(state, is_push_order_kept)),
-        Rule::always(EMITTED_ONCE, |_, state| {
+        OutboxProperty::always(PUSH_ORDER_IS_KEPT, |_, state| {
+            holds_for_each_object(state, is_push_order_kept)
+        }),
+        OutboxProperty::always(EMITTED_ONCE, |_, state| {
             emits(state).all(|(event, _)| count_journaled(state, event) <= 1)
         }),
-        Rule::always(EMIT_FOLLOWS_EARLIER_EVENTS, |_, state| does_emit_follow_earlier_events(state)),
-        Rule::always(ACKNOWLEDGED_EMIT_IS_JOURNALED, |_, state| {
+        OutboxProperty::always(EMIT_FOLLOWS_EARLIER_EVENTS, |_, state| {
+            does_emit_follow_earlier_events(state)
+        }),
+        OutboxProperty::always(ACKNOWLEDGED_EMIT_IS_JOURNALED, |_, state| {
             emits(state).all(|(event, emit_state)| {
                 *emit_state != EmitState::Done || count_journaled(state, event) > 0
             })
         }),
-        Rule::always(OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED, |_, state| {
+        OutboxProperty::always(OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED, |_, state| {
             holds_for_each_object(state, is_queued_or_owned)
         }),
-        Rule::always(OWNER_NAMES_OBJECT, |_, state| holds_for_each_object(state, does_owner_name_object)),
-        Rule::always(ONLY_OWNER_HAS_EVENT_IN_FLIGHT, |_, state| has_only_owner_event_in_flight(&state.redis)),
-        Rule::always(EVENT_IS_IN_ONE_LIST, |_, state| is_each_event_in_one_list(&state.redis)),
-        Rule::always(ONLY_OWNER_COMMITS, |_, state| !state.redis.violations.committed_for_other),
-        Rule::always(ASSIGNED_ID_IS_USED, |_, state| !state.redis.violations.changed_event_id),
-        Rule::always(NO_EVENT_IS_STUCK, |outbox, state| {
+        OutboxProperty::always(OWNER_NAMES_OBJECT, |_, state| {
+            holds_for_each_object(state, does_owner_name_object)
+        }),
+        OutboxProperty::always(ONLY_OWNER_HAS_EVENT_IN_FLIGHT, |_, state| {
+            has_only_owner_event_in_flight(&state.redis)
+        }),
+        OutboxProperty::always(EVENT_IS_IN_ONE_LIST, |_, state| is_each_event_in_one_list(&state.redis)),
+        OutboxProperty::always(ONLY_OWNER_COMMITS, |_, state| !state.redis.violations.committed_for_other),
+        OutboxProperty::always(ASSIGNED_ID_IS_USED, |_, state| !state.redis.violations.changed_event_id),
+        OutboxProperty::always(NO_EVENT_IS_STUCK, |outbox, state| {
             is_everything_journaled(outbox, state) || !outbox.steps(state).is_empty()
         }),
     ];
-    rules.extend(example_properties());
-    rules
+    properties.extend(example_properties());
+    properties
 }
 
-fn example_properties() -> [Rule; 7] {
+fn example_properties() -> [OutboxProperty; 7] {
     [
-        Rule::sometimes(EVERYTHING_IS_JOURNALED, is_everything_journaled),
-        Rule::sometimes(TWO_WORKERS_BELIEVE_TO_OWN, |_, state| do_two_workers_believe_to_own(state)),
-        Rule::sometimes(EVENT_WAS_TAKEN_OVER, |_, state| was_event_taken_over(state)),
-        Rule::sometimes(COMMIT_WAS_OVERTAKEN, |_, state| {
-            let is_open = |worker: &&Worker| matches!(worker, Worker::InTransaction(_));
-            let mut open = state.workers.iter().filter(is_open).filter_map(Worker::transaction);
+        OutboxProperty::sometimes(EVERYTHING_IS_JOURNALED, is_everything_journaled),
+        OutboxProperty::sometimes(TWO_WORKERS_BELIEVE_TO_OWN, |_, state| {
+            do_two_workers_believe_to_own(state)
+        }),
+        OutboxProperty::sometimes(EVENT_WAS_TAKEN_OVER, |_, state| was_event_taken_over(state)),
+        OutboxProperty::sometimes(COMMIT_WAS_OVERTAKEN, |_, state| {
+            let is_open = |worker: &&WorkerState| matches!(worker, WorkerState::InTransaction(_));
+            let mut open = state.workers.iter().filter(is_open).filter_map(WorkerState::transaction);
             open.any(|transaction| transaction.commit_id.version < state.redis.version)
         }),
-        Rule::sometimes(EMIT_REPLY_LOST_AND_OVERTAKEN, |_, state| {
+        OutboxProperty::sometimes(EMIT_REPLY_LOST_AND_OVERTAKEN, |_, state| {
             let is_awaiting_reply =
                 |(_, emit_state): &(Event, &EmitState)| matches!(emit_state, EmitState::AwaitingReply(_));
             let mut awaiting_reply =
                 emits(state).filter(is_awaiting_reply).filter_map(|(_, emit_state)| emit_state.transaction());
             awaiting_reply.any(|transaction| transaction.commit_id.version + 1 < state.redis.version)
         }),
-        Rule::sometimes(EMIT_JOURNALS_IN_FLIGHT_EVENT, |_, state| {
+        OutboxProperty::sometimes(EMIT_JOURNALS_IN_FLIGHT_EVENT, |_, state| {
             open_emits(state).any(|transaction| transaction.in_flight_id.is_some())
         }),
-        Rule::sometimes(EMIT_READ_EVENT_NOW_IN_FLIGHT, |_, state| {
+        OutboxProperty::sometimes(EMIT_READ_EVENT_NOW_IN_FLIGHT, |_, state| {
             let is_in_flight = |event| state.redis.keys.iter().any(|keys| keys.event.contains(event));
             let mut open = open_emits(state).filter(|transaction| transaction.in_flight_id.is_none());
             open.any(|transaction| transaction.outbox_events.iter().any(is_in_flight))
@@ -178,12 +190,13 @@ fn is_everything_journaled(outbox: &OutboxModel, state: &State) -> bool {
 }
 
 fn do_two_workers_believe_to_own(state: &State) -> bool {
-    let believed: Vec<_> = state.workers.iter().filter_map(Worker::believed_object).collect();
+    let believed: Vec<_> = state.workers.iter().filter_map(WorkerState::believed_object).collect();
     believed.iter().enumerate().any(|(index, object)| believed[index + 1..].contains(object))
 }
 
 fn was_event_taken_over(state: &State) -> bool {
-    let mut open = (0..).zip(&state.workers).filter(|(_, worker)| matches!(worker, Worker::InTransaction(_)));
+    let mut open =
+        (0..).zip(&state.workers).filter(|(_, worker)| matches!(worker, WorkerState::InTransaction(_)));
     open.any(|(number, worker)| {
         let first = worker.transaction().and_then(|transaction| transaction.outbox_events.first());
         let mut others = (0..).zip(&state.redis.keys).filter(|(other, _)| *other != number);

@@ -36,27 +36,27 @@ safeguards! {
     acknowledgement_finds_moved_events,
     /// A resent commit finds that it was already applied.
     resend_checks_commit_id,
-    /// It does so even if other commits happened meanwhile.
+    /// A resent commit finds that it was already applied even if other commits happened meanwhile.
     commit_ids_are_kept,
     /// No two authors create the same commit id.
     unique_commit_ids,
     /// The assigned id of an event in flight is not used if another event was journaled with it meanwhile.
     assigned_ids_must_be_new,
 
-    /// Objects of workers without a heartbeat are queued again.
+    /// The scan for dead workers queues the objects of workers without a heartbeat again.
     requeue,
     /// A worker that claims an object whose owner has no heartbeat takes it over.
     takeover,
     /// A takeover moves the event in flight.
     takeover_moves_event,
-    /// A takeover moves its id.
+    /// A takeover moves the assigned id of the event in flight.
     takeover_moves_id,
     /// Each started process has a worker id that was never used before.
     unique_workers,
 
     /// A direct emit first journals the events in flight and queued for its object.
     emit_journals_outbox_first,
-    /// It journals all of them, even in several commits.
+    /// A direct emit journals the whole outbox of its object first, even if that takes several commits.
     emit_journals_whole_outbox,
 }
 

@@ -1,8 +1,8 @@
 //! Bounds of the explored state space.
 
 use crate::state::{
-    CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, Redis, State, Worker,
-    WorkerKeys,
+    CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, Redis, State, WorkerKeys,
+    WorkerState,
 };
 
 /// Bounds within which all runs are explored.
@@ -64,7 +64,7 @@ impl Scope {
                 assigned_ids: vec![],
                 violations: CommitViolations::default(),
             },
-            workers: (0..self.workers).map(|_| Worker::Idle).collect(),
+            workers: (0..self.workers).map(|_| WorkerState::Idle).collect(),
             emitters: self.emits.iter().map(emitter).collect(),
             in_transit: vec![],
             pushes: vec![0; self.pushes.len()],

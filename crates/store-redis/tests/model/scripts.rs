@@ -12,7 +12,7 @@ pub(crate) enum CommitReply {
     Refused,
 }
 
-/// Parameters of a begin.
+/// Parameters with which a transaction begins.
 #[derive(Clone, Copy)]
 pub(crate) struct TransactionStart {
     pub(crate) object: ObjectId,
@@ -50,12 +50,12 @@ impl Redis {
                 self.object_mut(object).owner_process = Some(process);
                 return Some(object);
             }
-            // Its owner is alive, and releases it only when it has no events.
+            // The owner is alive, and queues the object again if it still has events when it is released.
             self.keys_mut(worker).object.clear();
         }
     }
 
-    /// Returns whether the worker owns the object now.
+    /// Makes the worker the owner of an object, unless that has another live owner; returns whether the worker owns it now.
     fn try_own(&mut self, worker: WorkerId, object: ObjectId, safeguards: &Safeguards) -> bool {
         if let Some(owner) = self.object(object).owner.filter(|owner| *owner != worker) {
             if self.keys(owner).heartbeat || !safeguards.takeover {
@@ -196,7 +196,7 @@ impl Redis {
         safeguards.resend_checks_commit_id && is_kept && self.applied_commits.contains(&commit_id)
     }
 
-    /// Returns whether nothing has changed since the transaction read it.
+    /// Returns whether nothing that the commit checks has changed since the transaction began.
     fn is_as_expected(&self, transaction: &Transaction, safeguards: &Safeguards) -> bool {
         if safeguards.commit_checks_version && transaction.commit_id.version != self.version {
             return false;

@@ -19,7 +19,7 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) redis: Redis,
-    pub(crate) workers: Vec<Worker>,
+    pub(crate) workers: Vec<WorkerState>,
     pub(crate) emitters: Vec<Emitter>,
     /// Commits that may still arrive, though no process waits for their replies.
     pub(crate) in_transit: Vec<Transaction>,
@@ -55,7 +55,7 @@ pub(crate) struct Redis {
     pub(crate) violations: CommitViolations,
 }
 
-/// Violations that later states do not show.
+/// Violations that cannot be seen in the keys afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CommitViolations {
     /// A process has committed events of an object that another process owns.
@@ -136,14 +136,14 @@ pub(crate) enum Author {
     Emitter(u8),
 }
 
-/// A process of an event worker.
+/// State of a process of an event worker, as the process knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Worker {
+pub(crate) enum WorkerState {
     Idle,
-    /// It believes that it owns an object.
+    /// The worker believes that it owns an object.
     OwnsObject(ObjectId),
     InTransaction(Transaction),
-    /// Its commit was applied, but the reply was lost.
+    /// The commit of the worker was applied, but the reply was lost.
     AwaitingReply(Transaction),
     Dead,
 }
@@ -185,7 +185,7 @@ impl Transaction {
     }
 }
 
-impl Worker {
+impl WorkerState {
     pub(crate) fn transaction(&self) -> Option<&Transaction> {
         match self {
             Self::InTransaction(transaction) | Self::AwaitingReply(transaction) => Some(transaction),
@@ -215,7 +215,7 @@ impl EmitState {
 impl State {
     /// Returns all transactions that are open or whose outcome is unknown.
     pub(crate) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
-        let workers = self.workers.iter().filter_map(Worker::transaction);
+        let workers = self.workers.iter().filter_map(WorkerState::transaction);
         let emitters = self.emitters.iter().filter_map(|emitter| emitter.emit_state.transaction());
         workers.chain(emitters).chain(&self.in_transit)
     }

@@ -21,7 +21,7 @@ pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
     // Whether all runs from a state were explored; if not, the state is on the current path.
     let mut explored: HashMap<State, bool> = HashMap::new();
     let mut path: Vec<SearchStep> =
-        outbox.init_states().into_iter().map(|state| search_step(outbox, state, None)).collect();
+        outbox.init_states().into_iter().map(|state| new_search_step(outbox, state, None)).collect();
     explored.extend(path.iter().map(|step| (step.state.clone(), false)));
     while let Some(step) = path.last_mut() {
         let Some(action) = step.untried.pop() else {
@@ -39,14 +39,14 @@ pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
             }
             None => {
                 explored.insert(next.clone(), false);
-                path.push(search_step(outbox, next, Some(action)));
+                path.push(new_search_step(outbox, next, Some(action)));
             }
         }
     }
     None
 }
 
-fn search_step(outbox: &OutboxModel, state: State, reached_by: Option<Action>) -> SearchStep {
+fn new_search_step(outbox: &OutboxModel, state: State, reached_by: Option<Action>) -> SearchStep {
     let mut untried = vec![];
     outbox.actions(&state, &mut untried);
     SearchStep { state, reached_by, untried }

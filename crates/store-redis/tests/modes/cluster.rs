@@ -5,7 +5,7 @@ use tokio::task::block_in_place;
 
 use crate::WorkingNode;
 use crate::common::redis_location::RedisLocation;
-use crate::failover::{assert_history_survives_failovers, wait_for_replica};
+use crate::failover::{assert_journal_survives_failovers, wait_for_replica};
 
 const PREFIX: &str = "{pointsman}:";
 
@@ -61,7 +61,7 @@ async fn journal_is_complete_after_failovers_under_load() {
     };
     let mut fail_over_to_replica = || fail_over(master, replica);
     let mut fail_back = || fail_over(replica, master);
-    assert_history_survives_failovers(
+    assert_journal_survives_failovers(
         keys_location(&cluster, master),
         &mut [&mut fail_over_to_replica, &mut fail_back],
     )

@@ -18,14 +18,14 @@ const EVENTS_PER_PHASE: usize = 80;
 /// connection, so it writes a key.
 pub(crate) fn wait_for_replica(location: &RedisLocation) {
     let mut client = location.connect();
-    client.command(&["SET", ":replica.probe", "1"]);
-    let replicas = client.integer_reply(&["WAIT", "1", "30000"]);
-    client.command(&["DEL", ":replica.probe"]);
+    client.run_command(&["SET", ":replica.probe", "1"]);
+    let replicas = client.query_integer(&["WAIT", "1", "30000"]);
+    client.run_command(&["DEL", ":replica.probe"]);
     assert_eq!(replicas, 1, "no replica has confirmed the writes");
 }
 
 /// Runs two nodes under load. Each `failover` kills the master and returns the location of the new one.
-pub(crate) async fn assert_history_survives_failovers(
+pub(crate) async fn assert_journal_survives_failovers(
     first: RedisLocation,
     failovers: &mut [&mut dyn FnMut() -> RedisLocation],
 ) {
@@ -42,7 +42,7 @@ pub(crate) async fn assert_history_survives_failovers(
         loads.iter().for_each(|load| load.fail_over_to(&location));
     }
     wait_for_acknowledged(&loads).await;
-    let at_risk: usize = loads.iter().map(Load::at_risk).sum();
+    let at_risk: usize = loads.iter().map(Load::at_risk_count).sum();
     println!("{at_risk} events were acknowledged while a failover could lose them");
     Load::stop_and_verify(loads, &location).await;
 }

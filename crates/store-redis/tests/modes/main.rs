@@ -21,7 +21,7 @@ use pointsman_store_conformance::fixture::{
 
 use common::invariants::wait_until_outbox_is_drained;
 use common::journal_checks::assert_ids_and_prev_links;
-use common::redis_location::{RedisLocation, outbox_event};
+use common::redis_location::{RedisLocation, outbox_event_json};
 use common::test_node::TestNode;
 use common::{now, wait_until};
 
@@ -34,8 +34,8 @@ struct WorkingNode {
 impl WorkingNode {
     async fn open(location: &RedisLocation) -> Self {
         let node = TestNode::open(location).await;
-        let plan = RegistrationBuilder::single_handler().collection("shop/orders", 5);
-        node.store.register(plan.build(), now()).await.unwrap();
+        let registration = RegistrationBuilder::single_handler().collection("shop/orders", 5);
+        node.store.register(registration.build(), now()).await.unwrap();
         let id = node.store.join_node("one", now()).await.unwrap();
         Self { node, id }
     }
@@ -47,19 +47,23 @@ impl WorkingNode {
 
     /// Runs all tasks; returns their number.
     async fn run_all_tasks(&self) -> usize {
-        let mut ran = 0;
+        let mut ran_count = 0;
         loop {
             let tasks = self.node.store.claim_tasks(self.claim_request(), now()).await.unwrap().tasks;
             if tasks.is_empty() {
-                return ran;
+                return ran_count;
             }
-            ran += tasks.len();
-            let end = |task| FinishedAttempt {
+            ran_count += tasks.len();
+            let finish = |task| FinishedAttempt {
                 log_lines: vec![info_log_line(now(), "ran")],
                 ..finished_attempt(task, success())
             };
-            let (ended, _) =
-                self.node.store.finish_attempts(tasks.iter().map(end).collect(), None, now()).await.unwrap();
+            let (ended, _) = self
+                .node
+                .store
+                .finish_attempts(tasks.iter().map(finish).collect(), None, now())
+                .await
+                .unwrap();
             assert!(ended.iter().all(Result::is_ok), "{ended:?}");
         }
     }
@@ -68,7 +72,7 @@ impl WorkingNode {
     async fn run_all_operations(&self, location: &RedisLocation, first: usize, count: usize) {
         let (store, mut client) = (&self.node.store, location.connect());
         for n in (first..first + count).step_by(2) {
-            client.push_events("o", &[outbox_event("record", n)]);
+            client.push_events("o", &[outbox_event_json("record", n)]);
             self.node.emit(new_event("record").with_key("o").with_value(&(n + 1).to_string())).await;
         }
         wait_until_outbox_is_drained(location).await;

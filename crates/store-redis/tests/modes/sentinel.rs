@@ -5,7 +5,7 @@ use tokio::task::block_in_place;
 
 use crate::WorkingNode;
 use crate::common::redis_location::RedisLocation;
-use crate::failover::{assert_history_survives_failovers, wait_for_replica};
+use crate::failover::{assert_journal_survives_failovers, wait_for_replica};
 
 fn master_location(sentinel: &RedisSentinelGroup, master: &RedisServer) -> RedisLocation {
     RedisLocation { admin: master.admin().clone(), prefix: String::new(), url: sentinel.url() }
@@ -42,5 +42,5 @@ async fn journal_is_complete_after_failovers_under_load() {
         let killed = sentinel.kill_master().unwrap();
         master_location(&sentinel, sentinel.wait_for_failover(killed).unwrap())
     };
-    assert_history_survives_failovers(first, &mut [&mut fail_over_to_replica, &mut fail_back]).await;
+    assert_journal_survives_failovers(first, &mut [&mut fail_over_to_replica, &mut fail_back]).await;
 }

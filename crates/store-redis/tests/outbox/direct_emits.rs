@@ -14,7 +14,7 @@ use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::mixed_producer::{assert_values_in_order, push_and_emit_randomly};
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 
@@ -39,9 +39,9 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
         client.set_owner(
             "other",
             "o",
-            in_flight.then(|| (outbox_event("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
+            in_flight.then(|| (outbox_event_json("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
         );
-        client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
+        client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), &outbox_event_json("a", 2)]);
         let direct = node.emit(new_event("direct").with_key("o").with_value("3")).await;
         let events = node.wait_for_events(if in_flight { 4 } else { 3 }).await;
         assert_eq!(event_numbers(&events), if in_flight { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
@@ -49,7 +49,7 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
         assert_eq!(events.last().unwrap().id, direct.id);
         if is_alive {
             assert_eq!(
-                client.text_reply(&["GET", ":o:event.worker"]).as_deref(),
+                client.query_text(&["GET", ":o:event.worker"]).as_deref(),
                 Some("other"),
                 "the live worker still owns it"
             );
@@ -59,23 +59,23 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
     }
 }
 
-/// The owner of the object continues with later events: the emit has journaled its event in flight.
+/// The emit also journals the event that the owner of the object has in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn direct_emit_follows_a_backlog_of_several_transactions() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
     client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event("a", 0), "5")));
+    client.set_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
     let monitor = InvariantMonitor::start(&location);
     let count = 3_000;
-    let events: Vec<String> = (1..count).map(|n| outbox_event("a", n)).collect();
+    let events: Vec<String> = (1..count).map(|n| outbox_event_json("a", n)).collect();
     for batch in events.chunks(500) {
         client.push_events("o", batch);
     }
     let large = "x".repeat(900_000);
     for n in 0..8 {
-        client.push_events("large", &[outbox_event("a", format!("[{n},\"{large}\"]"))]);
+        client.push_events("large", &[outbox_event_json("a", format!("[{n},\"{large}\"]"))]);
     }
     node.emit(new_event("direct").with_key("o").with_value(&count.to_string())).await;
     node.emit(new_event("direct").with_key("large")).await;
@@ -86,7 +86,7 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     assert!(event_numbers(&o_events).into_iter().eq(0..=count));
     assert_eq!(large_events.last().unwrap().value.as_str(), "null");
     client.delete_heartbeat("other");
-    client.command(&["LPUSH", ":objects.with.events", "o"]);
+    client.run_command(&["LPUSH", ":objects.with.events", "o"]);
     wait_until_outbox_is_drained(&location).await;
     monitor.stop_and_assert_no_violations();
     node.close().await;
@@ -102,9 +102,9 @@ async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
     client.set_owner("other", "o", None);
     // The backlog takes a dozen transactions, so that both other emits fit in between.
     let count = 48_000;
-    let events: Vec<String> = (0..count).map(|n| outbox_event("a", n)).collect();
+    let events: Vec<String> = (0..count).map(|n| outbox_event_json("a", n)).collect();
     for batch in events.chunks(1_000) {
-        client.command(
+        client.run_command(
             &[&["LPUSH", ":o:events"], &batch.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
         );
     }
@@ -132,8 +132,8 @@ async fn scheduled_events_follow_the_backlog() {
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
     client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    client.set_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let firing = FireRequestBuilder::emitting_event(new_event("a").with_key("o").with_value("3"))
         .build("nightly", now());
     let fire = node.store.record_fires(vec![firing], now()).await.unwrap().remove(0).0;
@@ -159,8 +159,8 @@ async fn events_emitted_by_handlers_follow_the_backlog() {
     let task = node.store.claim_tasks(claim, now()).await.unwrap().tasks.remove(0);
     let mut client = location.connect();
     client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    client.set_owner("other", "o", Some((&outbox_event_json("a", 1), "5")));
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let emits = vec![new_event("a").with_key("o").with_value("3")];
     let ended = FinishedAttempt { emitted_events: emits, ..finished_attempt(&task, success()) };
     node.store.finish_attempts(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
@@ -195,90 +195,92 @@ async fn alternating_pushes_and_emits_keep_their_order() {
 struct TwoNodes {
     location: RedisLocation,
     proxy: CommandProxy,
-    slow: Arc<TestNode>,
+    proxied_node: Arc<TestNode>,
     other: TestNode,
-    begin: String,
-    commit: String,
+    begin_script_hash: String,
+    commit_script_hash: String,
     _server: RedisServer,
 }
 
 impl TwoNodes {
     async fn start() -> Self {
         let server = RedisServer::start(RedisSettings::default()).unwrap();
-        let location = RedisLocation::on_whole_server(&server);
+        let location = RedisLocation::on_server_without_prefix(&server);
         let proxy = CommandProxy::start(server.address());
-        let slow = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+        let proxied_node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
         let other = TestNode::open(&location).await;
         let mut client = location.connect();
-        let mut hash = |source: &str| client.text_reply(&["SCRIPT", "LOAD", source]).unwrap();
-        let (begin, commit) = (hash(BEGIN), hash(COMMIT));
-        Self { location, proxy, slow, other, begin, commit, _server: server }
+        let mut hash = |source: &str| client.query_text(&["SCRIPT", "LOAD", source]).unwrap();
+        let (begin_script_hash, commit_script_hash) = (hash(BEGIN), hash(COMMIT));
+        Self { location, proxy, proxied_node, other, begin_script_hash, commit_script_hash, _server: server }
     }
 }
 
 /// A second emit arrives while the first waits for the write lock; it joins the transaction and reads the same outbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn jobs_joining_a_transaction_journal_nothing_twice() {
-    let two = TwoNodes::start().await;
-    let mut client = two.location.connect();
+    let nodes = TwoNodes::start().await;
+    let mut client = nodes.location.connect();
     client.set_heartbeat("ghost");
-    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
-    client.command(&[
+    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.run_command(&[
         "LPUSH",
         ":o:events",
-        &outbox_event("a", 1),
-        &outbox_event("a", 2),
-        &outbox_event("a", 3),
+        &outbox_event_json("a", 1),
+        &outbox_event_json("a", 2),
+        &outbox_event_json("a", 3),
     ]);
-    two.slow.emit(new_event("first").with_value("0")).await;
-    let fault = two.proxy.arm(&two.begin, CommandFault::DelayCommand);
+    nodes.proxied_node.emit(new_event("first").with_value("0")).await;
+    let fault = nodes.proxy.arm(&nodes.begin_script_hash, CommandFault::DelayCommand);
     let emit = |n: usize| {
-        let slow = two.slow.clone();
-        tokio::spawn(
-            async move { slow.emit(new_event("direct").with_key("o").with_value(&n.to_string())).await },
-        )
+        let proxied_node = nodes.proxied_node.clone();
+        tokio::spawn(async move {
+            proxied_node.emit(new_event("direct").with_key("o").with_value(&n.to_string())).await
+        })
     };
     let first = emit(4);
     tokio::task::block_in_place(|| fault.wait_until_triggered());
-    two.other.emit(new_event("between").with_value("0")).await;
+    nodes.other.emit(new_event("between").with_value("0")).await;
     let second = emit(5);
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     fault.release();
     let ids = [first.await.unwrap().id, second.await.unwrap().id];
-    let events = two.other.wait_for_events(8).await;
+    let events = nodes.other.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
     let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
     assert_eq!(event_numbers(&o_events), [0, 1, 2, 3, 4, 5]);
     assert_eq!([o_events[4].id, o_events[5].id], ids);
-    assert_eq!(client.integer_reply(&["EXISTS", ":o:events", ":event.worker:ghost:event"]), 0);
+    assert_eq!(client.query_integer(&["EXISTS", ":o:events", ":event.worker:ghost:event"]), 0);
 }
 
 /// Events are pushed after the transaction began; an emit that follows them joins the transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
-    let two = TwoNodes::start().await;
-    let mut client = two.location.connect();
-    two.slow.emit(new_event("first").with_value("0")).await;
-    two.other.emit(new_event("between").with_value("0")).await;
-    let fault = two.proxy.arm(&two.begin, CommandFault::DelayReply);
-    let slow = two.slow.clone();
+    let nodes = TwoNodes::start().await;
+    let mut client = nodes.location.connect();
+    nodes.proxied_node.emit(new_event("first").with_value("0")).await;
+    nodes.other.emit(new_event("between").with_value("0")).await;
+    let fault = nodes.proxy.arm(&nodes.begin_script_hash, CommandFault::DelayReply);
+    let proxied_node = nodes.proxied_node.clone();
     let first =
-        tokio::spawn(async move { slow.emit(new_event("direct").with_key("o").with_value("1")).await });
+        tokio::spawn(
+            async move { proxied_node.emit(new_event("direct").with_key("o").with_value("1")).await },
+        );
     tokio::task::block_in_place(|| fault.wait_until_triggered());
     client.set_heartbeat("ghost");
-    client.set_owner("ghost", "p", Some((&outbox_event("a", 2), "5")));
-    client.command(&["LPUSH", ":p:events", &outbox_event("a", 3)]);
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 4)]);
-    let slow = two.slow.clone();
-    let late = tokio::spawn(async move {
-        slow.emit(new_event("direct").with_key("p").with_value("5")).await;
-        slow.emit(new_event("direct").with_key("o").with_value("6")).await;
+    client.set_owner("ghost", "p", Some((&outbox_event_json("a", 2), "5")));
+    client.run_command(&["LPUSH", ":p:events", &outbox_event_json("a", 3)]);
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 4)]);
+    let proxied_node = nodes.proxied_node.clone();
+    let joining_emits = tokio::spawn(async move {
+        proxied_node.emit(new_event("direct").with_key("p").with_value("5")).await;
+        proxied_node.emit(new_event("direct").with_key("o").with_value("6")).await;
     });
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     fault.release();
     first.await.unwrap();
-    late.await.unwrap();
-    let events = two.other.wait_for_events(8).await;
+    joining_emits.await.unwrap();
+    let events = nodes.other.wait_for_events(8).await;
     assert_ids_and_prev_links(&events);
     let numbers_of = |object: &str| {
         let object_events =
@@ -291,24 +293,25 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
 /// After a failed transaction all caches are read again, and the outbox too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
-    let two = TwoNodes::start().await;
-    let mut client = two.location.connect();
-    two.slow.emit(new_event("first").with_value("0")).await;
-    let fault = two.proxy.arm(&two.commit, CommandFault::DelayCommand);
-    let slow = two.slow.clone();
-    let late = tokio::spawn(async move { slow.try_emit(new_event("late").with_value("0")).await });
+    let nodes = TwoNodes::start().await;
+    let mut client = nodes.location.connect();
+    nodes.proxied_node.emit(new_event("first").with_value("0")).await;
+    let fault = nodes.proxy.arm(&nodes.commit_script_hash, CommandFault::DelayCommand);
+    let proxied_node = nodes.proxied_node.clone();
+    let refused_emit =
+        tokio::spawn(async move { proxied_node.try_emit(new_event("late").with_value("0")).await });
     tokio::task::block_in_place(|| fault.wait_until_triggered());
-    two.other.emit(new_event("between").with_value("0")).await;
+    nodes.other.emit(new_event("between").with_value("0")).await;
     client.set_heartbeat("ghost");
-    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 1)]);
+    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1)]);
     fault.release();
-    assert!(late.await.unwrap().is_err(), "the other node has committed meanwhile");
+    assert!(refused_emit.await.unwrap().is_err(), "the other node has committed meanwhile");
     wait_until("the node can write again", async || {
-        two.slow.try_emit(new_event("direct").with_key("o").with_value("2")).await.is_ok()
+        nodes.proxied_node.try_emit(new_event("direct").with_key("o").with_value("2")).await.is_ok()
     })
     .await;
-    let events = two.other.read_journal().await;
+    let events = nodes.other.read_journal().await;
     assert_ids_and_prev_links(&events);
     let o_events: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
     assert_eq!(event_numbers(&o_events), [0, 1, 2]);

@@ -18,21 +18,21 @@ type ViolationCase = (&'static str, fn(&mut RawClient));
 fn invariant_violations_are_found() {
     let cases: [ViolationCase; 8] = [
         ("o has events, is not queued and has no owner", |client| {
-            client.command(&["LPUSH", ":o:events", "e"]);
+            client.run_command(&["LPUSH", ":o:events", "e"]);
         }),
         ("o is owned by w which does not name it", |client| {
-            client.command(&["SET", ":o:event.worker", "w"]);
+            client.run_command(&["SET", ":o:event.worker", "w"]);
         }),
         ("o is owned by w which does not name it; w names p which it does not own", |client| {
             client.set_owner("w", "o", None);
-            client.command(&["LSET", ":event.worker:w:object", "0", "p"]);
+            client.run_command(&["LSET", ":event.worker:w:object", "0", "p"]);
         }),
         ("w names o which it does not own", |client| {
-            client.command(&["LPUSH", ":event.worker:w:object", "o"]);
+            client.run_command(&["LPUSH", ":event.worker:w:object", "o"]);
         }),
         ("w has an event in flight, and no object", |client| {
-            client.command(&["LPUSH", ":event.worker:w:event", "e"]);
-            client.command(&["SET", ":event.worker:w:event.id", "7"]);
+            client.run_command(&["LPUSH", ":event.worker:w:event", "e"]);
+            client.run_command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
         ("o has an event that is in flight and queued: e", |client| {
             client.set_owner("w", "o", Some(("e", "7")));
@@ -40,11 +40,11 @@ fn invariant_violations_are_found() {
         }),
         ("w has 1 events, and the id none", |client| {
             client.set_owner("w", "o", Some(("e", "7")));
-            client.command(&["DEL", ":event.worker:w:event.id"]);
+            client.run_command(&["DEL", ":event.worker:w:event.id"]);
         }),
         ("w has 0 events, and the id 7", |client| {
             client.set_owner("w", "o", None);
-            client.command(&["SET", ":event.worker:w:event.id", "7"]);
+            client.run_command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
     ];
     for (expected, write) in cases {
@@ -61,7 +61,7 @@ fn allowed_states_are_no_violations() {
         client.push_events("p", &["e", "d"]);
         client.set_owner("w", "p", Some(("c", "7")));
         client.set_heartbeat("w");
-        client.command(&["LPUSH", ":objects.with.events", "nothing"]);
+        client.run_command(&["LPUSH", ":objects.with.events", "nothing"]);
     });
     assert_eq!(violations, "");
 }
@@ -70,7 +70,7 @@ fn allowed_states_are_no_violations() {
 fn monitor_finds_a_violation_while_running() {
     let location = RedisLocation::on_shared_server();
     let monitor = InvariantMonitor::start(&location);
-    location.connect().command(&["LPUSH", ":o:events", "e"]);
+    location.connect().run_command(&["LPUSH", ":o:events", "e"]);
     while !monitor.has_violations() {
         std::thread::yield_now();
     }

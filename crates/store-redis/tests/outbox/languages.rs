@@ -19,13 +19,13 @@ fn run_program(mut command: Command, input: &str) -> String {
     stdout.into_owned()
 }
 
-/// Asserts that the events that each program pushes are journaled.
-async fn assert_journaled(location: &RedisLocation) {
+/// Asserts that the three events that a program has pushed are journaled.
+async fn assert_three_events_are_journaled(location: &RedisLocation) {
     let node = TestNode::open(location).await;
     let events = node.wait_for_events(3).await;
     assert_eq!(event_values(&events), [r#"{"title": "Hällo \"x\""}"#, "2", "3"]);
-    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["work.changed", "post.changed", "post.changed"]);
+    let event_types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(event_types, ["work.changed", "post.changed", "post.changed"]);
     assert_ids_and_prev_links(&events);
     wait_until_outbox_is_drained(location).await;
     node.close().await;
@@ -49,7 +49,7 @@ EXEC
         ),
     );
     assert!(output.ends_with("OK\n3\n1\n") || output.contains("QUEUED"), "{output}");
-    assert_journaled(&location).await;
+    assert_three_events_are_journaled(&location).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,5 +88,5 @@ while not reply.endswith(b'*3\r\n+OK\r\n:3\r\n:1\r\n'):
     reply += connection.recv(1000) or sys.exit('%r' % reply)
 "#,
     );
-    assert_journaled(&location).await;
+    assert_three_events_are_journaled(&location).await;
 }

@@ -8,7 +8,7 @@ use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::mixed_producer::{assert_values_in_order, push_and_emit_randomly};
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::TestNode;
 
 const PRODUCERS: usize = 8;
@@ -22,8 +22,9 @@ fn push_many_events(location: &RedisLocation, producer: usize) -> BTreeMap<usize
     for push in 0..PUSHES {
         let (object, event_count) = ((push * 7 + producer * push) % OBJECTS, 1 + push % 3);
         let first = counts.get(&object).copied().unwrap_or_default();
-        let events: Vec<String> =
-            (first..first + event_count).map(|n| outbox_event("step", format!("[{producer},{n}]"))).collect();
+        let events: Vec<String> = (first..first + event_count)
+            .map(|n| outbox_event_json("step", format!("[{producer},{n}]")))
+            .collect();
         client.push_events(&format!("work:{object}"), &events);
         counts.insert(object, first + event_count);
     }
@@ -54,8 +55,8 @@ async fn objects_keep_event_order_with_many_producers_and_two_nodes() {
     wait_until_outbox_is_drained(&location).await;
     monitor.stop_and_assert_no_violations();
     let [one, other] = nodes;
-    let (shares, ()) = ((one.store.write_counts().0, other.store.write_counts().0), one.close().await);
-    assert!(shares.0 > 0 && shares.1 > 0, "a node journaled nothing: {shares:?}");
+    let (commit_counts, ()) = ((one.store.write_counts().0, other.store.write_counts().0), one.close().await);
+    assert!(commit_counts.0 > 0 && commit_counts.1 > 0, "a node journaled nothing: {commit_counts:?}");
     other.close().await;
 }
 
@@ -64,17 +65,17 @@ async fn object_with_many_events_does_not_starve_others() {
     const HOT_EVENTS: usize = 5_000;
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    let events: Vec<String> = (0..HOT_EVENTS).map(|n| outbox_event("hot", n)).collect();
+    let events: Vec<String> = (0..HOT_EVENTS).map(|n| outbox_event_json("hot", n)).collect();
     for batch in events.chunks(500) {
         client.push_events("hot", batch);
     }
     for n in 0..100 {
-        client.push_events(&format!("cold:{n}"), &[outbox_event("cold", n)]);
+        client.push_events(&format!("cold:{n}"), &[outbox_event_json("cold", n)]);
     }
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(HOT_EVENTS + 100).await;
     assert_ids_and_prev_links(&events);
-    let is_hot = |event: &&std::sync::Arc<pointsman_core::Event>| event.kind.as_str() == "hot";
+    let is_hot = |event: &&std::sync::Arc<pointsman_core::Event>| event.event_type.as_str() == "hot";
     let last_cold = events.iter().rposition(|event| !is_hot(&event)).unwrap();
     let before = events[..last_cold].iter().filter(is_hot).count();
     assert!(

@@ -7,7 +7,7 @@ use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, new
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
 use crate::common::now;
-use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::redis_location::{RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,13 +19,19 @@ async fn pushed_events_are_journaled_in_order() {
     let mut client = location.connect();
     let full = r#"{"type": "record.published", "value": {"n": 1.50}, "sub": "part", "context": {"ip": "::1"},
                    "priority": 9000, "key": "work:1"}"#;
-    client.push_events("work:1", &[full.to_string(), outbox_event("record", 2), outbox_event("record", 3)]);
-    client.push_events("work:1", &[outbox_event("record", 4)]);
+    client.push_events(
+        "work:1",
+        &[full.to_string(), outbox_event_json("record", 2), outbox_event_json("record", 3)],
+    );
+    client.push_events("work:1", &[outbox_event_json("record", 4)]);
     let events = node.wait_for_events(4).await;
     assert_eq!(event_values(&events), [r#"{"n": 1.50}"#, "2", "3", "4"]);
     assert_ids_and_prev_links(&events);
     let first = &events[0];
-    assert_eq!((first.kind.as_str(), first.key.as_ref().unwrap().as_str()), ("record.published", "work:1"));
+    assert_eq!(
+        (first.event_type.as_str(), first.key.as_ref().unwrap().as_str()),
+        ("record.published", "work:1")
+    );
     assert_eq!((first.sub_object.as_ref().unwrap().as_str(), &*first.context["ip"]), ("part", "::1"));
     assert_eq!(first.prev, None);
     let tasks = node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks;
@@ -33,9 +39,9 @@ async fn pushed_events_are_journaled_in_order() {
 
     wait_until_outbox_is_drained(&location).await;
     let last = events[3].id.to_string();
-    assert_eq!(client.text_reply(&["GET", ":work:1:last.event.id"]), Some(last.clone()));
-    assert_eq!(client.text_reply(&["GET", ":next.event.id"]), Some(last));
-    assert_eq!(client.text_reply(&["GET", ":work:1:data"]).as_deref(), Some("{}"), "it is the producer's");
+    assert_eq!(client.query_text(&["GET", ":work:1:last.event.id"]), Some(last.clone()));
+    assert_eq!(client.query_text(&["GET", ":next.event.id"]), Some(last));
+    assert_eq!(client.query_text(&["GET", ":work:1:data"]).as_deref(), Some("{}"), "it is the producer's");
     monitor.stop_and_assert_no_violations();
     node.close().await;
 }
@@ -44,9 +50,9 @@ async fn pushed_events_are_journaled_in_order() {
 async fn events_pushed_before_a_node_starts_are_journaled() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.push_events("a", &[outbox_event("one", 1), outbox_event("two", 2)]);
-    client.push_events("b", &[outbox_event("one", 3)]);
-    client.push_events("a", &[outbox_event("one", 4)]);
+    client.push_events("a", &[outbox_event_json("one", 1), outbox_event_json("two", 2)]);
+    client.push_events("b", &[outbox_event_json("one", 3)]);
+    client.push_events("a", &[outbox_event_json("one", 4)]);
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(4).await;
     assert_ids_and_prev_links(&events);
@@ -63,7 +69,7 @@ async fn tenant_objects_are_prefixed_with_the_tenant() {
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
     client.push_events("shop/work:1", &[r#"{"type": "a", "tenant": "shop", "value": 1}"#]);
-    client.push_events("work:1", &[outbox_event("a", 2)]);
+    client.push_events("work:1", &[outbox_event_json("a", 2)]);
     client.push_events("shop/work:1", &[r#"{"type": "a", "tenant": "shop", "key": "work:1", "value": 3}"#]);
     let events = node.wait_for_events(3).await;
     assert_ids_and_prev_links(&events);
@@ -75,7 +81,7 @@ async fn tenant_objects_are_prefixed_with_the_tenant() {
     let own = node.emit(new_event("a").with_key("work:1").for_tenant("shop")).await;
     assert_eq!(own.prev, Some(shops[1].id));
     wait_until_outbox_is_drained(&location).await;
-    assert_eq!(client.text_reply(&["GET", ":shop/work:1:last.event.id"]), Some(own.id.to_string()));
+    assert_eq!(client.query_text(&["GET", ":shop/work:1:last.event.id"]), Some(own.id.to_string()));
     node.close().await;
 }
 
@@ -102,10 +108,10 @@ async fn objects_of_different_tenants_with_one_name_stay_separate() {
 async fn objects_with_an_earlier_last_event_id_continue_after_it() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.command(&["SET", ":old:last.event.id", "4"]);
-    client.command(&["SET", ":older:last.event.id", "5"]);
-    client.command(&["SET", ":next.event.id", "5"]);
-    client.push_events("old", &[outbox_event("a", 1), outbox_event("a", 2)]);
+    client.run_command(&["SET", ":old:last.event.id", "4"]);
+    client.run_command(&["SET", ":older:last.event.id", "5"]);
+    client.run_command(&["SET", ":next.event.id", "5"]);
+    client.push_events("old", &[outbox_event_json("a", 1), outbox_event_json("a", 2)]);
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(2).await;
     assert_eq!((events[0].prev, events[1].prev), (EventId::new(4), Some(events[0].id)));
@@ -124,9 +130,9 @@ async fn queued_names_without_events_are_ignored() {
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
     for object in ["nothing", "", "a", "nothing"] {
-        client.command(&["LPUSH", ":objects.with.events", object]);
+        client.run_command(&["LPUSH", ":objects.with.events", object]);
     }
-    client.push_events("a", &[outbox_event("a", 1)]);
+    client.push_events("a", &[outbox_event_json("a", 1)]);
     node.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
     node.close().await;

@@ -9,7 +9,7 @@ use pointsman_testing::RedisReply;
 
 use crate::common::invariants::wait_until_outbox_is_drained;
 use crate::common::now;
-use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
+use crate::common::redis_location::{RawClient, RedisLocation, outbox_event_json};
 use crate::common::test_node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -30,10 +30,10 @@ async fn prune_after_days(node: &TestNode, days: u32) -> u64 {
 
 /// Counts object rows, members of their index, and last event ids of these names.
 fn count_object_keys(client: &mut RawClient, names: &[&str]) -> (i64, i64, i64) {
-    let rows = client.integer_reply(&["HLEN", ":pointsman:objects"]);
-    let members = client.integer_reply(&["ZCARD", ":pointsman:objects-by-check"]);
+    let rows = client.query_integer(&["HLEN", ":pointsman:objects"]);
+    let members = client.query_integer(&["ZCARD", ":pointsman:objects-by-check"]);
     let last =
-        names.iter().map(|name| client.integer_reply(&["EXISTS", &format!(":{name}:last.event.id")])).sum();
+        names.iter().map(|name| client.query_integer(&["EXISTS", &format!(":{name}:last.event.id")])).sum();
     (rows, members, last)
 }
 
@@ -44,14 +44,14 @@ async fn deleted_objects_leave_no_keys_and_can_start_again() {
     let mut client = location.connect();
     let names = ["a", "b", "shop/a"];
     for name in names {
-        client.push_events(name, &[outbox_event("note", 1), outbox_event("note", 2)]);
+        client.push_events(name, &[outbox_event_json("note", 1), outbox_event_json("note", 2)]);
     }
     node.wait_for_events(6).await;
     wait_until_outbox_is_drained(&location).await;
     assert_eq!(count_object_keys(&mut client, &names), (3, 3, 3));
     assert_eq!(prune_after_days(&node, 1).await, 3);
     assert_eq!(count_object_keys(&mut client, &names), (0, 0, 0));
-    client.push_events("a", &[outbox_event("note", 3), outbox_event("note", 4)]);
+    client.push_events("a", &[outbox_event_json("note", 3), outbox_event_json("note", 4)]);
     let events = node.wait_for_events(2).await;
     assert_eq!((events[0].prev, events[1].prev), (None, Some(events[0].id)));
     wait_until_outbox_is_drained(&location).await;
@@ -64,23 +64,23 @@ async fn object_owned_by_a_worker_is_not_deleted() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
-    client.push_events("a", &[outbox_event("note", 1)]);
-    client.push_events("b", &[outbox_event("note", 1)]);
+    client.push_events("a", &[outbox_event_json("note", 1)]);
+    client.push_events("b", &[outbox_event_json("note", 1)]);
     node.wait_for_events(2).await;
     wait_until_outbox_is_drained(&location).await;
-    // A live worker owns it.
-    client.command(&["SET", ":event.worker:w:heartbeat", "1"]);
-    client.command(&["LPUSH", ":event.worker:w:object", "a"]);
-    client.command(&["SET", ":a:event.worker", "w"]);
+    // A live worker owns the object.
+    client.run_command(&["SET", ":event.worker:w:heartbeat", "1"]);
+    client.run_command(&["LPUSH", ":event.worker:w:object", "a"]);
+    client.run_command(&["SET", ":a:event.worker", "w"]);
     assert_eq!(prune_after_days(&node, 1).await, 1);
     assert_eq!(count_object_keys(&mut client, &["a", "b"]), (1, 1, 1));
-    client.command(&["DEL", ":a:event.worker", ":event.worker:w:heartbeat", ":event.worker:w:object"]);
+    client.run_command(&["DEL", ":a:event.worker", ":event.worker:w:heartbeat", ":event.worker:w:object"]);
     assert_eq!(prune_after_days(&node, 3).await, 1);
     assert_eq!(count_object_keys(&mut client, &["a", "b"]), (0, 0, 0));
     node.close().await;
 }
 
-/// A node of an older version writes rows that are in no index.
+/// A node of an older version writes object rows without a retention check, which are in no index.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_older_nodes_are_indexed_and_deleted() {
     let location = RedisLocation::on_shared_server();
@@ -88,21 +88,21 @@ async fn objects_of_older_nodes_are_indexed_and_deleted() {
     let mut client = location.connect();
     let names: Vec<String> = (0..20).map(|n| format!("o{n}")).collect();
     for name in &names {
-        client.push_events(name, &[outbox_event("note", 1)]);
+        client.push_events(name, &[outbox_event_json("note", 1)]);
     }
     node.wait_for_events(names.len()).await;
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
     for name in &names {
         let field = format!("/{name}");
-        let RedisReply::Bytes(mut row) = client.command(&["HGET", ":pointsman:objects", &field]) else {
+        let RedisReply::Bytes(mut row) = client.run_command(&["HGET", ":pointsman:objects", &field]) else {
             panic!()
         };
-        // The event at which it was checked: an id of today takes eight bytes.
+        // Removes the retention check from the row: an event id of today takes eight bytes.
         row.truncate(row.len() - 8);
-        client.command(&[&b"HSET"[..], b":pointsman:objects", field.as_bytes(), &row]);
+        client.run_command(&[&b"HSET"[..], b":pointsman:objects", field.as_bytes(), &row]);
     }
-    client.command(&["DEL", ":pointsman:objects-by-check"]);
+    client.run_command(&["DEL", ":pointsman:objects-by-check"]);
     let node = TestNode::open(&location).await;
     let (mut deleted, mut rounds) = (0, 0);
     while deleted < names.len() as u64 {

@@ -11,19 +11,19 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
-use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
+use crate::common::redis_location::{RawClient, RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::wait_until;
 
 /// Returns the set-aside entries, oldest first: header and entry.
 fn read_set_aside(client: &mut RawClient) -> Vec<(serde_json::Value, Vec<u8>)> {
-    let list = client.command(&["LRANGE", ":events.set.aside", "0", "-1"]);
-    let split = |reply: &RedisReply| {
+    let list = client.run_command(&["LRANGE", ":events.set.aside", "0", "-1"]);
+    let split_header = |reply: &RedisReply| {
         let RedisReply::Bytes(bytes) = reply else { panic!("{reply:?}") };
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
         (serde_json::from_slice(&bytes[..end]).unwrap(), bytes[end + 1..].to_vec())
     };
-    list.list().iter().rev().map(split).collect()
+    list.list().iter().rev().map(split_header).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,8 +32,8 @@ async fn invalid_entries_are_set_aside_and_later_events_journaled() {
     let node = TestNode::open(&location).await;
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
-    let large = outbox_event("a", format!("\"{}\"", "x".repeat(3_000_000)));
-    let large_value = outbox_event("a", format!("\"{}\"", "x".repeat((1 << 20) + 1)));
+    let large = outbox_event_json("a", format!("\"{}\"", "x".repeat(3_000_000)));
+    let large_value = outbox_event_json("a", format!("\"{}\"", "x".repeat((1 << 20) + 1)));
     let cases: [(&[u8], &str); 17] = [
         (b"", "EOF"),
         (b"not JSON\r\nat all", "expected"),
@@ -54,18 +54,18 @@ async fn invalid_entries_are_set_aside_and_later_events_journaled() {
         (large_value.as_bytes(), "/value"),
     ];
     for (n, (bytes, _)) in cases.iter().enumerate() {
-        client.push_events("o", &[outbox_event("a", n).as_bytes(), bytes]);
+        client.push_events("o", &[outbox_event_json("a", n).as_bytes(), bytes]);
     }
-    client.push_events("o", &[outbox_event("a", cases.len())]);
+    client.push_events("o", &[outbox_event_json("a", cases.len())]);
     let events = node.wait_for_events(cases.len() + 1).await;
     assert!(event_values(&events).iter().map(|value| value.parse::<usize>().unwrap()).eq(0..=cases.len()));
     assert_ids_and_prev_links(&events);
     wait_until_outbox_is_drained(&location).await;
     let aside = read_set_aside(&mut client);
     assert_eq!(aside.len(), cases.len());
-    for ((header, entry), (bytes, why)) in aside.iter().zip(cases) {
+    for ((header, entry), (bytes, expected)) in aside.iter().zip(cases) {
         let reason = header["reason"].as_str().unwrap();
-        assert!(reason.contains(why), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
         assert_eq!((header["object"].as_str(), header["at"].is_string()), (Some("o"), true));
         assert!(entry == bytes, "{reason}: the entry was changed");
     }
@@ -79,13 +79,13 @@ async fn entries_of_invalid_object_names_are_set_aside() {
     let mut client = location.connect();
     let long = "x".repeat(513);
     for object in ["", "a\nb", "\u{7f}", &long] {
-        client.push_events(object, &[outbox_event("a", 1), outbox_event("a", 2)]);
+        client.push_events(object, &[outbox_event_json("a", 1), outbox_event_json("a", 2)]);
     }
     let bytes = b"\xff\xfe".as_slice();
     let events = [client.prefix.as_bytes(), bytes, b":events"].concat();
-    client.command(&[b"LPUSH".as_slice(), &events, outbox_event("a", 1).as_bytes()]);
-    client.command(&[b"LPUSH".as_slice(), b":objects.with.events", bytes]);
-    client.push_events("good", &[outbox_event("a", 7)]);
+    client.run_command(&[b"LPUSH".as_slice(), &events, outbox_event_json("a", 1).as_bytes()]);
+    client.run_command(&[b"LPUSH".as_slice(), b":objects.with.events", bytes]);
+    client.push_events("good", &[outbox_event_json("a", 7)]);
     let node = TestNode::open(&location).await;
     assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
     wait_until_outbox_is_drained(&location).await;
@@ -103,7 +103,7 @@ async fn direct_emits_set_invalid_entries_aside_too() {
     let mut client = location.connect();
     client.set_heartbeat("other");
     client.set_owner("other", "o", Some(("first", "5")));
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), "second"]);
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), "second"]);
     node.emit(new_event("a").with_key("o").with_value("2")).await;
     assert_eq!(event_values(&node.read_journal().await), ["1", "2"]);
     let entries: Vec<_> = read_set_aside(&mut client).into_iter().map(|(_, entry)| entry).collect();
@@ -121,11 +121,11 @@ async fn set_aside_list_keeps_the_newest_entries() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     let script = "for n = 1, 9999 do redis.call('LPUSH', KEYS[1], '{}\\n' .. n) end";
-    client.command(&["EVAL", script, "1", ":events.set.aside"]);
+    client.run_command(&["EVAL", script, "1", ":events.set.aside"]);
     client.push_events("o", &["first", "second", "third"]);
     let node = TestNode::open(&location).await;
     wait_until_outbox_is_drained(&location).await;
-    assert_eq!(client.integer_reply(&["LLEN", ":events.set.aside"]), 10_000);
+    assert_eq!(client.query_integer(&["LLEN", ":events.set.aside"]), 10_000);
     let aside = read_set_aside(&mut client);
     assert_eq!((aside[0].1.as_slice(), aside[9_999].1.as_slice()), (b"3".as_slice(), b"third".as_slice()));
     wait_until("a warning reports them", async || {
@@ -191,10 +191,10 @@ async fn many_set_aside_entries_make_few_log_lines() {
     for n in 0..ENTRIES / 100 {
         client.push_events(&format!("o{n}"), &vec!["not an event"; 100]);
     }
-    client.push_events("last", &[outbox_event("a", 1)]);
+    client.push_events("last", &[outbox_event_json("a", 1)]);
     node.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
-    let aside = client.command(&["LLEN", ":events.set.aside"]);
+    let aside = client.run_command(&["LLEN", ":events.set.aside"]);
     assert_eq!(aside, RedisReply::Number(ENTRIES as i64));
     let (lines, entries) = (counts.lines.load(Ordering::Relaxed), counts.entries.load(Ordering::Relaxed));
     assert!((1..=30).contains(&lines) && entries <= ENTRIES, "{lines} lines about {entries} entries");

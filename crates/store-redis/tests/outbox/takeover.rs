@@ -9,17 +9,17 @@ use pointsman_testing::{RedisServer, RedisSettings};
 use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
-use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
+use crate::common::redis_location::{RawClient, RedisLocation, outbox_event_json};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Leaves an object of a dead worker: its first event is in flight with this id.
-fn leave_orphaned_object(client: &mut RawClient, id: &str) {
-    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), id)));
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
+/// Writes the keys of an object that a dead worker owns: its first event is in flight with this id.
+fn create_object_of_dead_worker(client: &mut RawClient, id: &str) {
+    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), id)));
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), &outbox_event_json("a", 2)]);
 }
 
 /// Asserts that all events are journaled once and in order; returns the id of the first.
@@ -40,9 +40,9 @@ async fn in_flight_event_of_a_dead_worker_is_journaled_first() {
     for is_queued in [false, true] {
         let location = RedisLocation::on_shared_server();
         let mut client = location.connect();
-        leave_orphaned_object(&mut client, "5");
+        create_object_of_dead_worker(&mut client, "5");
         if is_queued {
-            client.command(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
+            client.run_command(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
         }
         assert_eq!(
             assert_all_journaled(&location).await,
@@ -58,8 +58,8 @@ async fn unusable_assigned_id_is_replaced() {
     let mut client = location.connect();
     let node = TestNode::open(&location).await;
     let before = node.emit(new_event("before")).await.id;
-    leave_orphaned_object(&mut client, "5");
-    client.push_events("o", &[outbox_event("a", 3)]);
+    create_object_of_dead_worker(&mut client, "5");
+    client.push_events("o", &[outbox_event_json("a", 3)]);
     let events = node.wait_for_events(5).await;
     assert_eq!(event_values(&events[1..]), ["0", "1", "2", "3"]);
     assert_eq!((events[0].id, events[1].prev), (before, None));
@@ -74,8 +74,8 @@ async fn usable_assigned_id_is_kept() {
     let mut client = location.connect();
     // The id was assigned before, and nothing was journaled since.
     let assigned_id = now().micros().to_string();
-    leave_orphaned_object(&mut client, &assigned_id);
-    client.command(&["SET", ":next.event.id", &assigned_id]);
+    create_object_of_dead_worker(&mut client, &assigned_id);
+    client.run_command(&["SET", ":next.event.id", &assigned_id]);
     assert_eq!(assert_all_journaled(&location).await.to_string(), assigned_id);
 }
 
@@ -84,8 +84,8 @@ async fn assigned_id_of_a_leaping_clock_is_replaced() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     let assigned_id = now().plus(Duration::from_secs(1 << 26)).micros().to_string();
-    leave_orphaned_object(&mut client, &assigned_id);
-    client.command(&["SET", ":next.event.id", &assigned_id]);
+    create_object_of_dead_worker(&mut client, &assigned_id);
+    client.run_command(&["SET", ":next.event.id", &assigned_id]);
     let first = assert_all_journaled(&location).await;
     assert!(first.timestamp() < now().plus(HOUR), "{first}");
 }
@@ -94,9 +94,9 @@ async fn assigned_id_of_a_leaping_clock_is_replaced() {
 async fn both_in_flight_events_of_a_dead_worker_are_journaled() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
-    client.command(&["LPUSH", ":event.worker:ghost:event", &outbox_event("a", 1)]);
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    client.set_owner("ghost", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.run_command(&["LPUSH", ":event.worker:ghost:event", &outbox_event_json("a", 1)]);
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 2)]);
     let node = TestNode::open(&location).await;
     let events = node.wait_for_events(3).await;
     assert_eq!(event_values(&events), ["0", "1", "2"]);
@@ -108,36 +108,36 @@ async fn both_in_flight_events_of_a_dead_worker_are_journaled() {
 async fn worker_dying_before_ownership_loses_no_events() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
-    client.command(&["LPUSH", ":event.worker:first:object", "o"]);
-    client.command(&["LPUSH", ":event.worker:second:object", "o"]);
-    client.command(&[
+    client.run_command(&["LPUSH", ":event.worker:first:object", "o"]);
+    client.run_command(&["LPUSH", ":event.worker:second:object", "o"]);
+    client.run_command(&[
         "LPUSH",
         ":o:events",
-        &outbox_event("a", 0),
-        &outbox_event("a", 1),
-        &outbox_event("a", 2),
+        &outbox_event_json("a", 0),
+        &outbox_event_json("a", 1),
+        &outbox_event_json("a", 2),
     ]);
-    client.command(&["LPUSH", ":event.worker:idle:object", "nothing"]);
+    client.run_command(&["LPUSH", ":event.worker:idle:object", "nothing"]);
     let node = TestNode::open(&location).await;
     assert_eq!(event_values(&node.wait_for_events(3).await), ["0", "1", "2"]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
-/// Only the owner key of the object names the worker.
+/// The worker does not name the object; only the owner key of the object names the worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_owner_without_object_key_loses_no_events() {
     for in_flight in [false, true] {
         let location = RedisLocation::on_shared_server();
         let mut client = location.connect();
-        client.command(&["SET", ":o:event.worker", "ghost"]);
+        client.run_command(&["SET", ":o:event.worker", "ghost"]);
         if in_flight {
-            client.command(&["LPUSH", ":event.worker:ghost:event", &outbox_event("a", 0)]);
-            client.command(&["SET", ":event.worker:ghost:event.id", "5"]);
+            client.run_command(&["LPUSH", ":event.worker:ghost:event", &outbox_event_json("a", 0)]);
+            client.run_command(&["SET", ":event.worker:ghost:event.id", "5"]);
         } else {
-            client.command(&["LPUSH", ":o:events", &outbox_event("a", 0)]);
+            client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 0)]);
         }
-        client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
+        client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 1), &outbox_event_json("a", 2)]);
         let node = TestNode::open(&location).await;
         assert_eq!(event_values(&node.wait_for_events(3).await), ["0", "1", "2"]);
         wait_until_outbox_is_drained(&location).await;
@@ -149,25 +149,25 @@ async fn dead_owner_without_object_key_loses_no_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_another_store_are_not_taken_over() {
     let server = RedisServer::start(RedisSettings::default()).unwrap();
-    let whole = RedisLocation::on_whole_server(&server);
-    let within = RedisLocation {
+    let without_prefix = RedisLocation::on_server_without_prefix(&server);
+    let prefixed = RedisLocation {
         prefix: "within:".into(),
-        ..whole.with_url(server.admin().url_with_prefix("within:"))
+        ..without_prefix.with_url(server.admin().url_with_prefix("within:"))
     };
-    let (mut client, other) = (within.connect(), TestNode::open(&within).await);
+    let (mut client, other) = (prefixed.connect(), TestNode::open(&prefixed).await);
     client.set_heartbeat("other");
     client.set_owner("other", "o", None);
-    client.command(&["LPUSH", ":o:events", &outbox_event("a", 0)]);
-    // When the sweep has found all of these, it has scanned all keys.
-    let mut ours = whole.connect();
+    client.run_command(&["LPUSH", ":o:events", &outbox_event_json("a", 0)]);
+    // When the scan for dead workers has found all of these objects, it has scanned all keys.
+    let mut own_client = without_prefix.connect();
     for n in 0..20 {
-        ours.command(&["SET", &format!(":p{n}:event.worker"), "ghost"]);
-        ours.command(&["LPUSH", &format!(":p{n}:events"), &outbox_event("a", 7)]);
+        own_client.run_command(&["SET", &format!(":p{n}:event.worker"), "ghost"]);
+        own_client.run_command(&["LPUSH", &format!(":p{n}:events"), &outbox_event_json("a", 7)]);
     }
-    let node = TestNode::open(&whole).await;
+    let node = TestNode::open(&without_prefix).await;
     assert_eq!(event_values(&node.wait_for_events(20).await), ["7"; 20]);
-    assert_eq!(client.text_reply(&["GET", ":o:event.worker"]).as_deref(), Some("other"));
-    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 1);
+    assert_eq!(client.query_text(&["GET", ":o:event.worker"]).as_deref(), Some("other"));
+    assert_eq!(client.query_integer(&["LLEN", ":o:events"]), 1);
     node.close().await;
     other.close().await;
 }
@@ -177,17 +177,17 @@ async fn live_worker_keeps_its_object_until_it_dies() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     client.set_heartbeat("other");
-    client.set_owner("other", "o", Some((&outbox_event("a", 0), "5")));
-    client.push_events("o", &[outbox_event("a", 1)]);
+    client.set_owner("other", "o", Some((&outbox_event_json("a", 0), "5")));
+    client.push_events("o", &[outbox_event_json("a", 1)]);
     let monitor = InvariantMonitor::start(&location);
     let node = TestNode::open(&location).await;
-    client.push_events("o", &[outbox_event("a", 2)]);
-    client.push_events("p", &[outbox_event("b", 7)]);
+    client.push_events("o", &[outbox_event_json("a", 2)]);
+    client.push_events("p", &[outbox_event_json("b", 7)]);
     assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
-    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 2, "the live worker owns the object");
+    assert_eq!(client.query_integer(&["LLEN", ":o:events"]), 2, "the live worker owns the object");
     // The next claim of the object finds that its owner is dead.
     client.delete_heartbeat("other");
-    client.push_events("o", &[outbox_event("a", 3)]);
+    client.push_events("o", &[outbox_event_json("a", 3)]);
     assert_eq!(event_values(&node.wait_for_events(5).await), ["7", "0", "1", "2", "3"]);
     assert_ids_and_prev_links(&node.read_journal().await);
     wait_until_outbox_is_drained(&location).await;
@@ -195,15 +195,15 @@ async fn live_worker_keeps_its_object_until_it_dies() {
     node.close().await;
 }
 
-/// Without further pushes to the object, the sweep for dead workers finds it.
+/// No further push queues the object, so only the scan for dead workers finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_a_worker_that_dies_later_are_requeued() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     client.set_heartbeat("ghost");
-    leave_orphaned_object(&mut client, "5");
+    create_object_of_dead_worker(&mut client, "5");
     let node = TestNode::open(&location).await;
-    client.push_events("p", &[outbox_event("b", 7)]);
+    client.push_events("p", &[outbox_event_json("b", 7)]);
     node.wait_for_events(1).await;
     client.delete_heartbeat("ghost");
     assert_eq!(event_values(&node.wait_for_events(4).await), ["7", "0", "1", "2"]);
@@ -211,37 +211,37 @@ async fn objects_of_a_worker_that_dies_later_are_requeued() {
     node.close().await;
 }
 
-/// A worker that was only slow is taken over; what it does later is refused, and nothing is journaled twice.
+/// The objects of a worker that was only slow are taken over; its later commands are refused, and nothing is journaled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn worker_wrongly_taken_for_dead_does_no_harm() {
     for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/read_outboxes.lua")]
     {
         let server = RedisServer::start(RedisSettings::default()).unwrap();
-        let location = RedisLocation::on_whole_server(&server);
+        let location = RedisLocation::on_server_without_prefix(&server);
         let proxy = CommandProxy::start(server.address());
         let slow = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
         let mut client = location.connect();
-        let hash = client.text_reply(&["SCRIPT", "LOAD", script]).unwrap();
+        let hash = client.query_text(&["SCRIPT", "LOAD", script]).unwrap();
         let fault = proxy.arm(&hash, CommandFault::DelayCommand);
-        client.push_events("o", &[outbox_event("a", 0), outbox_event("a", 1)]);
+        client.push_events("o", &[outbox_event_json("a", 0), outbox_event_json("a", 1)]);
         tokio::task::block_in_place(|| fault.wait_until_triggered());
         let monitor = InvariantMonitor::start(&location);
         // Its heartbeats expire, and another node claims its object.
         let heartbeats: Vec<String> = client.list_keys("event.worker:*:heartbeat");
-        heartbeats.iter().for_each(|key| drop(client.command(&["DEL", key])));
-        client.push_events("o", &[outbox_event("a", 2)]);
+        heartbeats.iter().for_each(|key| drop(client.run_command(&["DEL", key])));
+        client.push_events("o", &[outbox_event_json("a", 2)]);
         let other = TestNode::open(&location).await;
         let before = other.wait_for_events(3).await;
         wait_until_outbox_is_drained(&location).await;
         // A third worker owns the object when the next event is pushed.
         client.set_heartbeat("ghost");
         client.set_owner("ghost", "o", None);
-        client.push_events("o", &[outbox_event("a", 3)]);
+        client.push_events("o", &[outbox_event_json("a", 3)]);
         fault.release();
         wait_until("the node can write again", async || slow.try_emit(new_event("direct")).await.is_ok())
             .await;
         client.delete_heartbeat("ghost");
-        client.push_events("o", &[outbox_event("a", 4)]);
+        client.push_events("o", &[outbox_event_json("a", 4)]);
         let after = other.wait_for_events(6).await;
         assert_eq!(event_values(&after), ["0", "1", "2", "null", "3", "4"]);
         assert_eq!(after[2].id, before[2].id);
@@ -264,7 +264,7 @@ async fn stopping_node_releases_its_objects_at_once() {
         for n in 0..100 {
             client.push_events(
                 &format!("o:{n}"),
-                &[outbox_event("a", 2 * round), outbox_event("a", 2 * round + 1)],
+                &[outbox_event_json("a", 2 * round), outbox_event_json("a", 2 * round + 1)],
             );
         }
         sleep(Duration::from_millis(round)).await;

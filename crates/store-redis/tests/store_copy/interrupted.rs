@@ -12,9 +12,9 @@ use crate::store_location::StoreLocation;
 async fn broken_connection_loses_no_copied_rows() {
     let keys = StoreLocation::empty_redis();
     let proxy = Arc::new(Proxy::start(shared_redis().unwrap().address()).unwrap());
-    let url = format!("redis://{}/?prefix={}&connect_timeout=1", proxy.address(), keys.prefix());
+    let url = format!("redis://{}/?prefix={}&connect_timeout=1", proxy.address(), keys.key_prefix());
     let (proxy, open_through_proxy) =
-        (proxy.clone(), move || Box::new(RedisStoreCopy::target(&url).unwrap()) as _);
+        (proxy.clone(), move || Box::new(RedisStoreCopy::open_target(&url).unwrap()) as _);
     let cut = move || {
         proxy.set_refuse_connections(true).unwrap();
         proxy.close_connections();

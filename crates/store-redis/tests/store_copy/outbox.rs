@@ -16,8 +16,9 @@ fn push_event(location: &StoreLocation, object: &str, event: &str) {
     run_command(&["LPUSH", &location.key("objects.with.events"), object]);
 }
 
+/// Returns how many events the outboxes of a source contain, as the error of opening it says; `None` if it can be opened.
 fn undrained_events(location: &StoreLocation) -> Option<String> {
-    match RedisStoreCopy::source(&location.url()) {
+    match RedisStoreCopy::open_source(&location.url()) {
         Err(CopyEndpointError::OutboxNotEmpty { events, .. }) => Some(events),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
@@ -49,7 +50,10 @@ async fn source_with_outbox_events_is_refused_until_drained() {
             assert!(begun.elapsed().as_secs() < 60, "the outbox is not drained");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        assert_eq!(RedisStoreCopy::source(&location.url()).unwrap().count_set_aside_entries().unwrap(), 1);
+        assert_eq!(
+            RedisStoreCopy::open_source(&location.url()).unwrap().count_set_aside_entries().unwrap(),
+            1
+        );
     })
     .await;
     store.close();
@@ -83,11 +87,14 @@ async fn store_can_be_copied_within_its_database() {
             let report = copy_store(from, to, &mut |_| {}).unwrap();
             assert!(report.differing_tables().is_empty(), "{report:?}");
         };
-        copy(&mut *file.open_source(), &mut RedisStoreCopy::target(&plain).unwrap());
-        copy(&mut RedisStoreCopy::source(&plain).unwrap(), &mut RedisStoreCopy::target(&other).unwrap());
+        copy(&mut *file.open_source(), &mut RedisStoreCopy::open_target(&plain).unwrap());
+        copy(
+            &mut RedisStoreCopy::open_source(&plain).unwrap(),
+            &mut RedisStoreCopy::open_target(&other).unwrap(),
+        );
         server.run_command(&["LPUSH", "other:order:1:events", "{}"]).unwrap();
-        copy(&mut RedisStoreCopy::source(&plain).unwrap(), &mut *target.open_target());
-        let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
+        copy(&mut RedisStoreCopy::open_source(&plain).unwrap(), &mut *target.open_target());
+        let error = RedisStoreCopy::open_source(&other).map(drop).unwrap_err();
         assert!(
             matches!(&error, CopyEndpointError::OrphanedOutbox { objects, .. } if objects == "order:1"),
             "{error}"
@@ -96,7 +103,7 @@ async fn store_can_be_copied_within_its_database() {
         let message = error.to_string();
         let command = message.split_once(&call).unwrap_or_else(|| panic!("{message}")).1;
         server.run_command(&command.split(' ').collect::<Vec<_>>()).unwrap();
-        let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
+        let error = RedisStoreCopy::open_source(&other).map(drop).unwrap_err();
         assert!(matches!(error, CopyEndpointError::OutboxNotEmpty { .. }), "{error}");
     })
     .await;
@@ -129,7 +136,7 @@ async fn objects_with_only_a_last_event_id_are_copied() {
     }
     for at in [file, keys] {
         let store = harness.open_store_at(at, fixture.now).await;
-        for (to, prev) in [
+        for (event, prev) in [
             (new_event("a").with_key("order:1"), Some(first.id)),
             (new_event("a").with_key("order:3").for_tenant("shop"), Some(emitted.id)),
             (new_event("a").with_key("order:2"), Some(EventId::from_i64(1_600_000_000_000_000))),
@@ -139,8 +146,8 @@ async fn objects_with_only_a_last_event_id_are_copied() {
             ),
             (new_event("a").with_key("order:5"), None),
         ] {
-            let emission = EmitBatch { events: vec![to], idempotency: None };
-            let (receipts, _) = expect_ok(store.append(vec![emission], None, fixture.now).await);
+            let batch = EmitBatch { events: vec![event], idempotency: None };
+            let (receipts, _) = expect_ok(store.append(vec![batch], None, fixture.now).await);
             assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, prev);
         }
         harness.close_current_store();

@@ -19,7 +19,7 @@ async fn target_with_outbox_events_is_not_empty() {
     })
     .await;
     let error = source.copy_to(&target).await.unwrap_err();
-    assert!(matches!(&error, CopyError::TargetNotEmpty(what) if what == "outbox (2)"), "{error}");
+    assert!(matches!(&error, CopyError::TargetNotEmpty(contents) if contents == "outbox (2)"), "{error}");
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
         let target = StoreLocation::empty_redis();
         let error = run_blocking(move || {
             run_command(&["SET", &target.key(key), "1"]);
-            RedisStoreCopy::target(&target.url()).map(drop).unwrap_err()
+            RedisStoreCopy::open_target(&target.url()).map(drop).unwrap_err()
         });
         let error = error.await;
         let named =
@@ -59,10 +59,10 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
 async fn missing_source_creates_no_keys() {
     let keys = StoreLocation::empty_redis();
     run_blocking(move || {
-        let error = RedisStoreCopy::source(&keys.url()).map(drop).unwrap_err();
+        let error = RedisStoreCopy::open_source(&keys.url()).map(drop).unwrap_err();
         assert!(matches!(error, CopyEndpointError::NoStore(_)), "{error}");
         assert_eq!(run_command(&["KEYS", &keys.key("*")]).texts(), [""; 0]);
-        let error = RedisStoreCopy::source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
+        let error = RedisStoreCopy::open_source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
         assert!(matches!(&error, CopyEndpointError::OpenFailed(OpenError::Unreachable { .. })), "{error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     })
@@ -81,7 +81,7 @@ async fn copy_stops_when_memory_is_full() {
     let server = Server::start(RedisSettings::with_directives(&[("maxmemory", "32mb")])).unwrap();
     let (url, from) = (server.url(), file.clone());
     let copying = run_blocking(move || {
-        copy_store(&mut *from.open_source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
+        copy_store(&mut *from.open_source(), &mut RedisStoreCopy::open_target(&url).unwrap(), &mut |_| {})
     });
     let error = copying.await.unwrap_err();
     let is_memory_error = matches!(&error, CopyError::WriteTarget(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
@@ -89,7 +89,7 @@ async fn copy_stops_when_memory_is_full() {
     let url = server.url();
     let report = run_blocking(move || {
         server.run_command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-        copy_store(&mut *file.open_source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
+        copy_store(&mut *file.open_source(), &mut RedisStoreCopy::open_target(&url).unwrap(), &mut |_| {})
     });
     assert!(report.await.unwrap().differing_tables().is_empty());
 }

@@ -8,18 +8,18 @@ use pointsman_testing::RedisCluster;
 
 use crate::store_location::{StoreKind, StoreLocation};
 
-/// From SQLite to Redis, PostgreSQL, Redis, and back to SQLite.
-const ROUND: [StoreKind; 5] =
+/// Copies from SQLite to Redis, PostgreSQL, Redis, and back to SQLite.
+const COPY_ROUTE: [StoreKind; 5] =
     [StoreKind::Sqlite, StoreKind::Redis, StoreKind::Postgres, StoreKind::Redis, StoreKind::Sqlite];
 
 #[tokio::test]
 async fn store_is_unchanged_after_a_round_of_copies_ending_in_sqlite() {
-    assert_equal_after_copies::<StoreLocation>(&ROUND, 4).await;
+    assert_equal_after_copies::<StoreLocation>(&COPY_ROUTE, 4).await;
 }
 
 #[tokio::test]
 async fn copied_store_continues_on_redis() {
-    assert_equal_after_copies::<StoreLocation>(&ROUND, 3).await;
+    assert_equal_after_copies::<StoreLocation>(&COPY_ROUTE, 3).await;
 }
 
 #[tokio::test]
@@ -39,8 +39,8 @@ async fn store_can_be_copied_to_and_from_a_cluster() {
             let report = copy_store(from, to, &mut |_| {}).unwrap();
             assert!(report.differing_tables().is_empty(), "{report:?}");
         };
-        copy(&mut *file.open_source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
-        copy(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.open_target());
+        copy(&mut *file.open_source(), &mut RedisStoreCopy::open_target(&cluster.url()).unwrap());
+        copy(&mut RedisStoreCopy::open_source(&cluster.url()).unwrap(), &mut *back.open_target());
     })
     .await;
 }

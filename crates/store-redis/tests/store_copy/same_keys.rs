@@ -41,13 +41,13 @@ async fn copy_through(kinds: &[StoreKind]) -> (StoreLocation, StoreLocation) {
 #[tokio::test]
 async fn keys_are_unchanged_after_a_round_trip_through_sqlite() {
     let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Sqlite, StoreKind::Redis]).await;
-    run_blocking(move || assert!(assert_same_keys(first.prefix(), last.prefix(), &[]) > 50)).await;
+    run_blocking(move || assert!(assert_same_keys(first.key_prefix(), last.key_prefix(), &[]) > 50)).await;
 }
 
 #[tokio::test]
 async fn keys_are_unchanged_after_a_copy_within_redis() {
     let (first, last) = copy_through(&[StoreKind::Redis, StoreKind::Redis]).await;
-    run_blocking(move || assert!(assert_same_keys(first.prefix(), last.prefix(), &[]) > 50)).await;
+    run_blocking(move || assert!(assert_same_keys(first.key_prefix(), last.key_prefix(), &[]) > 50)).await;
 }
 
 #[tokio::test]

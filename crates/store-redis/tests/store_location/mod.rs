@@ -42,7 +42,7 @@ impl StoreLocation {
         Self::Redis(unique_key_prefix())
     }
 
-    pub(crate) fn prefix(&self) -> &str {
+    pub(crate) fn key_prefix(&self) -> &str {
         match self {
             Self::Redis(prefix) => prefix,
             Self::Sqlite(..) | Self::Postgres(_) => panic!("{self:?} is not on Redis"),
@@ -50,12 +50,12 @@ impl StoreLocation {
     }
 
     pub(crate) fn url(&self) -> String {
-        shared_redis().unwrap().url_with_prefix(self.prefix())
+        shared_redis().unwrap().url_with_prefix(self.key_prefix())
     }
 
     /// Returns a key of this store.
     pub(crate) fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix())
+        format!("{}{name}", self.key_prefix())
     }
 }
 
@@ -88,7 +88,7 @@ impl copy::StoreLocation for StoreLocation {
         Ok(match self {
             Self::Sqlite(path, _) => Box::new(SqliteCopy::open_source(path)?),
             Self::Postgres(url) => Box::new(PgStoreCopy::open_source(url)?),
-            Self::Redis(_) => Box::new(RedisStoreCopy::source(&self.url())?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::open_source(&self.url())?),
         })
     }
 
@@ -96,7 +96,7 @@ impl copy::StoreLocation for StoreLocation {
         Ok(match self {
             Self::Sqlite(path, _) => Box::new(SqliteCopy::open_target(path)?),
             Self::Postgres(url) => Box::new(PgStoreCopy::open_target(url)?),
-            Self::Redis(_) => Box::new(RedisStoreCopy::target(&self.url())?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::open_target(&self.url())?),
         })
     }
 }

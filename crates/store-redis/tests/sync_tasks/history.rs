@@ -15,16 +15,16 @@ const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: Duration::ZER
 async fn each_source_and_collection_has_its_own_history() {
     let harness = SyncTaskHarness::new();
     // The ids of their tasks all begin with `a_x_y_` or `a_x_`.
-    let plan =
+    let registration =
         RegistrationBuilder::default().collection("a/x", 1).collection("a/x_y", 1).collection("a_x/y", 1);
-    let mut fixture = StoreFixture::new(&harness, plan).await;
+    let mut fixture = StoreFixture::new(&harness, registration).await;
     let mut reader = harness.reader();
     let mut expected = [vec![], vec![], vec![]];
     for n in 0..3 {
         for (pair, pair_history) in ["a/x", "a/x_y", "a_x/y"].iter().zip(&mut expected) {
             pair_history.push((fixture.request_new_run(pair).await.to_string(), 1_700_000_000 + n * 10));
         }
-        fixture.run_all_ready().await;
+        fixture.run_all_ready_tasks().await;
         fixture.advance_clock(10);
     }
     let [x, x_y, y] = expected;
@@ -37,8 +37,9 @@ async fn each_source_and_collection_has_its_own_history() {
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_tasks_leave_no_keys() {
     let harness = SyncTaskHarness::new();
-    let plan = RegistrationBuilder::default().collection("shop/orders", 5).collection("shop/items", 5);
-    let mut fixture = StoreFixture::new(&harness, plan).await;
+    let registration =
+        RegistrationBuilder::default().collection("shop/orders", 5).collection("shop/items", 5);
+    let mut fixture = StoreFixture::new(&harness, registration).await;
     let mut reader = harness.reader();
     for _ in 0..3 {
         fixture.request_new_run("shop/orders").await;

@@ -18,12 +18,12 @@ async fn log_lines_keep_order_and_duplicates() {
     let claimed = fixture.claim_one().await;
     let started = fixture.now;
     let new_line = |line: LogLine| NewLogLine { task: claimed.seq, fence: claimed.fence, line };
-    let same = vec![
+    let first_lines = vec![
         new_line(info_log_line(started, "same")),
         new_line(info_log_line(started, "same")),
         new_line(info_log_line(started, "other")),
     ];
-    assert_eq!(fixture.store.append_log_lines(same).await.unwrap(), 3);
+    assert_eq!(fixture.store.append_log_lines(first_lines).await.unwrap(), 3);
     fixture.advance_clock(2);
     let error = LogLine { level: LogLevel::Error, ..info_log_line(fixture.now, "a \"quoted\"\nline") };
     assert_eq!(
@@ -40,7 +40,7 @@ async fn log_lines_keep_order_and_duplicates() {
     };
     fixture.finish_attempt(last).await.unwrap();
 
-    let members = harness.reader().0.text_replies(&[
+    let members = harness.reader().0.query_texts(&[
         "ZRANGE",
         &format!(":sync_tasks#{id}:logs"),
         "0",

@@ -59,13 +59,13 @@ impl SyncTaskReader {
     }
 
     fn read_scored_members(&mut self, key: &str) -> Vec<(String, i64)> {
-        let reply = self.0.text_replies(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
+        let reply = self.0.query_texts(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
         reply.chunks(2).map(|pair| (pair[0].clone(), pair[1].parse::<f64>().unwrap() as i64)).collect()
     }
 
     /// Reads the fields of a task.
     fn read_task(&mut self, id: &TaskId) -> BTreeMap<String, String> {
-        let reply = self.0.text_replies(&["HGETALL", &format!(":sync_tasks#{id}")]);
+        let reply = self.0.query_texts(&["HGETALL", &format!(":sync_tasks#{id}")]);
         reply.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
     }
 

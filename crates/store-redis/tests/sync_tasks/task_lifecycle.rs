@@ -5,7 +5,7 @@ use pointsman_store_conformance::fixture::{RegistrationBuilder, START_TIME, Stor
 
 use crate::SyncTaskHarness;
 
-fn plan() -> RegistrationBuilder {
+fn three_collections() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .collection("shop/orders", 5)
         .collection("shop/items", 9000)
@@ -23,7 +23,7 @@ fn queue_score(priority: i64) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn succeeding_task_is_documented_in_every_state() {
     let harness = SyncTaskHarness::new();
-    let mut fixture = StoreFixture::new(&harness, plan()).await;
+    let mut fixture = StoreFixture::new(&harness, three_collections()).await;
     let mut reader = harness.reader();
     assert_eq!(START_TIME.micros(), 1_700_000_000_000_000);
     let id = fixture.request_new_run("shop/orders").await;
@@ -42,7 +42,7 @@ async fn succeeding_task_is_documented_in_every_state() {
     assert!(id.as_str().starts_with("shop_orders_"));
     assert_eq!(reader.read_queue(), [(id.to_string(), queue_score(5))]);
 
-    fixture.schedule_ahead(5).await;
+    fixture.schedule_tasks(5).await;
     assert_eq!(reader.read_status(&id), ["SCHEDULED", "", ""]);
     assert_eq!(reader.read_queue(), [(id.to_string(), queue_score(5))]);
     fixture.advance_clock(7);
@@ -58,7 +58,7 @@ async fn succeeding_task_is_documented_in_every_state() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_and_canceled_tasks_are_documented() {
     let harness = SyncTaskHarness::new();
-    let mut fixture = StoreFixture::new(&harness, plan()).await;
+    let mut fixture = StoreFixture::new(&harness, three_collections()).await;
     let mut reader = harness.reader();
     let failing = fixture.request_new_run("shop/orders").await;
     fixture.advance_clock(7);
@@ -90,7 +90,7 @@ async fn failed_and_canceled_tasks_are_documented() {
 #[tokio::test(flavor = "multi_thread")]
 async fn queue_orders_by_score_and_includes_paused_tasks() {
     let harness = SyncTaskHarness::new();
-    let mut fixture = StoreFixture::new(&harness, plan()).await;
+    let mut fixture = StoreFixture::new(&harness, three_collections()).await;
     let mut reader = harness.reader();
     fixture.set_pause_rule("shop/orders").await;
     let paused = fixture.request_new_run("shop/orders").await;
@@ -103,10 +103,10 @@ async fn queue_orders_by_score_and_includes_paused_tasks() {
     ];
     assert_eq!(reader.read_queue(), expected, "the next task is the last");
     assert_eq!(reader.read_status(&paused), ["SCHEDULED", "", ""]);
-    assert_eq!(fixture.run_all_ready().await.len(), 2);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 2);
     assert_eq!(reader.read_queue(), [(paused.to_string(), queue_score(5))]);
     assert!(fixture.store.lift_rule(RuleKind::Pause, &rule_scope("shop/orders"), None).await.unwrap());
-    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    assert_eq!(fixture.run_all_ready_tasks().await.len(), 1);
     assert_eq!(reader.read_queue(), []);
 }
 
@@ -115,17 +115,17 @@ async fn queue_orders_by_score_and_includes_paused_tasks() {
 async fn event_tasks_are_not_documented() {
     use pointsman_store_conformance::fixture::new_event;
     let harness = SyncTaskHarness::new();
-    let fixture = StoreFixture::new(&harness, plan().route("record", &["index"])).await;
+    let fixture = StoreFixture::new(&harness, three_collections().route("record", &["index"])).await;
     let mut reader = harness.reader();
     fixture.emit(new_event("record")).await;
-    fixture.run_all_ready().await;
+    fixture.run_all_ready_tasks().await;
     assert_eq!((reader.read_queue().len(), reader.0.list_keys("sync_tasks*")), (0, vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_a_dead_node_are_scheduled_again() {
     let harness = SyncTaskHarness::new();
-    let mut fixture = StoreFixture::new(&harness, plan()).await;
+    let mut fixture = StoreFixture::new(&harness, three_collections()).await;
     let mut reader = harness.reader();
     let id = fixture.request_new_run("shop/orders").await;
     fixture.claim_one().await;
@@ -145,10 +145,10 @@ async fn wrong_type_keys_do_not_stop_tasks() {
     let harness = SyncTaskHarness::new();
     let mut client = harness.0.connect();
     for key in [":sync_tasks_sequence", ":sync_tasks_priority_queue"] {
-        client.command(&["SET", key, "not a sorted set"]);
+        client.run_command(&["SET", key, "not a sorted set"]);
     }
-    client.command(&["SET", ":sync_tasks_index:source#shop:collection#orders", "not a sorted set"]);
-    let fixture = StoreFixture::new(&harness, plan()).await;
+    client.run_command(&["SET", ":sync_tasks_index:source#shop:collection#orders", "not a sorted set"]);
+    let fixture = StoreFixture::new(&harness, three_collections()).await;
     let first = fixture.request_new_run("shop/orders").await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;

@@ -12,8 +12,8 @@ pub(super) fn read_counter_row(conn: &Connection) -> Result<CopyRow> {
     let expired_up_to = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
     let visible_count: i64 = conn.query_row(sql, [expired_up_to], |r| r.get(0))?;
-    let nodes = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
-    let nodes: Option<i64> = conn.query_row(nodes, [], |r| r.get(0)).optional()?;
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
+    let last_node: Option<i64> = conn.query_row(sql, [], |r| r.get(0)).optional()?;
     let numbers = [
         read_named_number(conn, "task_id_namespace")?,
         read_named_number(conn, "salt")?,
@@ -25,7 +25,7 @@ pub(super) fn read_counter_row(conn: &Connection) -> Result<CopyRow> {
         counters.last_fence,
         counters.last_object,
         counters.archived_task_count,
-        nodes.unwrap_or(0),
+        last_node.unwrap_or(0),
     ];
     Ok(numbers.into_iter().map(CopyValue::Number).collect())
 }
@@ -34,8 +34,21 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> 
     let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
     let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // The last event and the number of events follow from the journal itself.
-    let Some([namespace, salt, _, expired_up_to, expired_count, _, tasks, fences, objects, ended, nodes]) =
-        numbers
+    let Some(
+        [
+            namespace,
+            salt,
+            _,
+            expired_up_to,
+            expired_count,
+            _,
+            last_task,
+            last_fence,
+            last_object,
+            archived_task_count,
+            last_node,
+        ],
+    ) = numbers
     else {
         return Err(Fault::damaged("the row of counters does not have 11 numbers"));
     };
@@ -43,10 +56,10 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> 
         ("task_id_namespace", namespace),
         ("salt", salt),
         ("expired_up_to", expired_up_to),
-        ("last_task", tasks),
-        ("last_fence", fences),
-        ("last_object", objects),
-        ("archived_tasks", ended),
+        ("last_task", last_task),
+        ("last_fence", last_fence),
+        ("last_object", last_object),
+        ("archived_tasks", archived_task_count),
     ] {
         counters::write_meta_value(conn, name, number)?;
     }
@@ -59,7 +72,7 @@ pub(super) fn write_counter_row(conn: &Connection, row: &CopyRow) -> Result<()> 
         )?;
     }
     conn.execute("DELETE FROM sqlite_sequence WHERE name = 'pointsman_node'", [])?;
-    conn.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pointsman_node', ?1)", [nodes])?;
+    conn.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pointsman_node', ?1)", [last_node])?;
     Ok(())
 }
 

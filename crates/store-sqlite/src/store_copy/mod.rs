@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pointsman_core::store;
 use pointsman_store::store_copy::{
-    COPY_PROGRESS_TEXT_NAME, CopyCursor as Key, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
+    COPY_PROGRESS_TEXT_NAME, CopyCursor, CopyEndpoint, CopyEndpointError, CopyPage, CopyRow, TableKind,
 };
 use rusqlite::Connection;
 
@@ -27,9 +27,9 @@ impl SqliteCopy {
     /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
     pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyEndpointError<OpenError>> {
         let path = path.as_ref();
-        let none = || CopyEndpointError::NoStore(path.display().to_string());
+        let no_store = || CopyEndpointError::NoStore(path.display().to_string());
         if !path.exists() {
-            return Err(none());
+            return Err(no_store());
         }
         let location = DatabaseLocation::File(path.into());
         let lock = open::acquire_lock(&location)?;
@@ -37,7 +37,7 @@ impl SqliteCopy {
         let layout =
             open::open_reader(path).and_then(|conn| open::read_layout(&conn)).map_err(to_open_error)?;
         if layout == 0 {
-            return Err(none());
+            return Err(no_store());
         }
         Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
     }
@@ -49,16 +49,21 @@ impl SqliteCopy {
         Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
-    fn write_rows_and_progress(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<()> {
+    fn write_rows_and_progress(
+        &mut self,
+        table_kind: TableKind,
+        rows: Vec<CopyRow>,
+        progress: &str,
+    ) -> Result<()> {
         let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        match section {
+        match table_kind {
             TableKind::Counters => {
                 rows.iter().try_for_each(|row| counter_row::write_counter_row(&tx, row))?
             }
             TableKind::Journal => rows::insert_journal_rows(&tx, rows)?,
-            _ => rows::insert_rows(&tx, section, rows)?,
+            _ => rows::insert_rows(&tx, table_kind, rows)?,
         }
-        counters::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, note)?;
+        counters::write_meta_value(&tx, COPY_PROGRESS_TEXT_NAME, progress)?;
         Ok(tx.commit()?)
     }
 
@@ -69,16 +74,16 @@ impl SqliteCopy {
 }
 
 impl CopyEndpoint for SqliteCopy {
-    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
-        rows::count_rows(&self.conn, section).map_err(|fault| to_store_error(&fault))
+    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+        rows::count_rows(&self.conn, table_kind).map_err(|fault| to_store_error(&fault))
     }
 
-    fn read_page(&mut self, section: TableKind, after: Option<&Key>) -> store::Result<CopyPage> {
-        let page = match section {
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+        let page = match table_kind {
             TableKind::Counters => {
                 counter_row::read_counter_row(&self.conn).map(|row| CopyPage::single_row(row, after))
             }
-            _ => rows::read_page(&self.conn, section, after),
+            _ => rows::read_page(&self.conn, table_kind, after),
         };
         page.map_err(|fault| to_store_error(&fault))
     }
@@ -99,11 +104,11 @@ impl CopyEndpoint for SqliteCopy {
 
     fn write_rows_and_progress(
         &mut self,
-        section: TableKind,
+        table_kind: TableKind,
         rows: Vec<CopyRow>,
-        note: &str,
+        progress: &str,
     ) -> store::Result<bool> {
-        self.write_rows_and_progress(section, rows, note)
+        self.write_rows_and_progress(table_kind, rows, progress)
             .map(|()| true)
             .map_err(|fault| to_store_error(&fault))
     }

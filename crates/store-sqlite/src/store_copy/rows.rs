@@ -12,7 +12,7 @@ use crate::tables::counters;
 
 /// The source of a table's rows: the SQL table, the columns that order them, and the condition that selects them.
 struct TableSource {
-    table: &'static str,
+    sql_table: &'static str,
     key_columns: &'static [&'static str],
     condition: &'static str,
 }
@@ -24,40 +24,41 @@ const NEEDED_EVENTS_CONDITION: &str =
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)";
 
 /// Returns the SQL table of a table kind; None if the file has no such table.
-fn find_table_source(section: TableKind) -> Option<TableSource> {
-    let all = |table, key| Some(TableSource { table, key_columns: key, condition: "true" });
-    match section {
+fn find_table_source(table_kind: TableKind) -> Option<TableSource> {
+    let whole_table =
+        |sql_table, key_columns| Some(TableSource { sql_table, key_columns, condition: "true" });
+    match table_kind {
         // Not rows of a table; see `counter_row.rs`.
-        TableKind::Counters => all("(SELECT 1)", &[]),
+        TableKind::Counters => whole_table("(SELECT 1)", &[]),
         // Texts only: named numbers are counters.
         TableKind::NamedTexts => Some(TableSource {
-            table: "pointsman_meta",
+            sql_table: "pointsman_meta",
             key_columns: &["name"],
             condition: "typeof(value) = 'text' AND name <> 'move'",
         }),
-        TableKind::Handlers => all("pointsman_handler", &["id"]),
-        TableKind::Queues => all("pointsman_queue", &["id"]),
-        TableKind::Chains => all("pointsman_chain", &["path"]),
-        TableKind::Rules => all("pointsman_rule", &["kind", "space", "name", "tenant"]),
-        TableKind::FileDigests => all("pointsman_file_digest", &["key"]),
-        TableKind::Nodes => all("pointsman_node", &["id"]),
-        TableKind::Schedules => all("pointsman_schedule", &["name"]),
+        TableKind::Handlers => whole_table("pointsman_handler", &["id"]),
+        TableKind::Queues => whole_table("pointsman_queue", &["id"]),
+        TableKind::Chains => whole_table("pointsman_chain", &["path"]),
+        TableKind::Rules => whole_table("pointsman_rule", &["kind", "space", "name", "tenant"]),
+        TableKind::FileDigests => whole_table("pointsman_file_digest", &["key"]),
+        TableKind::Nodes => whole_table("pointsman_node", &["id"]),
+        TableKind::Schedules => whole_table("pointsman_schedule", &["name"]),
         TableKind::Journal => Some(TableSource {
-            table: "pointsman_journal",
+            sql_table: "pointsman_journal",
             key_columns: &["id"],
             condition: NEEDED_EVENTS_CONDITION,
         }),
-        TableKind::Objects => all("pointsman_object", &["tenant", "key"]),
-        TableKind::Tasks => all("pointsman_task", &["seq"]),
-        TableKind::Orders => all("pointsman_order", &["n"]),
-        TableKind::EndedOrders => all("pointsman_ended_order", &["key", "tenant"]),
-        TableKind::History => all("pointsman_history", &["seq"]),
-        TableKind::Attempts => all("pointsman_attempt", &["task", "number"]),
-        TableKind::Logs => all("pointsman_log", &["task", "n"]),
+        TableKind::Objects => whole_table("pointsman_object", &["tenant", "key"]),
+        TableKind::Tasks => whole_table("pointsman_task", &["seq"]),
+        TableKind::Orders => whole_table("pointsman_order", &["n"]),
+        TableKind::EndedOrders => whole_table("pointsman_ended_order", &["key", "tenant"]),
+        TableKind::History => whole_table("pointsman_history", &["seq"]),
+        TableKind::Attempts => whole_table("pointsman_attempt", &["task", "number"]),
+        TableKind::Logs => whole_table("pointsman_log", &["task", "n"]),
         // In the order of writing, so that retention finds the oldest rows.
-        TableKind::IdempotencyRecords => all("pointsman_idempotency_record", &["n"]),
-        TableKind::Fires => all("pointsman_fire", &["n"]),
-        TableKind::AuditEntries => all("pointsman_audit_entry", &["n"]),
+        TableKind::IdempotencyRecords => whole_table("pointsman_idempotency_record", &["n"]),
+        TableKind::Fires => whole_table("pointsman_fire", &["n"]),
+        TableKind::AuditEntries => whole_table("pointsman_audit_entry", &["n"]),
         TableKind::OutboxReceipts
         | TableKind::OutboxKeys
         | TableKind::OutboxRefusals
@@ -65,68 +66,71 @@ fn find_table_source(section: TableKind) -> Option<TableSource> {
     }
 }
 
-pub(super) fn count_rows(conn: &Connection, section: TableKind) -> Result<Option<u64>> {
-    let Some(TableSource { table, condition, .. }) = find_table_source(section) else { return Ok(None) };
-    let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
+pub(super) fn count_rows(conn: &Connection, table_kind: TableKind) -> Result<Option<u64>> {
+    let Some(TableSource { sql_table, condition, .. }) = find_table_source(table_kind) else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT count(*) FROM {sql_table} WHERE {condition}");
     let rows: i64 = conn.query_row(&sql, [], |row| row.get(0))?;
     Ok(Some(rows.unsigned_abs()))
 }
 
 pub(super) fn read_page(
     conn: &Connection,
-    section: TableKind,
+    table_kind: TableKind,
     after: Option<&CopyCursor>,
 ) -> Result<CopyPage> {
     let mut page = CopyPage::default();
-    let Some(TableSource { table, key_columns: key, condition }) = find_table_source(section) else {
+    let Some(TableSource { sql_table, key_columns, condition }) = find_table_source(table_kind) else {
         return Ok(page);
     };
-    let (columns, keys) = (select_expressions(section), key.join(", "));
+    let (columns, keys) = (select_expressions(table_kind), key_columns.join(", "));
     let after_condition =
         after.map_or("true".into(), |cursor| format!("({keys}) > ({})", format_placeholders(cursor.len())));
     let sql = format!(
-        "SELECT {keys}, {columns} FROM {table} WHERE ({condition}) AND {after_condition} ORDER BY {keys}"
+        "SELECT {keys}, {columns} FROM {sql_table} WHERE ({condition}) AND {after_condition} ORDER BY {keys}"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows =
         statement.query(params_from_iter(after.into_iter().flatten().map(sqlite_value_from_copy_ref)))?;
-    let width = key.len() + section.columns().len();
+    let cell_count = key_columns.len() + table_kind.columns().len();
     while !page.is_full()
         && let Some(row) = rows.next()?
     {
         let cells: Result<Vec<CopyValue>> =
-            (0..width).map(|at| copy_value_from_sqlite(row.get_ref(at)?)).collect();
+            (0..cell_count).map(|index| copy_value_from_sqlite(row.get_ref(index)?)).collect();
         let mut cursor = cells?;
-        let row = cursor.split_off(key.len());
+        let row = cursor.split_off(key_columns.len());
         page.push_row(cursor, row);
     }
     Ok(page)
 }
 
-/// Returns the expressions that are selected for the columns.
-fn select_expressions(section: TableKind) -> String {
-    let column = |name: &&'static str| match (section, *name) {
+/// Returns the SQL expressions that select the columns of a table.
+fn select_expressions(table_kind: TableKind) -> String {
+    let column = |name: &&'static str| match (table_kind, *name) {
         (TableKind::Nodes, "last_heartbeat") => "CASE WHEN gone THEN last_heartbeat ELSE 0 END",
-        (_, name) => sqlite_column_name(section, name),
+        (_, name) => sqlite_column_name(table_kind, name),
     };
-    section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
+    table_kind.columns().iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the name of a column in the file.
-fn sqlite_column_name(section: TableKind, name: &'static str) -> &'static str {
-    match (section, name) {
+fn sqlite_column_name(table_kind: TableKind, name: &'static str) -> &'static str {
+    match (table_kind, name) {
         (TableKind::NamedTexts, "text") => "value",
         (_, name) => name,
     }
 }
 
-pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
-    let Some(TableSource { table, .. }) = find_table_source(section) else {
-        return Err(Fault::damaged(format!("the embedded store has no table for {section}")));
+pub(super) fn insert_rows(conn: &Connection, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+    let Some(TableSource { sql_table, .. }) = find_table_source(table_kind) else {
+        return Err(Fault::damaged(format!("the embedded store has no table for {table_kind}")));
     };
-    let columns: Vec<_> = section.columns().iter().map(|name| sqlite_column_name(section, name)).collect();
+    let columns: Vec<_> =
+        table_kind.columns().iter().map(|name| sqlite_column_name(table_kind, name)).collect();
     let sql = format!(
-        "INSERT INTO {table} ({}) VALUES ({})",
+        "INSERT INTO {sql_table} ({}) VALUES ({})",
         columns.join(", "),
         format_placeholders(columns.len())
     );
@@ -141,17 +145,17 @@ pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyR
 pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
     let (expired_up_to, mut journaled) =
         (read_named_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
-    let mut marks = Vec::new();
+    let mut index_entries = Vec::new();
     for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > expired_up_to) {
         journaled += 1;
         if journaled % EVENT_INDEX_INTERVAL == 0 {
-            marks.push((journaled, id));
+            index_entries.push((journaled, id));
         }
     }
     insert_rows(conn, TableKind::Journal, rows)?;
     let mut insert =
         conn.prepare_cached("INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)")?;
-    marks.into_iter().try_for_each(|mark| insert.execute(mark).map(drop))?;
+    index_entries.into_iter().try_for_each(|index_entry| insert.execute(index_entry).map(drop))?;
     Ok(())
 }
 

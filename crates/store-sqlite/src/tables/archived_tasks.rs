@@ -15,7 +15,7 @@ pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Opti
     query_first(conn, sql, [seq.0], archived_task_from_row)
 }
 
-pub(super) fn insert_archived_task(conn: &Connection, archived: &ArchivedTaskRow) -> Result<()> {
+pub(super) fn insert_archived_task(conn: &Connection, archived_task: &ArchivedTaskRow) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_history (",
         archived_task_columns!(),
@@ -23,28 +23,28 @@ pub(super) fn insert_archived_task(conn: &Connection, archived: &ArchivedTaskRow
          ?22)"
     );
     conn.prepare_cached(sql)?.execute(rusqlite::params![
-        archived.seq.0,
-        archived.queue,
-        archived.event.map(EventId::as_i64),
-        archived.subject_name,
-        archived.key,
-        archived.encode_status(),
-        archived.lifecycle.state.error_reason().map(encode_error_reason),
-        archived.is_sync,
-        archived.stage,
-        archived.priority,
-        archived.lifecycle.attempt,
-        archived.lifecycle.retries,
-        archived.lifecycle.crashes,
-        archived.lifecycle.late,
-        archived.lifecycle.has_lane,
-        archived.prev_sent_event.map(EventId::as_i64),
-        archived.planned_at.map(Timestamp::micros),
-        archived.created_at.micros(),
-        archived.started_at.map(Timestamp::micros),
-        archived.finished_at.micros(),
-        archived.error,
-        archived.result,
+        archived_task.seq.0,
+        archived_task.queue,
+        archived_task.event.map(EventId::as_i64),
+        archived_task.subject_name,
+        archived_task.key,
+        archived_task.encode_status(),
+        archived_task.lifecycle.state.error_reason().map(encode_error_reason),
+        archived_task.is_sync,
+        archived_task.sync_stage,
+        archived_task.priority,
+        archived_task.lifecycle.attempt,
+        archived_task.lifecycle.retries,
+        archived_task.lifecycle.crashes,
+        archived_task.lifecycle.out_of_order,
+        archived_task.lifecycle.has_lane,
+        archived_task.prev_sent_event.map(EventId::as_i64),
+        archived_task.planned_at.map(Timestamp::micros),
+        archived_task.created_at.micros(),
+        archived_task.started_at.map(Timestamp::micros),
+        archived_task.finished_at.micros(),
+        archived_task.error,
+        archived_task.result,
     ])?;
     Ok(())
 }
@@ -72,11 +72,11 @@ pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogL
     if lines.is_empty() {
         return Ok(());
     }
-    let next = "SELECT coalesce(max(n), -1) + 1 FROM pointsman_log WHERE task = ?1";
-    let next: i64 = conn.prepare_cached(next)?.query_row([task.0], |r| r.get(0))?;
+    let sql = "SELECT coalesce(max(n), -1) + 1 FROM pointsman_log WHERE task = ?1";
+    let next_number: i64 = conn.prepare_cached(sql)?.query_row([task.0], |r| r.get(0))?;
     let sql = "INSERT INTO pointsman_log (task, n, time, level, message) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = conn.prepare_cached(sql)?;
-    for (n, line) in (next..).zip(lines) {
+    for (n, line) in (next_number..).zip(lines) {
         insert.execute((task.0, n, line.time.micros(), encode_log_level(line.level), line.message))?;
     }
     Ok(())

@@ -23,10 +23,10 @@ pub(super) fn set_defined_chains(conn: &Connection, chains: &[Chain]) -> Result<
     conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
                ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
-    let fresh = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
+    let initial_state = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
     for chain in chains {
         let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
-        conn.prepare_cached(sql)?.execute((chain.path.as_str(), def, &fresh))?;
+        conn.prepare_cached(sql)?.execute((chain.path.as_str(), def, &initial_state))?;
     }
     Ok(())
 }
@@ -55,9 +55,9 @@ pub(super) fn write_pending_reevaluation(
     Ok(())
 }
 
-pub(super) fn read_order(conn: &Connection, n: i64) -> Result<Option<OrderRow>> {
+pub(super) fn read_order(conn: &Connection, number: i64) -> Result<Option<OrderRow>> {
     let sql = concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.n = ?1");
-    query_first(conn, sql, [n], order_from_row)
+    query_first(conn, sql, [number], order_from_row)
 }
 
 pub(super) fn find_order_by_key(
@@ -73,19 +73,19 @@ pub(super) fn find_order_by_key(
 pub(super) fn list_order_numbers_after(
     conn: &Connection,
     path: &ChainPath,
-    n: i64,
-    most: usize,
+    number: i64,
+    limit: usize,
 ) -> Result<Vec<i64>> {
     let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND n > ?2 ORDER BY n";
-    query_up_to(conn, sql, (path.as_str(), n), most, |row| Ok(row.get(0)?))
+    query_up_to(conn, sql, (path.as_str(), number), limit, |row| Ok(row.get(0)?))
 }
 
-pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<()> {
+pub(super) fn insert_order(conn: &Connection, number: i64, order: &Order) -> Result<()> {
     let sql = "INSERT INTO pointsman_order
                  (n, key, chain, node, tenant, value, priority, planned, created, suspended, origin, depth)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     conn.prepare_cached(sql)?.execute((
-        n,
+        number,
         order.key.to_string(),
         order.key.chain.as_str(),
         order.node.as_str(),
@@ -101,14 +101,14 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
     Ok(())
 }
 
-pub(super) fn update_order(conn: &Connection, found: &OrderRow) -> Result<()> {
-    let OrderRow { number: n, order } = found;
+pub(super) fn update_order(conn: &Connection, order_row: &OrderRow) -> Result<()> {
+    let OrderRow { number, order } = order_row;
     let sql = "UPDATE pointsman_order
                SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, step_succeeded = ?8,
                    suspended_by_task = ?9, took_on_error = ?10
                WHERE n = ?1";
     conn.prepare_cached(sql)?.execute((
-        n,
+        number,
         order.node.as_str(),
         order.value.as_str(),
         order.planned_at.map(Timestamp::micros),
@@ -122,8 +122,8 @@ pub(super) fn update_order(conn: &Connection, found: &OrderRow) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn delete_order(conn: &Connection, n: i64) -> Result<()> {
-    conn.prepare_cached("DELETE FROM pointsman_order WHERE n = ?1")?.execute([n])?;
+pub(super) fn delete_order(conn: &Connection, number: i64) -> Result<()> {
+    conn.prepare_cached("DELETE FROM pointsman_order WHERE n = ?1")?.execute([number])?;
     Ok(())
 }
 
@@ -147,8 +147,8 @@ pub(super) fn read_ended_order(
 pub(super) fn write_ended_order(conn: &Connection, order: &EndedOrder) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_ended_order (key, tenant, outcome, node, ended)
                VALUES (?1, ?2, ?3, ?4, ?5)";
-    let EndedOrder { key, tenant, outcome, node, ended_at: ended } = order;
-    let row = (key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended.micros());
+    let EndedOrder { key, tenant, outcome, node, ended_at } = order;
+    let row = (key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended_at.micros());
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Counters that only grow, and named values (`pointsman_meta`).
+//! Counters, which only grow, except that of archived tasks; and named values (`pointsman_meta`).
 
 use std::cell::Cell;
 
@@ -10,11 +10,11 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, Result};
 
-/// The size of a block of reserved numbers. Numbers that no row records are reserved in blocks: after a start they
-/// continue after the reserved block, and few commits have to write the counter.
+/// The size of a block of reserved numbers. The last used number of some counters is in no row, so numbers are reserved
+/// in blocks: after a start they continue after the reserved block, and few commits have to write the counter.
 const RESERVATION_SIZE: i64 = 100_000;
 
-/// The counters as stored in the file.
+/// The counters as they are stored in the file. Counters that follow from rows are not among them.
 #[derive(Debug, Default)]
 pub(crate) struct StoredCounters {
     archived_tasks: Cell<i64>,
@@ -25,7 +25,7 @@ pub(crate) struct StoredCounters {
 }
 
 impl StoredCounters {
-    /// Reads the counters.
+    /// Reads the counters: those that are stored, and those that follow from the rows.
     pub(crate) fn read_counters(&self, conn: &Connection) -> Result<Counters> {
         let number = |name| -> Result<i64> { Ok(read_meta_value(conn, name)?.unwrap_or(0)) };
         self.archived_tasks.set(number("archived_tasks")?);
@@ -34,13 +34,14 @@ impl StoredCounters {
         self.reserved_object.set(number("last_object")?);
         self.reserved_task.set(number("last_task")?);
         let expired_up_to = self.expired_up_to.get();
-        let newest = EventId::from_i64(query_max_or_zero(conn, "SELECT max(id) FROM pointsman_journal")?);
-        let tasks = query_max_or_zero(conn, "SELECT max(seq) FROM pointsman_task")?
+        let newest_event =
+            EventId::from_i64(query_max_or_zero(conn, "SELECT max(id) FROM pointsman_journal")?);
+        let last_task = query_max_or_zero(conn, "SELECT max(seq) FROM pointsman_task")?
             .max(query_max_or_zero(conn, "SELECT max(seq) FROM pointsman_history")?);
         Ok(Counters {
-            last_event: newest.max(expired_up_to),
+            last_event: newest_event.max(expired_up_to),
             expired_up_to,
-            last_task: tasks.max(self.reserved_task.get()),
+            last_task: last_task.max(self.reserved_task.get()),
             last_fence: self.reserved_fence.get(),
             last_object: self.reserved_object.get(),
             last_order: query_max_or_zero(conn, "SELECT max(n) FROM pointsman_order")?,
@@ -71,9 +72,10 @@ impl StoredCounters {
     }
 }
 
-fn reserve_numbers(conn: &Connection, name: &str, given: i64, reserved: &Cell<i64>) -> Result<()> {
-    if given > reserved.get() {
-        reserved.set(given + RESERVATION_SIZE);
+/// Reserves another block of numbers if `last_used` is beyond those reserved.
+fn reserve_numbers(conn: &Connection, name: &str, last_used: i64, reserved: &Cell<i64>) -> Result<()> {
+    if last_used > reserved.get() {
+        reserved.set(last_used + RESERVATION_SIZE);
         write_meta_value(conn, name, reserved.get())?;
     }
     Ok(())
@@ -87,9 +89,9 @@ fn query_max_or_zero(conn: &Connection, sql: &str) -> Result<i64> {
 pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
     let last = "SELECT number, id FROM pointsman_journal_sparse_index ORDER BY number DESC LIMIT 1";
     let last = conn.query_row(last, [], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
-    let (marked, mark): (i64, i64) = last.unwrap_or((0, 0));
+    let (indexed_number, indexed_id): (i64, i64) = last.unwrap_or((0, 0));
     let since = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
-    Ok(marked + conn.query_row(since, [mark], |r| r.get::<_, i64>(0))?)
+    Ok(indexed_number + conn.query_row(since, [indexed_id], |r| r.get::<_, i64>(0))?)
 }
 
 pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<TaskIdNamespace> {
@@ -124,16 +126,20 @@ mod tests {
     fn numbers_continue_after_the_reserved_block_when_reopened() {
         let conn = open::open_writer(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
         let stored = StoredCounters::default();
-        let none = stored.read_counters(&conn).unwrap();
-        assert_eq!(none, Counters::default());
-        let given = Counters { last_task: 7, last_fence: 3, last_object: 1, archived_task_count: 2, ..none };
-        stored.write_counters(&conn, &given).unwrap();
+        let initial = stored.read_counters(&conn).unwrap();
+        assert_eq!(initial, Counters::default());
+        let last_used =
+            Counters { last_task: 7, last_fence: 3, last_object: 1, archived_task_count: 2, ..initial };
+        stored.write_counters(&conn, &last_used).unwrap();
         let changes = conn.total_changes();
-        let further = Counters { last_task: 8, last_fence: 4, last_object: 2, ..given };
-        stored.write_counters(&conn, &further).unwrap();
+        let next_counters = Counters { last_task: 8, last_fence: 4, last_object: 2, ..last_used };
+        stored.write_counters(&conn, &next_counters).unwrap();
         assert_eq!(conn.total_changes(), changes, "a reserved number is not written again");
-        let again = StoredCounters::default().read_counters(&conn).unwrap();
-        assert!(again.last_task >= 8 && again.last_fence >= 4 && again.last_object >= 2, "{again:?}");
-        assert_eq!(again.archived_task_count, 2);
+        let reopened = StoredCounters::default().read_counters(&conn).unwrap();
+        assert!(
+            reopened.last_task >= 8 && reopened.last_fence >= 4 && reopened.last_object >= 2,
+            "{reopened:?}"
+        );
+        assert_eq!(reopened.archived_task_count, 2);
     }
 }

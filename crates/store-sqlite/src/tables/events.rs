@@ -38,7 +38,7 @@ pub(super) fn insert_event(
     event: &Event,
     number: i64,
     first_task: TaskSeq,
-    tasks: usize,
+    task_count: usize,
 ) -> Result<()> {
     let sql = "INSERT INTO pointsman_journal
                  (id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
@@ -46,17 +46,17 @@ pub(super) fn insert_event(
     conn.prepare_cached(sql)?.execute(rusqlite::params![
         event.id.as_i64(),
         event.prev.map(EventId::as_i64),
-        event.kind.as_str(),
-        event.key.as_ref().map(|k| k.as_str()),
-        event.sub_object.as_ref().map(|k| k.as_str()),
+        event.event_type.as_str(),
+        event.key.as_ref().map(|key| key.as_str()),
+        event.sub_object.as_ref().map(|key| key.as_str()),
         event.tenant.as_str(),
         event.value.as_str(),
         encode_context(event)?,
-        event.cause.and_then(|c| c.event).map(EventId::as_i64),
-        event.cause.map(|c| c.task.0),
+        event.cause.and_then(|cause| cause.event).map(EventId::as_i64),
+        event.cause.map(|cause| cause.task.0),
         event.cause_depth(),
         first_task.0,
-        tasks as i64,
+        task_count as i64,
     ])?;
     if number % SPARSE_INDEX_INTERVAL == 0 {
         let sql = "INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)";
@@ -74,14 +74,14 @@ pub(super) fn list_events_between(
     conn: &Connection,
     from: EventId,
     to: EventId,
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),
         " FROM pointsman_journal WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
     );
-    query_all(conn, sql, (from.as_i64(), to.as_i64(), most as i64), event_from_row)
+    query_all(conn, sql, (from.as_i64(), to.as_i64(), limit as i64), event_from_row)
 }
 
 pub(super) fn find_event_near_number(conn: &Connection, number: i64) -> Result<Option<EventId>> {

@@ -1,4 +1,4 @@
-//! The rows of the file: one statement per call. `pointsman-store` defines their meaning.
+//! Implements the [`Tables`] of the common store on the file. Each operation runs one or a few SQL statements.
 
 pub(crate) mod archived_tasks;
 pub(crate) mod chains;
@@ -89,16 +89,16 @@ impl Tables for SqliteTables {
         events::insert_idempotency_record(&self.conn, idempotency, answer, now)
     }
 
-    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()> {
-        events::insert_event(&self.conn, event, number, first_task, tasks)
+    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) -> Result<()> {
+        events::insert_event(&self.conn, event, number, first_task, task_count)
     }
 
     fn read_event(&self, id: EventId) -> Result<Option<Event>> {
         events::read_event(&self.conn, id)
     }
 
-    fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        events::list_events_between(&self.conn, from, to, most)
+    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+        events::list_events_between(&self.conn, from, to, limit)
     }
 
     fn find_event_near_number(&self, number: i64) -> Result<Option<EventId>> {
@@ -121,28 +121,28 @@ impl Tables for SqliteTables {
         tasks::read_active_task(&self.conn, seq)
     }
 
-    fn insert_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::insert_active_task(&self.conn, live)
+    fn insert_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+        tasks::insert_active_task(&self.conn, active_task)
     }
 
-    fn delete_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::delete_active_task(&self.conn, live.seq)
+    fn delete_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+        tasks::delete_active_task(&self.conn, active_task.seq)
     }
 
     fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
         tasks::set_task_phase(&self.conn, seq, phase, rank)
     }
 
-    fn write_task_lock(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::write_task_lock(&self.conn, live)
+    fn write_task_lock(&self, active_task: &ActiveTaskRow) -> Result<()> {
+        tasks::write_task_lock(&self.conn, active_task)
     }
 
-    fn update_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::update_active_task(&self.conn, live)
+    fn update_active_task(&self, active_task: &ActiveTaskRow) -> Result<()> {
+        tasks::update_active_task(&self.conn, active_task)
     }
 
-    fn set_task_grouping(&self, live: &ActiveTaskRow) -> Result<()> {
-        tasks::set_task_grouping(&self.conn, live)
+    fn set_task_grouping(&self, active_task: &ActiveTaskRow) -> Result<()> {
+        tasks::set_task_grouping(&self.conn, active_task)
     }
 
     fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()> {
@@ -168,8 +168,12 @@ impl Tables for SqliteTables {
         tasks::list_lane_tasks(&self.conn, lane)
     }
 
-    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::list_active_in_concurrency_group(&self.conn, concurrency_group, most)
+    fn list_counted_in_concurrency_group(
+        &self,
+        concurrency_group: i64,
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>> {
+        tasks::list_counted_in_concurrency_group(&self.conn, concurrency_group, limit)
     }
 
     fn find_oldest_blocked_in_concurrency_group(
@@ -187,8 +191,8 @@ impl Tables for SqliteTables {
         tasks::list_scheduled_tasks(&self.conn)
     }
 
-    fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
-        tasks::list_due_tasks(&self.conn, now, most)
+    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
+        tasks::list_due_tasks(&self.conn, now, limit)
     }
 
     fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
@@ -202,10 +206,10 @@ impl Tables for SqliteTables {
     fn find_unfinished_sync_task_before(
         &self,
         event: EventId,
-        stage: i64,
-        fresh: bool,
+        sync_stage: i64,
+        only_untried: bool,
     ) -> Result<Option<TaskSeq>> {
-        tasks::find_unfinished_sync_task_before(&self.conn, event, stage, fresh)
+        tasks::find_unfinished_sync_task_before(&self.conn, event, sync_stage, only_untried)
     }
 
     fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
@@ -220,13 +224,13 @@ impl Tables for SqliteTables {
         &self,
         queue: QueueId,
         phases: &[TaskPhase],
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<TaskSeq>> {
-        tasks::list_tasks_in_phases(&self.conn, queue, phases, most)
+        tasks::list_tasks_in_phases(&self.conn, queue, phases, limit)
     }
 
-    fn list_running_tasks_of_handler(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::list_running_tasks_of_handler(&self.conn, handler, most)
+    fn list_running_tasks_of_handler(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>> {
+        tasks::list_running_tasks_of_handler(&self.conn, handler, limit)
     }
 
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
@@ -237,16 +241,16 @@ impl Tables for SqliteTables {
         tasks::list_tasks_to_regroup(&self.conn, queue)
     }
 
-    fn count_ready_tasks_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
-        tasks::count_ready_tasks_before(&self.conn, live, most)
+    fn count_ready_tasks_before(&self, active_task: &ActiveTaskRow, limit: u64) -> Result<u64> {
+        tasks::count_ready_tasks_before(&self.conn, active_task, limit)
     }
 
     fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
         archived_tasks::read_archived_task(&self.conn, seq)
     }
 
-    fn insert_archived_task(&self, past: &ArchivedTaskRow) -> Result<()> {
-        archived_tasks::insert_archived_task(&self.conn, past)
+    fn insert_archived_task(&self, archived_task: &ArchivedTaskRow) -> Result<()> {
+        archived_tasks::insert_archived_task(&self.conn, archived_task)
     }
 
     fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
@@ -269,8 +273,8 @@ impl Tables for SqliteTables {
         queues::list_queues(&self.conn)
     }
 
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueSubject) -> Result<QueueId> {
-        queues::insert_queue(&self.conn, handler, tenant, of)
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, subject: &QueueSubject) -> Result<QueueId> {
+        queues::insert_queue(&self.conn, handler, tenant, subject)
     }
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
@@ -381,8 +385,8 @@ impl Tables for SqliteTables {
         chains::write_pending_reevaluation(&self.conn, path, after)
     }
 
-    fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
-        chains::read_order(&self.conn, n)
+    fn read_order(&self, number: i64) -> Result<Option<OrderRow>> {
+        chains::read_order(&self.conn, number)
     }
 
     fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
@@ -401,20 +405,20 @@ impl Tables for SqliteTables {
         retention::delete_ended_orders(&self.conn, before)
     }
 
-    fn list_order_numbers_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        chains::list_order_numbers_after(&self.conn, path, n, most)
+    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>> {
+        chains::list_order_numbers_after(&self.conn, path, number, limit)
     }
 
-    fn insert_order(&self, n: i64, order: &Order) -> Result<()> {
-        chains::insert_order(&self.conn, n, order)
+    fn insert_order(&self, number: i64, order: &Order) -> Result<()> {
+        chains::insert_order(&self.conn, number, order)
     }
 
     fn update_order(&self, order: &OrderRow) -> Result<()> {
         chains::update_order(&self.conn, order)
     }
 
-    fn delete_order(&self, n: i64) -> Result<()> {
-        chains::delete_order(&self.conn, n)
+    fn delete_order(&self, number: i64) -> Result<()> {
+        chains::delete_order(&self.conn, number)
     }
 
     fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
@@ -437,8 +441,8 @@ impl Tables for SqliteTables {
         schedules::read_fire(&self.conn, schedule, planned)
     }
 
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
-        schedules::write_fire(&self.conn, schedule, fire, unmet)
+    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()> {
+        schedules::write_fire(&self.conn, schedule, fire, needs_catch_up)
     }
 
     fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
@@ -454,7 +458,7 @@ impl Tables for SqliteTables {
         after: EventId,
         expired_up_to: EventId,
     ) -> Result<(u64, Option<EventId>)> {
-        // A read in the same transaction must not find a gap above the low-water mark.
+        // The low-water mark is stored first, so that no read finds deleted events above it.
         self.stored_counters.set_expired_up_to(&self.conn, expired_up_to)?;
         retention::delete_expired_events(&self.conn, after, expired_up_to)
     }
@@ -471,8 +475,8 @@ impl Tables for SqliteTables {
         retention::delete_expired_fires_nodes_audit(&self.conn, before)
     }
 
-    fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        objects::list_idle_objects(&self.conn, up_to, most)
+    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
+        objects::list_idle_objects(&self.conn, up_to, limit)
     }
 
     fn mark_objects_in_use(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
@@ -491,8 +495,8 @@ impl Tables for SqliteTables {
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        objects::list_events_in_use(&self.conn, after, up_to, most)
+        objects::list_events_in_use(&self.conn, after, up_to, limit)
     }
 }

@@ -12,19 +12,19 @@ pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Resu
     query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
-/// Reads the columns last_event, last_sent and number, from column `at` on.
-fn object_from_row(row: &Row<'_>, at: usize) -> Result<ObjectRow> {
-    let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
-    let last = EventId::from_i64(row.get(at)?);
+/// Reads the columns last_event, last_sent and number, from column `first_column` on.
+fn object_from_row(row: &Row<'_>, first_column: usize) -> Result<ObjectRow> {
+    let last_sent = row.get_ref(first_column + 1)?.as_blob().map_err(Fault::damaged)?;
+    let last_event = EventId::from_i64(row.get(first_column)?);
     Ok(ObjectRow {
-        number: row.get(at + 2)?,
-        last_event: last,
-        last_sent_events: ObjectRow::decode_last_sent(sent),
+        number: row.get(first_column + 2)?,
+        last_event,
+        last_sent_events: ObjectRow::decode_last_sent(last_sent),
     })
 }
 
-/// Inserts or updates an object. Does not change `checked` of an existing object: its index would be written with each
-/// event.
+/// Inserts or updates an object. The column `checked` of an existing object stays as it is; otherwise its index would
+/// be written with each event.
 pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> {
     let sql = "INSERT INTO pointsman_object (tenant, key, last_event, last_sent, number, checked)
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
@@ -35,10 +35,10 @@ pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object
     Ok(())
 }
 
-pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>> {
     let sql = "SELECT tenant, key, last_event, last_sent, number FROM pointsman_object
                WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
-    query_all(conn, sql, (up_to.as_i64(), most as i64), |row| {
+    query_all(conn, sql, (up_to.as_i64(), limit as i64), |row| {
         let tenant: String = row.get(0)?;
         let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
         Ok(IdleObject { tenant, key: row.get(1)?, row: object_from_row(row, 2)?, has_outbox_events: false })
@@ -81,14 +81,14 @@ pub(super) fn list_events_in_use(
     conn: &Connection,
     after: EventId,
     up_to: EventId,
-    most: usize,
+    limit: usize,
 ) -> Result<(Vec<EventId>, Option<EventId>)> {
     let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
                           OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
                FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
-    let range = (after.as_i64(), up_to.as_i64(), most as i64);
+    let range = (after.as_i64(), up_to.as_i64(), limit as i64);
     let visited: Vec<(EventId, bool)> =
         query_all(conn, sql, range, |row| Ok((EventId::from_i64(row.get(0)?), row.get(1)?)))?;
-    let next = visited.last().filter(|_| visited.len() >= most).map(|(id, _)| *id);
+    let next = visited.last().filter(|_| visited.len() >= limit).map(|(id, _)| *id);
     Ok((visited.into_iter().filter(|(_, needed)| *needed).map(|(id, _)| id).collect(), next))
 }

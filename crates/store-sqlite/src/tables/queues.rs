@@ -34,12 +34,12 @@ pub(super) fn insert_queue(
     conn: &Connection,
     handler: HandlerId,
     tenant: &Tenant,
-    of: &QueueSubject,
+    subject: &QueueSubject,
 ) -> Result<QueueId> {
     let sql = "INSERT INTO pointsman_queue
                  (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
                VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
-    conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), of.to_text()))?;
+    conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), subject.to_text()))?;
     Ok(conn.last_insert_rowid())
 }
 
@@ -48,8 +48,9 @@ pub(super) fn write_queue_counts(conn: &Connection, counts: &[(QueueId, QueueCou
                SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                WHERE id = ?1";
     let mut update = conn.prepare_cached(sql)?;
-    for (id, c) in counts {
-        update.execute((id, c.ready, c.waiting, c.scheduled, c.running, c.halted, c.missing))?;
+    for (id, counts) in counts {
+        let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
+        update.execute((id, ready, waiting, scheduled, running, halted, missing))?;
     }
     Ok(())
 }
@@ -78,9 +79,8 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
             id: row.get(0)?,
             def: def.map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
             is_defined: row.get(2)?,
-            limiter_state: limiter_state.map_err(|e| {
-                Fault::damaged(format!("cannot parse the rate limit state of a handler: {e}"))
-            })?,
+            limiter_state: limiter_state
+                .map_err(|e| Fault::damaged(format!("cannot parse the limiter state of a handler: {e}")))?,
         })
     })
 }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::row::{query_all, read_optional_event_id, read_time};
 use crate::error::Result;
 
-/// The maximum number of rows that one transaction examines, because emits wait for it.
+/// The maximum number of rows that one transaction examines or deletes, because emits wait for it.
 const MAX_ROWS_PER_PASS: i64 = 500;
 /// The number of deleted rows after which a transaction deletes no further task: a task may have a long log.
 const MAX_DELETED_ROWS: usize = 5_000;
@@ -22,14 +22,15 @@ pub(super) fn delete_expired_events(
                FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
     let range = (after.as_i64(), expired_up_to.as_i64(), MAX_ROWS_PER_PASS);
     let rows: Vec<(i64, bool)> = query_all(conn, sql, range, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let full = rows.len() as i64 == MAX_ROWS_PER_PASS;
-    let next_after = rows.last().filter(|_| full).map(|(id, _)| EventId::from_i64(*id));
+    let is_full = rows.len() as i64 == MAX_ROWS_PER_PASS;
+    let next_after = rows.last().filter(|_| is_full).map(|(id, _)| EventId::from_i64(*id));
     let mut deleted = 0;
     let mut delete = conn.prepare_cached("DELETE FROM pointsman_journal WHERE id = ?1")?;
     for (id, _) in rows.iter().filter(|(_, needed)| !needed) {
         deleted += delete.execute([id])? as u64;
     }
-    // One row of the sparse index is kept: it has the number of events before it.
+    // The last row of the sparse index up to the low-water mark is kept, because later events are counted from its
+    // number.
     let sql = "DELETE FROM pointsman_journal_sparse_index
                WHERE number < (SELECT max(number) FROM pointsman_journal_sparse_index WHERE id <= ?1)";
     conn.prepare_cached(sql)?.execute([expired_up_to.as_i64()])?;
@@ -49,9 +50,9 @@ pub(super) fn delete_archived_tasks(
     if (seqs.len() as i64) < MAX_ROWS_PER_PASS {
         add_tasks_ended_before(conn, before, &mut seqs)?;
     }
-    let more = seqs.len() as i64 >= MAX_ROWS_PER_PASS;
-    let (deleted, cut_short) = delete_tasks_with_logs(conn, &seqs)?;
-    Ok((deleted, more || cut_short))
+    let has_more = seqs.len() as i64 >= MAX_ROWS_PER_PASS;
+    let (deleted, stopped_early) = delete_tasks_with_logs(conn, &seqs)?;
+    Ok((deleted, has_more || stopped_early))
 }
 
 /// Deletes these tasks, and stops when their logs make it too many rows; returns how many were deleted, and whether it
@@ -74,9 +75,8 @@ fn delete_tasks_with_logs(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)
     Ok((deleted, false))
 }
 
-/// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the
-/// oldest rows need to be examined. The time comes from the event ids, not from the clock: they ascend even if the
-/// clock once ran ahead.
+/// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the oldest rows
+/// need to be examined. When an event was journaled is read from its id: ids ascend even if the clock once ran ahead.
 fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
     let after = seqs.last().copied().unwrap_or(0);
     let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
@@ -85,11 +85,11 @@ fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i
     let mut examined = 0;
     while let Some(row) = rows.next()? {
         examined += 1;
-        let journaled = match read_optional_event_id(row, 1)? {
+        let journaled_at = match read_optional_event_id(row, 1)? {
             Some(event) => event.timestamp(),
             None => read_time(row, 3)?,
         };
-        if journaled >= cutoff || seqs.len() as i64 >= MAX_ROWS_PER_PASS || examined > MAX_DELETED_ROWS {
+        if journaled_at >= cutoff || seqs.len() as i64 >= MAX_ROWS_PER_PASS || examined > MAX_DELETED_ROWS {
             break;
         }
         if read_time(row, 2)? < cutoff {
@@ -115,7 +115,7 @@ pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> Resul
 
 /// Deletes old fires, nodes and audit entries, all of which are written in the order of time.
 pub(super) fn delete_expired_fires_nodes_audit(conn: &Connection, before: Timestamp) -> Result<bool> {
-    let mut more = false;
+    let mut has_more = false;
     for sql in [
         "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",
         "DELETE FROM pointsman_node WHERE gone = 1 AND last_heartbeat < ?1 AND id IN
@@ -124,7 +124,7 @@ pub(super) fn delete_expired_fires_nodes_audit(conn: &Connection, before: Timest
          WHERE n IN (SELECT n FROM pointsman_audit_entry ORDER BY n LIMIT ?2) AND at < ?1",
     ] {
         let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
-        more |= deleted as i64 == MAX_ROWS_PER_PASS;
+        has_more |= deleted as i64 == MAX_ROWS_PER_PASS;
     }
-    Ok(more)
+    Ok(has_more)
 }

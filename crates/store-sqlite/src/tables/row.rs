@@ -83,26 +83,26 @@ pub(crate) fn query_all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnMut(&Row<'_>) -> Result<T>,
+    decode: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    query_up_to(conn, sql, params, usize::MAX, read)
+    query_up_to(conn, sql, params, usize::MAX, decode)
 }
 
-/// Returns at most `most` rows of a statement. A bound LIMIT could make SQLite prepare it again each time.
+/// Returns at most `limit` rows of a statement. A bound LIMIT could make SQLite prepare the statement again each time.
 pub(crate) fn query_up_to<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    most: usize,
-    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    limit: usize,
+    mut decode: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
-    while found.len() < most
+    while found.len() < limit
         && let Some(row) = rows.next()?
     {
-        found.push(read(row)?);
+        found.push(decode(row)?);
     }
     Ok(found)
 }
@@ -112,11 +112,11 @@ pub(crate) fn query_first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T>,
+    decode: impl FnOnce(&Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
-    rows.next()?.map(read).transpose()
+    rows.next()?.map(decode).transpose()
 }
 
 pub(crate) fn task_seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
@@ -125,12 +125,12 @@ pub(crate) fn task_seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
 
 pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, 3)?;
-    let started = read_optional_time(row, 21)?;
+    let started_at = read_optional_time(row, 21)?;
     let lease = || {
         Ok(Lease {
             node: row.get(18)?,
             fence: row.get(19)?,
-            since: started.unwrap_or_default(),
+            since: started_at.unwrap_or_default(),
             until: read_optional_time(row, 20)?,
         })
     };
@@ -147,21 +147,21 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
         concurrency_group: row.get(6)?,
         key_bucket: row.get(7)?,
         is_sync: row.get(8)?,
-        stage: row.get(9)?,
+        sync_stage: row.get(9)?,
         priority: row.get(10)?,
         score: row.get(11)?,
         rank: row.get(12)?,
         prev_sent_event: read_optional_event_id(row, 22)?,
         planned_at: read_optional_time(row, 23)?,
         created_at: read_time(row, 24)?,
-        started_at: started,
+        started_at,
         error: row.get(26)?,
         lifecycle: TaskLifecycle {
             state,
             attempt: row.get(14)?,
             retries: row.get(15)?,
             crashes: row.get(16)?,
-            late: row.get(17)?,
+            out_of_order: row.get(17)?,
             has_lane: lane.is_some(),
             in_lane: lane_position.is_some(),
         },
@@ -176,14 +176,14 @@ pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
         subject_name: row.get(3)?,
         key: row.get(4)?,
         is_sync: row.get(7)?,
-        stage: row.get(8)?,
+        sync_stage: row.get(8)?,
         priority: row.get(9)?,
         lifecycle: TaskLifecycle {
             state: ArchivedTaskRow::decode_state(row.get(5)?, row.get(6)?)?,
             attempt: row.get(10)?,
             retries: row.get(11)?,
             crashes: row.get(12)?,
-            late: row.get(13)?,
+            out_of_order: row.get(13)?,
             has_lane: row.get(14)?,
             in_lane: false,
         },
@@ -234,16 +234,16 @@ pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
 }
 
 pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
-    let text_if_any = |index: usize| row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged);
+    let optional_text = |index: usize| row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged);
     let columns = EventColumns {
         id: row.get(0)?,
         prev: row.get(1)?,
-        kind: read_text(row, 2)?,
-        key: text_if_any(3)?,
-        sub: text_if_any(4)?,
+        event_type: read_text(row, 2)?,
+        key: optional_text(3)?,
+        sub: optional_text(4)?,
         tenant: read_text(row, 5)?,
         value: read_text(row, 6)?,
-        context: text_if_any(7)?,
+        context: optional_text(7)?,
         cause_event: row.get(8)?,
         cause_task: row.get(9)?,
         depth: row.get(10)?,

@@ -58,21 +58,26 @@ pub(super) fn delete_schedule(conn: &Connection, name: &str) -> Result<()> {
 pub(super) fn read_fire(
     conn: &Connection,
     schedule: &ScheduleName,
-    planned: Timestamp,
+    planned_at: Timestamp,
 ) -> Result<Option<Fire>> {
     let sql =
         concat!("SELECT ", fire_columns!(), " FROM pointsman_fire WHERE schedule = ?1 AND planned = ?2");
-    query_first(conn, sql, (schedule.as_str(), planned.micros()), fire_from_row)
+    query_first(conn, sql, (schedule.as_str(), planned_at.micros()), fire_from_row)
 }
 
-pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
+pub(super) fn write_fire(
+    conn: &Connection,
+    schedule: &ScheduleName,
+    fire: &Fire,
+    needs_catch_up: bool,
+) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
-    let (planned, event) = (fire.planned_at.micros(), fire.event.map(EventId::as_i64));
+    let (planned_at, event) = (fire.planned_at.micros(), fire.event.map(EventId::as_i64));
     conn.prepare_cached(sql)?.execute((
         schedule.as_str(),
-        planned,
+        planned_at,
         fire.recorded_at.micros(),
         outcome,
         event,
@@ -82,20 +87,20 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
                SET resolved_up_to = max(resolved_up_to, ?2), next_catch_up = coalesce(next_catch_up, ?3),
                    last_event = coalesce(?4, last_event)
                WHERE name = ?1";
-    let unmet = unmet.then_some(planned);
-    conn.prepare_cached(sql)?.execute((schedule.as_str(), planned, unmet, event))?;
+    let next_catch_up = needs_catch_up.then_some(planned_at);
+    conn.prepare_cached(sql)?.execute((schedule.as_str(), planned_at, next_catch_up, event))?;
     Ok(())
 }
 
-/// Ends the catch-up of planned times up to `up_to`. A rule that was set meanwhile may have skipped later ones; the
-/// first of them becomes the next to catch up.
+/// Ends the catch-up of planned times up to `up_to`. The first later planned time that a rule has skipped in the
+/// meantime becomes the next to catch up.
 pub(super) fn advance_catch_up(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
     let sql = "UPDATE pointsman_schedule SET next_catch_up =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
-    let held =
+    let skipped_outcome =
         serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
-    conn.prepare_cached(sql)?.execute((schedule.as_str(), up_to.micros(), held))?;
+    conn.prepare_cached(sql)?.execute((schedule.as_str(), up_to.micros(), skipped_outcome))?;
     Ok(())
 }
 

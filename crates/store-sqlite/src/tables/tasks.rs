@@ -20,43 +20,43 @@ pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> Result<Option
     query_first(conn, sql, [seq.0], active_task_from_row)
 }
 
-pub(super) fn insert_active_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn insert_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_task (",
         active_task_columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
          ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
     );
-    let (node, fence, until) = lease_columns(live.lease());
+    let (node, fence, until) = lease_columns(active_task.lease());
     conn.prepare_cached(sql)?.execute(rusqlite::params![
-        live.seq.0,
-        live.queue,
-        live.event.map(EventId::as_i64),
-        live.phase.code(),
-        live.lane,
-        live.lane_position,
-        live.concurrency_group,
-        live.key_bucket,
-        live.is_sync,
-        live.stage,
-        live.priority,
-        live.score,
-        live.rank,
-        live.due_time().micros(),
-        live.lifecycle.attempt,
-        live.lifecycle.retries,
-        live.lifecycle.crashes,
-        live.lifecycle.late,
+        active_task.seq.0,
+        active_task.queue,
+        active_task.event.map(EventId::as_i64),
+        active_task.phase.code(),
+        active_task.lane,
+        active_task.lane_position,
+        active_task.concurrency_group,
+        active_task.key_bucket,
+        active_task.is_sync,
+        active_task.sync_stage,
+        active_task.priority,
+        active_task.score,
+        active_task.rank,
+        active_task.due_time().micros(),
+        active_task.lifecycle.attempt,
+        active_task.lifecycle.retries,
+        active_task.lifecycle.crashes,
+        active_task.lifecycle.out_of_order,
         node,
         fence,
         until,
-        live.started_at.map(Timestamp::micros),
-        live.prev_sent_event.map(EventId::as_i64),
-        live.planned_at.map(Timestamp::micros),
-        live.created_at.micros(),
-        live.lifecycle.state.error_reason().map(encode_error_reason),
-        live.error,
-        live.order_number,
+        active_task.started_at.map(Timestamp::micros),
+        active_task.prev_sent_event.map(EventId::as_i64),
+        active_task.planned_at.map(Timestamp::micros),
+        active_task.created_at.micros(),
+        active_task.lifecycle.state.error_reason().map(encode_error_reason),
+        active_task.error,
+        active_task.order_number,
     ])?;
     Ok(())
 }
@@ -80,46 +80,59 @@ pub(super) fn set_task_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, 
     Ok(())
 }
 
-pub(super) fn write_task_lock(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn write_task_lock(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
     let sql =
         "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
                WHERE seq = ?1";
-    let (node, fence, until) = lease_columns(live.lease());
-    let started = live.started_at.map(Timestamp::micros);
-    let row = (live.seq.0, live.phase.code(), live.lifecycle.attempt, node, fence, started, until);
+    let (node, fence, until) = lease_columns(active_task.lease());
+    let started = active_task.started_at.map(Timestamp::micros);
+    let row = (
+        active_task.seq.0,
+        active_task.phase.code(),
+        active_task.lifecycle.attempt,
+        node,
+        fence,
+        started,
+        until,
+    );
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn update_active_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn update_active_task(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task
                SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                    node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
                WHERE seq = ?1";
-    let (node, fence, until) = lease_columns(live.lease());
+    let (node, fence, until) = lease_columns(active_task.lease());
     conn.prepare_cached(sql)?.execute(rusqlite::params![
-        live.seq.0,
-        live.phase.code(),
-        live.lane_position,
-        live.due_time().micros(),
-        live.lifecycle.attempt,
-        live.lifecycle.retries,
-        live.lifecycle.crashes,
-        live.lifecycle.late,
+        active_task.seq.0,
+        active_task.phase.code(),
+        active_task.lane_position,
+        active_task.due_time().micros(),
+        active_task.lifecycle.attempt,
+        active_task.lifecycle.retries,
+        active_task.lifecycle.crashes,
+        active_task.lifecycle.out_of_order,
         node,
         fence,
         until,
-        live.started_at.map(Timestamp::micros),
-        live.lifecycle.state.error_reason().map(encode_error_reason),
-        live.error,
-        live.rank,
+        active_task.started_at.map(Timestamp::micros),
+        active_task.lifecycle.state.error_reason().map(encode_error_reason),
+        active_task.error,
+        active_task.rank,
     ])?;
     Ok(())
 }
 
-pub(super) fn set_task_grouping(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
+pub(super) fn set_task_grouping(conn: &Connection, active_task: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task SET lane = ?2, concurrency_group = ?3, key_bucket = ?4 WHERE seq = ?1";
-    conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.concurrency_group, live.key_bucket))?;
+    conn.prepare_cached(sql)?.execute((
+        active_task.seq.0,
+        active_task.lane,
+        active_task.concurrency_group,
+        active_task.key_bucket,
+    ))?;
     Ok(())
 }
 
@@ -165,7 +178,7 @@ pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> Result<Vec<(TaskS
     query_all(conn, sql, [lane], |row| Ok((task_seq_from_row(row)?, row.get(1)?)))
 }
 
-/// Finds the first of these lanes that has tasks, and its head.
+/// Finds the first lane from `from` to `to` that has tasks; returns it with its head.
 pub(crate) fn find_first_occupied_lane(
     conn: &Connection,
     from: i64,
@@ -176,20 +189,20 @@ pub(crate) fn find_first_occupied_lane(
     query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, task_seq_from_row(row)?)))
 }
 
-/// Counts the tasks in a lane, up to `most`.
-pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, most: u64) -> Result<u64> {
+/// Counts the tasks in a lane, up to `limit`.
+pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, limit: u64) -> Result<u64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND lane_position IS NOT NULL LIMIT ?2)";
-    Ok(conn.prepare_cached(sql)?.query_row((lane, most as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
+    Ok(conn.prepare_cached(sql)?.query_row((lane, limit as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-pub(super) fn list_active_in_concurrency_group(
+pub(super) fn list_counted_in_concurrency_group(
     conn: &Connection,
     concurrency_group: i64,
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT seq FROM pointsman_task WHERE concurrency_group = ?1 AND phase IN (3, 4, 5)";
-    query_up_to(conn, sql, [concurrency_group], most, task_seq_from_row)
+    query_up_to(conn, sql, [concurrency_group], limit, task_seq_from_row)
 }
 
 pub(super) fn find_oldest_blocked_in_concurrency_group(
@@ -209,12 +222,12 @@ pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> 
         active_task_columns!(),
         " FROM pointsman_task INDEXED BY pointsman_task_ready WHERE queue = ?1 AND phase = 3"
     );
-    let mut picked = Vec::new();
+    let mut ready_tasks = Vec::new();
     for (queue, share) in shares {
         let share = usize::try_from(*share).unwrap_or(0);
-        picked.append(&mut query_up_to(conn, sql, [queue], share, active_task_from_row)?);
+        ready_tasks.append(&mut query_up_to(conn, sql, [queue], share, active_task_from_row)?);
     }
-    Ok(picked)
+    Ok(ready_tasks)
 }
 
 pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRow>> {
@@ -226,10 +239,10 @@ pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRo
     query_all(conn, sql, [], active_task_from_row)
 }
 
-pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
+pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>> {
     let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
                WHERE phase = 2 AND due <= ?1 ORDER BY due";
-    query_up_to(conn, sql, [now.micros()], most, waiting_task_from_row)
+    query_up_to(conn, sql, [now.micros()], limit, waiting_task_from_row)
 }
 
 pub(super) fn read_earliest_due(conn: &Connection) -> Result<Option<Timestamp>> {
@@ -247,32 +260,32 @@ pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<
             task: waiting_task_from_row(row)?,
             lane: row.get(6)?,
             lane_position: row.get(7)?,
-            stage: row.get(8)?,
+            sync_stage: row.get(8)?,
         })
     })
 }
 
-/// Finds the first unfinished sync task of an event before a stage. The numbers of an event's own tasks ascend with
-/// their stages, so that the first row is the first task.
+/// Finds the first synchronous task of an event that has an earlier sync stage and has not ended. The numbers of the
+/// tasks that were created with an event ascend with their sync stages, so that the first row is the first task.
 pub(super) fn find_unfinished_sync_task_before(
     conn: &Connection,
     event: EventId,
-    stage: i64,
-    fresh: bool,
+    sync_stage: i64,
+    only_untried: bool,
 ) -> Result<Option<TaskSeq>> {
-    let any = "SELECT t.seq FROM pointsman_journal j
+    let any_sql = "SELECT t.seq FROM pointsman_journal j
                JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND t.phase <= 5 LIMIT 1";
-    let untried = "SELECT t.seq FROM pointsman_journal j
+    let untried_sql = "SELECT t.seq FROM pointsman_journal j
                    JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                    WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND NOT t.late AND t.phase <= 5 AND NOT EXISTS
                        (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.outcome <> ?3) LIMIT 1";
-    match fresh {
+    match only_untried {
         true => {
             let released = encode_attempt_outcome(AttemptOutcome::Released);
-            query_first(conn, untried, (event.as_i64(), stage, released), task_seq_from_row)
+            query_first(conn, untried_sql, (event.as_i64(), sync_stage, released), task_seq_from_row)
         }
-        false => query_first(conn, any, (event.as_i64(), stage), task_seq_from_row),
+        false => query_first(conn, any_sql, (event.as_i64(), sync_stage), task_seq_from_row),
     }
 }
 
@@ -302,7 +315,7 @@ pub(super) fn list_tasks_in_phases(
     conn: &Connection,
     queue: QueueId,
     phases: &[TaskPhase],
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<TaskSeq>> {
     // SQLite uses the index of a phase only if the condition names that phase alone.
     let condition = match phases {
@@ -314,17 +327,17 @@ pub(super) fn list_tasks_in_phases(
         }
     };
     let sql = format!("SELECT seq FROM pointsman_task {condition} queue = ?1 ORDER BY seq");
-    query_up_to(conn, &sql, [queue], most, task_seq_from_row)
+    query_up_to(conn, &sql, [queue], limit, task_seq_from_row)
 }
 
 pub(super) fn list_running_tasks_of_handler(
     conn: &Connection,
     handler: HandlerId,
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
                WHERE t.phase = 5 AND q.handler = ?1";
-    query_up_to(conn, sql, [handler], most, task_seq_from_row)
+    query_up_to(conn, sql, [handler], limit, task_seq_from_row)
 }
 
 pub(super) fn list_tasks_to_rescore(
@@ -348,16 +361,20 @@ pub(super) fn list_tasks_to_regroup(
     })
 }
 
-pub(super) fn count_ready_tasks_before(conn: &Connection, live: &ActiveTaskRow, most: u64) -> Result<u64> {
+pub(super) fn count_ready_tasks_before(
+    conn: &Connection,
+    active_task: &ActiveTaskRow,
+    limit: u64,
+) -> Result<u64> {
     let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([live.queue])?;
-    let mut before = 0;
-    while before < most
+    let mut rows = statement.query([active_task.queue])?;
+    let mut count = 0;
+    while count < limit
         && let Some(row) = rows.next()?
-        && task_seq_from_row(row)? != live.seq
+        && task_seq_from_row(row)? != active_task.seq
     {
-        before += 1;
+        count += 1;
     }
-    Ok(before)
+    Ok(count)
 }

@@ -1,9 +1,9 @@
 //! Queues: their task counts, and which of them can run now.
 //!
 //! A queue with ready tasks is in one of three places: in the fair queue of its worker pool; nowhere, if a rule pauses
-//! it; or parked with its handler's limiter, if a limit of the handler allows no more tasks. A handler that closes does
-//! not touch its queues: each is parked when it is selected, and when the handler has free slots, as many are returned.
-//! So the cost of a limit does not grow with the number of queues.
+//! it; or at its handler's limiter, if a limit of the handler allows no more tasks. A handler that reaches a limit does
+//! not touch its queues: each queue moves to the limiter when it is selected, and when the handler has free slots
+//! again, as many queues return to the fair queue. So the cost of a limit does not grow with the number of queues.
 
 mod placement;
 
@@ -20,7 +20,7 @@ use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::Tables;
 use crate::writer_state::WriterState;
 
-/// State of a queue: its task counts, its position in the fair queue, and the round robin of its keys.
+/// State of a queue in memory: its task counts, its place in the fair queue, and the round robin of its keys.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueState {
     pub(crate) id: QueueId,
@@ -30,15 +30,18 @@ pub(crate) struct QueueState {
     /// Whether its tasks run for events, for a collection or for a chain node.
     pub(crate) subject: QueueSubject,
     pub(crate) counts: QueueCounts,
+    /// Whether a rule, or the stop of its chain or chain node, keeps its tasks from running.
     pub(crate) is_paused: bool,
     /// Whether its handler, and its collection if it has one, are defined.
     pub(crate) is_defined: bool,
+    /// Advances whenever the queue is served; the fair queue serves the smallest first.
     virtual_time: i64,
-    /// Round robin of keys among tasks of the same score. `None` after a start, until it is needed.
+    /// Round robin of keys among tasks of the same score. `None` until it is needed: it is not loaded at the start.
     key_round_robin: Option<KeyRoundRobin>,
     /// Rank of the one ready task of a source's queue.
     source_rank: Option<SourceRank>,
     placement: QueuePlacement,
+    /// Whether the counts have changed since they were last written.
     is_dirty: bool,
 }
 
@@ -55,19 +58,23 @@ impl QueueState {
     }
 }
 
-/// Where a queue is while it has ready tasks.
+/// Where a queue is: its tasks are selected only while it is in the fair queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
+    /// It has no ready task, is paused or is not defined.
     Absent,
     InFairQueue,
-    Parked,
+    /// It waits for a free slot of its handler.
+    AtLimiter,
 }
 
 /// Who runs the tasks of a handler's queues: the nodes together, or workers that pull from the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WorkerPool {
     Nodes,
+    /// Workers that pull from this handler.
     PullHandler(HandlerId),
+    /// Workers that pull from sources.
     PullSources,
 }
 
@@ -79,12 +86,12 @@ pub(crate) struct QueueStates {
     /// Queues of collections and of chain nodes.
     collection_and_chain_node_queues: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
     fair_queues: HashMap<WorkerPool, FairQueue>,
-    /// Virtual times of the pools of workers that pull from several handlers.
+    /// Virtual times of the pools, for workers that pull from several of them.
     pool_virtual_times: HashMap<WorkerPool, i64>,
     /// Virtual time of the pool that was served last.
     last_served_pool_virtual_time: i64,
     tenant_indexes: HashMap<Tenant, TenantIndex>,
-    /// Queues changed in this transaction; written before the commit.
+    /// Queues whose counts have changed in this transaction; written before the commit.
     dirty_queues: Vec<QueueId>,
 }
 
@@ -106,7 +113,7 @@ impl WriterState {
         limiter.running_count += counts.running - before.running;
         limiter.scheduled_count += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
-            // Ranks that other nodes assign from now on are not cached here.
+            // Peers may assign ranks from now on, which this cache would miss.
             self.queue_mut(id)?.key_round_robin = None;
         }
         self.reload_source_rank(tables, id)?;
@@ -118,16 +125,16 @@ impl WriterState {
         id: QueueId,
         handler: HandlerId,
         tenant: Tenant,
-        kind: QueueSubject,
+        subject: QueueSubject,
     ) -> QueueState {
-        let next = self.queues.tenant_indexes.len() as TenantIndex;
-        let tenant_id = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next);
+        let next_index = self.queues.tenant_indexes.len() as TenantIndex;
+        let tenant_index = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next_index);
         QueueState {
             id,
             handler,
             tenant,
-            tenant_index: tenant_id,
-            subject: kind,
+            tenant_index,
+            subject,
             counts: QueueCounts::default(),
             is_paused: false,
             is_defined: false,
@@ -145,8 +152,8 @@ impl WriterState {
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
         match &queue.subject {
             QueueSubject::Events => self.queues.event_queues.insert((handler, tenant), id),
-            kind @ (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }) => {
-                self.queues.collection_and_chain_node_queues.insert((handler, tenant, kind.clone()), id)
+            subject @ (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }) => {
+                self.queues.collection_and_chain_node_queues.insert((handler, tenant, subject.clone()), id)
             }
         };
         self.queues.by_id.insert(id, queue);
@@ -184,12 +191,12 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: QueueSubject,
+        subject: QueueSubject,
     ) -> Result<QueueId> {
-        let name = (handler, tenant.clone(), kind);
-        match self.queues.collection_and_chain_node_queues.get(&name) {
+        let queue_key = (handler, tenant.clone(), subject);
+        match self.queues.collection_and_chain_node_queues.get(&queue_key) {
             Some(id) => Ok(*id),
-            None => self.create_queue(tables, handler, tenant, name.2),
+            None => self.create_queue(tables, handler, tenant, queue_key.2),
         }
     }
 
@@ -198,43 +205,43 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: QueueSubject,
+        subject: QueueSubject,
     ) -> Result<QueueId> {
-        let id = tables.create_queue(handler, tenant, &kind)?;
-        let queue = self.build_queue_state(id, handler, tenant.clone(), kind);
+        let id = tables.create_queue(handler, tenant, &subject)?;
+        let queue = self.build_queue_state(id, handler, tenant.clone(), subject);
         self.insert_queue_state(queue)?;
         Ok(id)
     }
 
-    /// Checks again which of the affected queues are paused; returns those that are.
+    /// Updates which of the affected queues are paused; returns those that are paused now.
     pub(crate) fn refresh_paused_flags(
         &mut self,
         is_affected: impl Fn(&QueueState) -> bool,
     ) -> Result<Vec<QueueId>> {
         let ids: Vec<QueueId> = self.iter_queues().filter(|q| is_affected(q)).map(|q| q.id).collect();
-        let mut paused = Vec::new();
+        let mut paused_queues = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
             let is_paused = self.is_queue_paused(queue.handler, &queue.subject, &queue.tenant);
             self.queue_mut(id)?.is_paused = is_paused;
             self.update_queue_placement(id)?;
-            paused.extend(is_paused.then_some(id));
+            paused_queues.extend(is_paused.then_some(id));
         }
-        Ok(paused)
+        Ok(paused_queues)
     }
 
-    fn is_queue_defined(&self, handler: HandlerId, kind: &QueueSubject) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, subject: &QueueSubject) -> Result<bool> {
         let handler = self.handler(handler)?;
-        let fits = match (&handler.def.source, kind) {
+        let matches_definition = match (&handler.def.source, subject) {
             (Some(source), QueueSubject::Collection(name)) => source.collections.contains_key(name),
             (Some(_), QueueSubject::Events | QueueSubject::ChainNode { .. })
             | (None, QueueSubject::Collection(_)) => false,
             (None, QueueSubject::Events | QueueSubject::ChainNode { .. }) => true,
         };
-        Ok(handler.is_defined && fits)
+        Ok(handler.is_defined && matches_definition)
     }
 
-    /// Removes all queues from the fair queues until [`WriterState::resume_fair_queues`], because definitions or limits
+    /// Removes all queues from the fair queues until [`WriterState::refill_fair_queues`], because definitions or limits
     /// are about to change.
     pub(crate) fn empty_fair_queues(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
@@ -246,8 +253,8 @@ impl WriterState {
         Ok(())
     }
 
-    /// Reads the rank of the ready task of a source's queue again. Removes the queue from the fair queue first, where
-    /// it is filed under its old rank.
+    /// Reads the rank of the ready task of a source's queue again, and removes the queue from the fair queue, which
+    /// orders it by its old rank. The caller updates its placement.
     pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         if !queue.is_source_queue() {
@@ -304,10 +311,10 @@ impl WriterState {
             queue.is_dirty = true;
             self.queues.dirty_queues.push(id);
         }
-        let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
+        let count_delta = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
         let limiter = self.limiter_mut(handler)?;
-        limiter.running_count += change(TaskPhase::Locked);
-        limiter.scheduled_count += change(TaskPhase::Scheduled);
+        limiter.running_count += count_delta(TaskPhase::Locked);
+        limiter.scheduled_count += count_delta(TaskPhase::Scheduled);
         self.update_queue_placement(id)
     }
 
@@ -321,14 +328,14 @@ impl WriterState {
         key_bucket: Option<u16>,
     ) -> Result<i64> {
         // With ageing, two tasks hardly ever have the same score, and the oldest runs first.
-        if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
+        if self.handler(self.queue(id)?.handler)?.def.limits.ageing_interval.is_some() {
             return Ok(0);
         }
         let queue = self.queue_mut(id)?;
         let key_ranks = match &mut queue.key_round_robin {
             Some(key_ranks) => key_ranks,
-            unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
-            unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
+            not_loaded if queue.counts.ready == 0 => not_loaded.insert(KeyRoundRobin::default()),
+            not_loaded => not_loaded.insert(KeyRoundRobin::load(tables, id)?),
         };
         Ok(key_ranks.assign_rank(score, key_bucket))
     }
@@ -342,7 +349,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Records that a queue was served, by a task of this score and rank.
+    /// Records that a task of a queue, of this score and rank, was claimed.
     pub(crate) fn record_served_rank(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
         if let Some(key_ranks) = &mut self.queue_mut(id)?.key_round_robin {
             key_ranks.record_served_rank(score, rank);

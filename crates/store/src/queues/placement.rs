@@ -1,4 +1,4 @@
-//! Placement of queues: in the fair queue, parked, or absent.
+//! Placement of queues: in the fair queue, at their handler's limiter, or in neither.
 
 use pointsman_core::limit::Admission;
 use pointsman_core::{Tenant, Timestamp, Weight};
@@ -10,13 +10,13 @@ use crate::row::{HandlerId, QueueId};
 use crate::writer_state::WriterState;
 
 impl WriterState {
-    /// Serves a queue once: advances its virtual time and those of its tenant and pool.
+    /// Records that a queue was served once: advances its virtual time and those of its tenant and pool.
     pub(crate) fn record_queue_served(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
-        let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
+        let stride_of = |weight: Option<&Weight>| weight.copied().unwrap_or_default().virtual_time_stride();
         let strides = Strides {
-            tenant: weight(self.tenant_weights.get(&queue.tenant)),
-            entry: self.handler(queue.handler)?.def.limits.weight.stride(),
+            tenant: stride_of(self.tenant_weights.get(&queue.tenant)),
+            entry: self.handler(queue.handler)?.def.limits.weight.virtual_time_stride(),
         };
         let entry =
             if queue.is_source_queue() { FairQueueEntry::AllSources } else { FairQueueEntry::Queue(id) };
@@ -30,9 +30,9 @@ impl WriterState {
         );
         self.queue_mut(id)?.virtual_time = virtual_time;
         if pool != WorkerPool::Nodes {
-            let now = self.queues.last_served_pool_virtual_time;
+            let last_served = self.queues.last_served_pool_virtual_time;
             let pool_virtual_time = self.queues.pool_virtual_times.entry(pool).or_default();
-            let served = (*pool_virtual_time).max(now);
+            let served = (*pool_virtual_time).max(last_served);
             *pool_virtual_time = served + strides.entry;
             self.queues.last_served_pool_virtual_time = served;
         }
@@ -82,60 +82,60 @@ impl WriterState {
         self.queues.tenant_indexes.get(tenant).copied()
     }
 
-    /// Puts a queue where it belongs according to its counts, rules and limits.
+    /// Places a queue according to its counts, rules and limits.
     pub(super) fn update_queue_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let is_runnable = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
         let placement = match is_runnable {
             false => QueuePlacement::Absent,
-            true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
+            true if self.limiter(queue.handler)?.is_exhausted => QueuePlacement::AtLimiter,
             true => QueuePlacement::InFairQueue,
         };
-        // A queue in the fair queue stays there when its handler closes, until it is selected.
+        // A queue in the fair queue stays there when its handler reaches a limit, until it is selected.
         let is_unchanged = placement == queue.placement
-            || (placement == QueuePlacement::Parked && queue.placement == QueuePlacement::InFairQueue);
+            || (placement == QueuePlacement::AtLimiter && queue.placement == QueuePlacement::InFairQueue);
         if is_unchanged {
             return Ok(());
         }
-        let (was_in, handler) = (queue.placement == QueuePlacement::InFairQueue, queue.handler);
+        let (was_in_fair_queue, handler) = (queue.placement == QueuePlacement::InFairQueue, queue.handler);
         self.set_queue_placement(id, placement)?;
         let limiter = self.limiter(handler)?;
-        match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
-            // The queue leaves without being served, so a parked queue of its handler can have the slot.
-            true => self.unpark_queues(handler, limiter.free_slots),
+        match was_in_fair_queue && !limiter.is_exhausted && !limiter.waiting_queues.is_empty() {
+            // The queue leaves the fair queue without being served, so a queue that waits at the limiter gets its slot.
+            true => self.admit_waiting_queues(handler, limiter.free_slots),
             false => Ok(()),
         }
     }
 
     pub(super) fn set_queue_placement(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
-        let (from, handler, tenant, virtual_time, head) =
+        let (from, handler, tenant, virtual_time, source_rank) =
             (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
-        let source = queue.is_source_queue();
+        let is_source_queue = queue.is_source_queue();
         let pool = self.worker_pool_of(handler)?;
         let fair_queue = self.queues.fair_queues.entry(pool).or_default();
-        match (from, head.filter(|_| source)) {
+        match (from, source_rank.filter(|_| is_source_queue)) {
             (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
             (QueuePlacement::InFairQueue, None) => fair_queue.remove_queue(tenant, id, virtual_time),
-            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
+            (QueuePlacement::AtLimiter | QueuePlacement::Absent, _) => {}
         }
         let mut new_virtual_time = virtual_time;
-        match (to, head.filter(|_| source)) {
+        match (to, source_rank.filter(|_| is_source_queue)) {
             (QueuePlacement::InFairQueue, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
             (QueuePlacement::InFairQueue, None) => {
                 new_virtual_time = fair_queue.add_queue(tenant, id, virtual_time)
             }
-            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
+            (QueuePlacement::AtLimiter | QueuePlacement::Absent, _) => {}
         }
         let limiter = self.limiter_mut(handler)?;
         match from {
-            QueuePlacement::Parked => {
-                limiter.parked_queues.remove(&(virtual_time, id));
+            QueuePlacement::AtLimiter => {
+                limiter.waiting_queues.remove(&(virtual_time, id));
             }
             QueuePlacement::InFairQueue | QueuePlacement::Absent => {}
         }
-        if to == QueuePlacement::Parked {
-            limiter.parked_queues.insert((new_virtual_time, id));
+        if to == QueuePlacement::AtLimiter {
+            limiter.waiting_queues.insert((new_virtual_time, id));
         }
         limiter.queues_in_fair_queue += u32::from(to == QueuePlacement::InFairQueue);
         limiter.queues_in_fair_queue -= u32::from(from == QueuePlacement::InFairQueue);
@@ -149,37 +149,37 @@ impl WriterState {
     pub(crate) fn remove_queue_from_fair_queue(&mut self, id: QueueId) -> Result<()> {
         match self.queue(id)?.placement {
             QueuePlacement::InFairQueue => self.set_queue_placement(id, QueuePlacement::Absent),
-            QueuePlacement::Absent | QueuePlacement::Parked => Ok(()),
+            QueuePlacement::Absent | QueuePlacement::AtLimiter => Ok(()),
         }
     }
 
-    /// Parks a queue whose handler has no free slot.
-    pub(crate) fn park_queue(&mut self, id: QueueId) -> Result<()> {
-        self.set_queue_placement(id, QueuePlacement::Parked)
+    /// Moves a queue out of the fair queue, because its handler has no free slot.
+    pub(crate) fn move_queue_to_limiter(&mut self, id: QueueId) -> Result<()> {
+        self.set_queue_placement(id, QueuePlacement::AtLimiter)
     }
 
-    /// Returns a tenant's parked queues of a handler to the fair queue, if the handler has free slots: a worker pulls
-    /// for this tenant only.
-    pub(crate) fn unpark_tenant_queues(
+    /// Returns a tenant's queues that wait at a handler's limiter to the fair queue, if the handler has free slots.
+    /// Called for a worker that pulls for this tenant only.
+    pub(crate) fn admit_waiting_queues_of_tenant(
         &mut self,
         handler: HandlerId,
         tenant: TenantIndex,
         now: Timestamp,
     ) -> Result<()> {
         let limiter = self.limiter(handler)?;
-        if limiter.parked_queues.is_empty()
+        if limiter.waiting_queues.is_empty()
             || !matches!(self.check_handler_limits(handler, now)?, Admission::Admitted(_))
         {
             return Ok(());
         }
-        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);
+        let is_of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);
         let ids: Vec<QueueId> =
-            self.limiter(handler)?.parked_queues.iter().map(|(_, id)| *id).filter(of_tenant).collect();
-        ids.into_iter().try_for_each(|id| self.unpark_queue(id))
+            self.limiter(handler)?.waiting_queues.iter().map(|(_, id)| *id).filter(is_of_tenant).collect();
+        ids.into_iter().try_for_each(|id| self.admit_waiting_queue(id))
     }
 
-    /// Returns a parked queue to the fair queue; its handler has a free slot.
-    pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
+    /// Returns a queue from its handler's limiter to the fair queue; the handler has a free slot.
+    pub(crate) fn admit_waiting_queue(&mut self, id: QueueId) -> Result<()> {
         self.set_queue_placement(id, QueuePlacement::InFairQueue)
     }
 }

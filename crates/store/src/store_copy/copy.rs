@@ -33,7 +33,7 @@ pub enum CopyProgress {
     },
 }
 
-/// A table in both stores; `None` where a store of that kind has no such table.
+/// The checksums of a table in both stores; `None` where a store of that kind has no such table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableComparison {
     pub table: TableKind,
@@ -51,10 +51,7 @@ impl ComparisonReport {
     /// Returns the tables that differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs = |comparison: &&TableComparison| {
-            comparison
-                .source
-                .zip(comparison.target)
-                .is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
+            comparison.source.zip(comparison.target).is_some_and(|(source, target)| source != target)
         };
         self.tables.iter().filter(differs).map(|comparison| comparison.table).collect()
     }
@@ -74,15 +71,16 @@ impl ComparisonReport {
             .iter()
             .filter(|comparison| comparison.target.is_some())
             .filter_map(|comparison| comparison.source)
-            .map(|t| t.row_count)
+            .map(|checksum| checksum.row_count)
             .sum()
     }
 }
 
-/// Progress of a copy, as stored in the target.
+/// Progress of a copy, as stored in the target: the next page to copy is that of `table` after `cursor`.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredProgress {
-    /// The source's namespace of task ids and the checksum of its counters, which change whenever a node joins.
+    /// The source's namespace of task ids, which identifies the store, and the checksum of its counters, which change
+    /// whenever a node joins.
     task_id_namespace: i64,
     counters_checksum: String,
     table: TableKind,
@@ -137,9 +135,9 @@ fn load_or_start_progress(
     }
     let (task_id_namespace, counters_checksum) =
         read_store_fingerprint(source).map_err(CopyError::ReadSource)?;
-    if let Some(text) = target.read_copy_progress().map_err(CopyError::WriteTarget)? {
+    if let Some(progress_json) = target.read_copy_progress().map_err(CopyError::WriteTarget)? {
         let progress: StoredProgress =
-            serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
+            serde_json::from_str(&progress_json).map_err(|_| CopyError::OtherCopyUnfinished)?;
         return match (
             progress.task_id_namespace == task_id_namespace,
             progress.counters_checksum == counters_checksum,
@@ -149,8 +147,8 @@ fn load_or_start_progress(
             (false, _) => Err(CopyError::OtherCopyUnfinished),
         };
     }
-    let holds = list_nonempty_tables(target).map_err(CopyError::WriteTarget)?;
-    if holds.is_empty() {
+    let nonempty_tables = list_nonempty_tables(target).map_err(CopyError::WriteTarget)?;
+    if nonempty_tables.is_empty() {
         return Ok(StoredProgress {
             task_id_namespace,
             counters_checksum,
@@ -161,7 +159,7 @@ fn load_or_start_progress(
     }
     match read_store_fingerprint(target).map_err(CopyError::WriteTarget)?.0 == task_id_namespace {
         true => Err(CopyError::AlreadyCopied),
-        false => Err(CopyError::TargetNotEmpty(holds.join(", "))),
+        false => Err(CopyError::TargetNotEmpty(nonempty_tables.join(", "))),
     }
 }
 
@@ -182,8 +180,8 @@ fn list_nonempty_tables(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
             found.push(format!("{table} ({rows})"));
         }
     }
-    if let waiting @ 1.. = store.count_outbox_events()? {
-        found.push(format!("outbox ({waiting})"));
+    if let outbox_events @ 1.. = store.count_outbox_events()? {
+        found.push(format!("outbox ({outbox_events})"));
     }
     Ok(found)
 }
@@ -218,14 +216,14 @@ fn copy_missing_rows(
     progress: &mut StoredProgress,
     on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
-    let (first, cursor) = (progress.table, progress.cursor.clone());
-    let tables = list_tables_of_target(target)?.into_iter().filter(|table| *table >= first).collect();
+    let (first_table, cursor) = (progress.table, progress.cursor.clone());
+    let tables = list_tables_of_target(target)?.into_iter().filter(|table| *table >= first_table).collect();
     thread::scope(|scope| {
-        let (pages, read) = sync_channel(PAGES_READ_AHEAD);
-        let reading = scope.spawn(move || read_pages(source, tables, cursor, &pages));
+        let (page_sender, page_receiver) = sync_channel(PAGES_READ_AHEAD);
+        let reader_thread = scope.spawn(move || read_pages(source, tables, cursor, &page_sender));
         // If writing fails, the channel closes and the reading thread stops.
-        let written = write_pages(target, read, progress, on_progress);
-        let read = join_thread(reading).map_err(CopyError::ReadSource);
+        let written = write_pages(target, page_receiver, progress, on_progress);
+        let read = join_thread(reader_thread).map_err(CopyError::ReadSource);
         written.and(read)
     })
 }
@@ -235,7 +233,7 @@ fn read_pages(
     source: &mut dyn CopyEndpoint,
     tables: Vec<TableKind>,
     mut cursor: Option<CopyCursor>,
-    pages: &SyncSender<(TableKind, CopyPage)>,
+    page_sender: &SyncSender<(TableKind, CopyPage)>,
 ) -> Result<()> {
     for table in tables {
         let mut after = cursor.take();
@@ -245,7 +243,7 @@ fn read_pages(
                 break;
             }
             after = Some(page.next_cursor.clone());
-            if pages.send((table, page)).is_err() {
+            if page_sender.send((table, page)).is_err() {
                 return Ok(());
             }
         }
@@ -255,17 +253,20 @@ fn read_pages(
 
 fn write_pages(
     target: &mut dyn CopyEndpoint,
-    read: Receiver<(TableKind, CopyPage)>,
+    page_receiver: Receiver<(TableKind, CopyPage)>,
     progress: &mut StoredProgress,
     on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
-    for (table, page) in read {
+    for (table, page) in page_receiver {
         let rows = page.rows.len() as u64;
         (progress.table, progress.cursor) = (table, Some(page.next_cursor));
         progress.rows_copied += rows;
-        let text = serde_json::to_string(progress)
+        let progress_json = serde_json::to_string(progress)
             .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
-        if !target.write_rows_and_progress(table, page.rows, &text).map_err(CopyError::WriteTarget)? {
+        if !target
+            .write_rows_and_progress(table, page.rows, &progress_json)
+            .map_err(CopyError::WriteTarget)?
+        {
             return Err(CopyError::TargetWrittenDuringCopy);
         }
         on_progress(CopyProgress::PageCopied { table, rows });
@@ -282,14 +283,14 @@ pub fn compare_stores(
     let total_rows = 2 * count_rows_to_copy(source, target)?;
     on_progress(CopyProgress::ComparisonStarted { total_rows });
     thread::scope(|scope| {
-        let (progress_sender, received) = channel();
-        let target_steps = progress_sender.clone();
-        let source_sums = scope.spawn(move || compute_table_checksums(source, &progress_sender));
-        let target_sums = scope.spawn(move || compute_table_checksums(target, &target_steps));
-        received.into_iter().for_each(on_progress);
-        let source_sums = join_thread(source_sums).map_err(CopyError::ReadSource)?;
-        let target_sums = join_thread(target_sums).map_err(CopyError::WriteTarget)?;
-        let comparison = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
+        let (progress_sender, progress_receiver) = channel();
+        let target_progress_sender = progress_sender.clone();
+        let source_checksums = scope.spawn(move || compute_table_checksums(source, &progress_sender));
+        let target_checksums = scope.spawn(move || compute_table_checksums(target, &target_progress_sender));
+        progress_receiver.into_iter().for_each(on_progress);
+        let source_checksums = join_thread(source_checksums).map_err(CopyError::ReadSource)?;
+        let target_checksums = join_thread(target_checksums).map_err(CopyError::WriteTarget)?;
+        let comparison = TableKind::ALL.into_iter().zip(source_checksums.into_iter().zip(target_checksums));
         let tables = comparison.map(|(table, (source, target))| TableComparison { table, source, target });
         Ok(ComparisonReport {
             tables: tables.filter(|comparison| comparison.source.or(comparison.target).is_some()).collect(),
@@ -321,7 +322,7 @@ fn compute_table_checksum(
             return Ok(checksum);
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
-        // The receiver may be gone.
+        // The receiver is gone if the other thread has failed; the result does not depend on it.
         let _ = progress_sender.send(CopyProgress::PageCompared { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }

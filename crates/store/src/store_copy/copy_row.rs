@@ -15,9 +15,11 @@ pub enum CopyValue {
     Bytes(Vec<u8>),
 }
 
+/// A row: its values in the order of [`TableKind::columns`](super::TableKind::columns).
 pub type CopyRow = Vec<CopyValue>;
 
-/// How far a table was read: the key of the last row, in the order of the store that was read.
+/// Position up to which a table was read: the key of the last row. The store that is read chooses the key and its
+/// order.
 pub type CopyCursor = Vec<CopyValue>;
 
 impl CopyValue {
@@ -35,7 +37,7 @@ impl CopyValue {
         }
     }
 
-    /// Returns the approximate size in memory.
+    /// Returns the approximate number of bytes that the value takes in memory.
     fn memory_size(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -56,7 +58,7 @@ pub struct CopyPage {
 
 /// Most rows in one page, which is written in one transaction.
 const MAX_PAGE_ROWS: usize = 5_000;
-/// A page with this many bytes takes no further row: a row may have a megabyte.
+/// A page with this many bytes takes no further row. The page may exceed it by one row, which may have a megabyte.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
 impl CopyPage {
@@ -80,7 +82,7 @@ impl CopyPage {
     }
 }
 
-/// Number of rows and the sum of their hashes, which does not depend on their order.
+/// Checksum of a table: the number of its rows and the sum of their hashes, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableChecksum {
     pub row_count: u64,
@@ -137,9 +139,9 @@ mod tests {
     use super::*;
 
     fn checksum_rows(rows: &[CopyRow]) -> TableChecksum {
-        let mut tally = TableChecksum::default();
-        rows.iter().for_each(|row| tally.add_row(row));
-        tally
+        let mut checksum = TableChecksum::default();
+        rows.iter().for_each(|row| checksum.add_row(row));
+        checksum
     }
 
     fn text_value(text: &str) -> CopyValue {
@@ -148,9 +150,9 @@ mod tests {
 
     #[test]
     fn checksum_does_not_depend_on_row_order() {
-        let (source_sums, two) =
+        let (first, second) =
             (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text_value("x")]);
-        assert_eq!(checksum_rows(&[source_sums.clone(), two.clone()]), checksum_rows(&[two, source_sums]));
+        assert_eq!(checksum_rows(&[first.clone(), second.clone()]), checksum_rows(&[second, first]));
     }
 
     #[test]
@@ -165,10 +167,10 @@ mod tests {
             vec![text_value(""), text_value("c")],
         ];
         for (index, row) in rows.iter().enumerate() {
-            for target_sums in rows.iter().skip(index + 1) {
+            for other in rows.iter().skip(index + 1) {
                 assert_ne!(
                     checksum_rows(std::slice::from_ref(row)),
-                    checksum_rows(std::slice::from_ref(target_sums))
+                    checksum_rows(std::slice::from_ref(other))
                 );
             }
         }

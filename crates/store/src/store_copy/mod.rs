@@ -25,10 +25,10 @@ pub use table_kind::TableKind;
 use crate::error::Fault;
 use crate::tables::Tables;
 
-/// Name of the text in which a target stores the progress of a copy.
+/// Name of the named text in which a target stores the progress of a copy.
 pub const COPY_PROGRESS_TEXT_NAME: &str = "move";
 
-/// Every 1000th event is indexed by its number.
+/// One in this many events is in the sparse index of the journal, by which an event is found by its number.
 pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 
 /// A store that takes part in a copy, as source or target. No node uses it meanwhile.
@@ -47,7 +47,7 @@ pub trait CopyEndpoint: Send {
         Ok(0)
     }
 
-    /// Returns whether nobody has written since the store was opened. Called last on a source.
+    /// Returns whether no one has written to the store since it was opened. Called on the source after the comparison.
     fn is_unchanged_since_open(&mut self) -> Result<bool>;
 
     /// Reads the progress of an unfinished copy to this store.
@@ -62,8 +62,8 @@ pub trait CopyEndpoint: Send {
         progress: &str,
     ) -> Result<bool>;
 
-    /// Completes the copy: sets what depends on all rows and deletes the stored progress. Returns false as
-    /// [`CopyEndpoint::write_rows`] does.
+    /// Completes the copy: sets values that depend on all rows, and deletes the stored progress. Returns false as
+    /// [`CopyEndpoint::write_rows_and_progress`] does.
     fn finish_copy(&mut self) -> Result<bool>;
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pointsman_core::journal::{EventPage, JournalRange};
 use pointsman_core::store::JournalQuery;
-use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant};
+use pointsman_core::{Cause, Context, Event, EventId, EventType, Json, ObjectKey, TaskSeq, Tenant};
 
 use crate::error::{Fault, Result};
 
-/// Most rows scanned for one page. The page says how far it scanned.
+/// Most rows scanned for one page. A page may therefore end before it has as many matches as requested; it names the
+/// last row that was scanned.
 pub const MAX_SCANNED_ROWS: usize = 20_000;
 /// Most bytes of payload in one page.
 pub const MAX_PAGE_BYTES: usize = 8 << 20;
@@ -18,7 +19,7 @@ pub const MAX_PAGE_BYTES: usize = 8 << 20;
 pub struct EventColumns<'a> {
     pub id: i64,
     pub prev: Option<i64>,
-    pub kind: &'a str,
+    pub event_type: &'a str,
     pub key: Option<&'a str>,
     pub sub: Option<&'a str>,
     /// Empty for an event that belongs to no tenant.
@@ -45,7 +46,7 @@ impl EventColumns<'_> {
         Ok(Event {
             id: EventId::from_i64(self.id),
             prev: self.prev.map(EventId::from_i64),
-            kind: HandlingKey::new(self.kind).map_err(Fault::damaged)?,
+            event_type: EventType::new(self.event_type).map_err(Fault::damaged)?,
             key: self.key.map(ObjectKey::from_trusted),
             sub_object: self.sub.map(ObjectKey::from_trusted),
             tenant: match self.tenant {
@@ -67,16 +68,16 @@ pub fn encode_context(event: &Event) -> Result<Option<String>> {
     }
 }
 
-/// Returns the approximate size of an event in bytes.
+/// Returns the size of an event's value and context, in bytes.
 pub fn event_payload_size(event: &Event) -> usize {
-    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
-    event.value.as_str().len() + context
+    let context_size: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    event.value.as_str().len() + context_size
 }
 
-/// Builds a page of the journal.
+/// Builds a page of the journal from the events that a reader passes to it.
 #[derive(Debug)]
 pub struct JournalPageBuilder<'r> {
-    request: &'r JournalQuery,
+    query: &'r JournalQuery,
     after: EventId,
     until: EventId,
     page: EventPage,
@@ -85,15 +86,15 @@ pub struct JournalPageBuilder<'r> {
 }
 
 impl<'r> JournalPageBuilder<'r> {
-    pub fn new(read: &'r JournalQuery, extent: JournalRange) -> Self {
-        let low = read.after.max(extent.expired_up_to);
-        let high = read.until.unwrap_or(EventId::MAX).min(extent.head);
-        let scanned = if read.backwards { low } else { high.max(low) };
+    pub fn new(query: &'r JournalQuery, journal_range: JournalRange) -> Self {
+        let after = query.after.max(journal_range.expired_up_to);
+        let until = query.until.unwrap_or(EventId::MAX).min(journal_range.head);
+        let scanned = if query.backwards { after } else { until.max(after) };
         Self {
-            request: read,
-            after: low,
-            until: high,
-            page: EventPage { events: Vec::new(), scanned_up_to: scanned, journal_range: extent },
+            query,
+            after,
+            until,
+            page: EventPage { events: Vec::new(), scanned_up_to: scanned, journal_range },
             scanned_rows: 0,
             payload_bytes: 0,
         }
@@ -105,21 +106,21 @@ impl<'r> JournalPageBuilder<'r> {
         (self.after, self.until)
     }
 
-    /// Adds the next event if it matches; returns whether to continue.
+    /// Adds the next event to the page if it matches the query; returns whether the reader is to pass further events.
     pub fn scan_event(&mut self, event: Event) -> bool {
         self.scanned_rows += 1;
         let id = event.id;
-        if self.request.filter.matches(&event) {
+        if self.query.filter.matches(&event) {
             self.payload_bytes += event_payload_size(&event);
             self.page.events.push(Arc::new(event));
         }
-        let full = self.page.events.len() >= self.request.limit
+        let is_full = self.page.events.len() >= self.query.limit
             || self.scanned_rows >= MAX_SCANNED_ROWS
             || self.payload_bytes >= MAX_PAGE_BYTES;
-        if full {
+        if is_full {
             self.page.scanned_up_to = id;
         }
-        !full
+        !is_full
     }
 
     pub fn into_page(self) -> EventPage {

@@ -17,5 +17,5 @@ pub use orders::{
 pub use tasks::{
     ActiveRowFilter, ActiveTaskDetails, ArchivedRowFilter, MAX_LOG_PAGE_BYTES, TaskPageBuilder,
     append_successful_attempt, build_task_page, choose_row_filters, is_halted_or_missing,
-    task_from_active_row, task_from_archived_row, task_matches_filter, were_all_created_before,
+    task_and_older_created_before, task_from_active_row, task_from_archived_row, task_matches_filter,
 };

@@ -6,19 +6,18 @@ use pointsman_core::journal::JournalRange;
 use pointsman_core::store::{LaneView, MAX_LISTED_LANES, ObjectView};
 use pointsman_core::{Event, EventId};
 
-/// Builds the view of an object from its last events and its first lanes. The caller reads one lane more than the view
-/// contains.
+/// Builds the view of an object from its last events and its first [`LANES_TO_READ`] lanes.
 pub fn build_object_view(
-    last: EventId,
+    last_event: EventId,
     events: Vec<Arc<Event>>,
     mut lanes: Vec<LaneView>,
-    extent: JournalRange,
+    journal_range: JournalRange,
 ) -> ObjectView {
-    let more_lanes = lanes.len() > MAX_LISTED_LANES;
+    let has_more_lanes = lanes.len() > MAX_LISTED_LANES;
     lanes.truncate(MAX_LISTED_LANES);
     lanes.sort_by(|a, b| a.head.handler.cmp(&b.head.handler));
-    ObjectView { last_event: last, events, lanes, has_more_lanes: more_lanes, journal_range: extent }
+    ObjectView { last_event, events, lanes, has_more_lanes, journal_range }
 }
 
-/// Number of lanes to read.
+/// Number of lanes to read for the view of an object: one more than it lists, which tells whether there are more.
 pub const LANES_TO_READ: usize = MAX_LISTED_LANES + 1;

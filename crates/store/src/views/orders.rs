@@ -11,7 +11,7 @@ use super::MAX_PAGE_BYTES;
 use crate::chains::ChainRegistry;
 use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
-/// Chains, rules and task ids, on which the views of orders and queues depend.
+/// Data on which the views of all orders and queues depend: the chains, the rules, and the namespace of task ids.
 #[derive(Debug)]
 pub struct ViewEnvironment {
     pub chains: ChainRegistry,
@@ -19,7 +19,7 @@ pub struct ViewEnvironment {
     pub task_id_namespace: TaskIdNamespace,
 }
 
-/// Columns of the task of an order's step; empty if it has none.
+/// Columns of the task of an order's current step; empty if the order has no task.
 #[derive(Clone, Debug, Default)]
 pub struct StepTaskColumns {
     pub phase: Option<TaskPhase>,
@@ -32,7 +32,7 @@ pub struct StepTaskColumns {
 
 impl ViewEnvironment {
     pub fn build_order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
-        let StepTaskColumns { phase, due, retries, handler, failed_task: failed } = step;
+        let StepTaskColumns { phase, due, retries, handler, failed_task } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == TaskStatus::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
         let task = match (order.task, &handler, phase) {
@@ -46,60 +46,66 @@ impl ViewEnvironment {
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
-        let chain_row = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
+        let chain = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
         OrderView {
             retry_at: due.filter(|_| is_new && retries > 0),
-            node_undefined: chain_row.is_none_or(|chain| chain.find_node(&order.node).is_none()),
+            node_undefined: chain.is_none_or(|chain| chain.find_node(&order.node).is_none()),
             paused_because: handler
                 .filter(|_| !order.step_running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
-            suspended_by: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
+            suspended_by: failed_task.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
             order,
         }
     }
 
-    /// Describes what keeps the waiting task of an order from running.
+    /// Describes the stop or the rule that keeps the waiting task of an order from running; `None` if there is none.
     fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
-        let kind = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
-        let rule = || {
-            let rule = self.rules.iter().find(|rule| rule.applies_to_queue(handler, &kind, &order.tenant))?;
-            let Rule { kind, scope: place, set_by: by, reason, .. } = rule;
+        let subject = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
+        let describe_rule = || {
+            let rule =
+                self.rules.iter().find(|rule| rule.applies_to_queue(handler, &subject, &order.tenant))?;
+            let Rule { kind, scope, set_by, reason, .. } = rule;
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.kind_name(), place.name()))
+            Some(format!(
+                "a {} of the {} {} by {set_by}{reason}",
+                kind.as_str(),
+                scope.kind_name(),
+                scope.name()
+            ))
         };
-        self.chains.describe_stop(&kind).or_else(rule)
+        self.chains.describe_stop(&subject).or_else(describe_rule)
     }
 
-    /// Builds the view of a queue. `head_since` is the creation time of the task that would run next.
+    /// Builds the view of a queue. `head_created_at` is the creation time of the task that would run next.
     pub fn build_queue_view(
         &self,
         handler: HandlerName,
         tenant: Tenant,
-        kind: QueueSubject,
+        subject: QueueSubject,
         counts: QueueCounts,
-        head_since: Option<Timestamp>,
+        head_created_at: Option<Timestamp>,
     ) -> QueueView {
-        let count = |number: i64| number.max(0) as u64;
+        let to_count = |number: i64| number.max(0) as u64;
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            paused: self.rules.iter().any(|rule| rule.applies_to_queue(&handler, &kind, &tenant))
-                || self.chains.is_chain_node_stopped(&kind),
+            paused: self.rules.iter().any(|rule| rule.applies_to_queue(&handler, &subject, &tenant))
+                || self.chains.is_chain_node_stopped(&subject),
             handler,
-            subject: kind,
+            subject,
             tenant,
-            ready: count(ready),
-            waiting: count(waiting),
-            scheduled: count(scheduled),
-            running: count(running),
-            halted: count(halted),
-            missing: count(missing),
-            head_created_at: head_since.filter(|_| ready > 0),
+            ready: to_count(ready),
+            waiting: to_count(waiting),
+            scheduled: to_count(scheduled),
+            running: to_count(running),
+            halted: to_count(halted),
+            missing: to_count(missing),
+            head_created_at: head_created_at.filter(|_| ready > 0),
         }
     }
 }
 
-/// Builds a page of orders, by key.
+/// Builds a page of orders from the orders that a reader passes to it, by key.
 #[derive(Debug)]
 pub struct OrderPageBuilder {
     limit: usize,
@@ -108,15 +114,11 @@ pub struct OrderPageBuilder {
 }
 
 impl OrderPageBuilder {
-    pub fn new(limit: usize, extent: JournalRange) -> Self {
-        Self {
-            limit,
-            page: OrderPage { orders: Vec::new(), next: None, journal_range: extent },
-            payload_bytes: 0,
-        }
+    pub fn new(limit: usize, journal_range: JournalRange) -> Self {
+        Self { limit, page: OrderPage { orders: Vec::new(), next: None, journal_range }, payload_bytes: 0 }
     }
 
-    /// Adds the next order if the page has room; returns whether it had.
+    /// Adds the next order if the page has room; returns whether it was added.
     pub fn try_push_order(&mut self, view: OrderView) -> bool {
         if self.page.orders.len() >= self.limit || self.payload_bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
@@ -135,8 +137,8 @@ impl OrderPageBuilder {
     }
 }
 
-/// Returns the range of order keys that a path can match: the start, and the end, which is excluded. Compared byte by
-/// byte.
+/// Returns the range of order keys that a path can match: the first key, and the end, which is excluded. Keys are
+/// compared byte by byte.
 pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
@@ -152,7 +154,7 @@ pub struct OrderStatisticsColumns {
     pub planned_at: Option<Timestamp>,
     pub is_suspended: bool,
     pub has_task: bool,
-    /// Whether its task is locked.
+    /// Whether its task is locked: the step is running.
     pub is_running: bool,
     /// Whether its task is `new` and has had an attempt.
     pub is_retrying: bool,
@@ -160,19 +162,13 @@ pub struct OrderStatisticsColumns {
 
 /// Returns the statistics of a single order.
 pub fn statistics_of_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
-    let OrderStatisticsColumns {
-        is_started,
-        planned_at: planned,
-        is_suspended,
-        has_task,
-        is_running,
-        is_retrying,
-    } = order;
+    let OrderStatisticsColumns { is_started, planned_at, is_suspended, has_task, is_running, is_retrying } =
+        order;
     OrderStatistics {
         total: 1,
-        not_planned: u64::from(!is_started && planned.is_none()),
-        planned: u64::from(!is_started && planned.is_some_and(|planned| planned > now)),
-        due: u64::from(!is_started && planned.is_some_and(|planned| planned <= now)),
+        not_planned: u64::from(!is_started && planned_at.is_none()),
+        planned: u64::from(!is_started && planned_at.is_some_and(|planned_at| planned_at > now)),
+        due: u64::from(!is_started && planned_at.is_some_and(|planned_at| planned_at <= now)),
         started: is_started.into(),
         suspended: is_suspended.into(),
         in_task: has_task.into(),

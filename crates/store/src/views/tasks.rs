@@ -24,24 +24,25 @@ pub struct ActiveTaskDetails {
     /// The event's type, the source's collection, or the chain node of the step.
     pub subject_name: String,
     pub key: Option<String>,
-    /// When its last attempt ended; needed only where [`is_halted_or_missing`].
+    /// When its last attempt ended; needed only for a task that [`is_halted_or_missing`].
     pub finished_at: Option<Timestamp>,
 }
 
 impl ActiveTaskDetails {
-    /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
+    /// Derives the subject's name and the key: from the event's type and key, from the queue's collection, or from its
+    /// chain node and the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
-        kind: &QueueSubject,
-        event: Option<(String, Option<String>)>,
-        order: Option<String>,
+        subject: &QueueSubject,
+        event_type_and_key: Option<(String, Option<String>)>,
+        order_key: Option<String>,
     ) -> Self {
-        let (collection, key) = match (event, kind) {
-            (Some(event), _) => event,
-            (None, QueueSubject::ChainNode { node, .. }) => (node.to_string(), order),
-            (None, QueueSubject::Events | QueueSubject::Collection(_)) => (kind.to_text(), None),
+        let (subject_name, key) = match (event_type_and_key, subject) {
+            (Some(type_and_key), _) => type_and_key,
+            (None, QueueSubject::ChainNode { node, .. }) => (node.to_string(), order_key),
+            (None, QueueSubject::Events | QueueSubject::Collection(_)) => (subject.to_text(), None),
         };
-        Self { handler, tenant, subject_name: collection, key, finished_at: None }
+        Self { handler, tenant, subject_name, key, finished_at: None }
     }
 }
 
@@ -54,28 +55,28 @@ pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
 /// Builds the view of an unfinished task, without its attempts.
 pub fn task_from_active_row(
     task_row: ActiveTaskRow,
-    names: ActiveTaskDetails,
+    details: ActiveTaskDetails,
     task_id_namespace: TaskIdNamespace,
 ) -> Result<Task> {
-    let ended = is_halted_or_missing(&task_row);
+    let is_ended = is_halted_or_missing(&task_row);
     Ok(Task {
         id: TaskId::new(
-            names.handler.as_str(),
-            &names.subject_name,
+            details.handler.as_str(),
+            &details.subject_name,
             task_id_namespace.uuid_of_seq(task_row.seq),
         ),
         seq: task_row.seq,
-        handler: names.handler,
-        tenant: names.tenant,
-        collection: names.subject_name.into(),
-        key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
+        handler: details.handler,
+        tenant: details.tenant,
+        subject_name: details.subject_name.into(),
+        key: details.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: task_row.event,
         priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
         lifecycle: task_row.lifecycle,
         planned_at: task_row.planned_at,
         created_at: task_row.created_at,
         started_at: task_row.started_at,
-        finished_at: names.finished_at.filter(|_| ended),
+        finished_at: details.finished_at.filter(|_| is_ended),
         error: task_row.error,
         result: None,
         attempts: Vec::new(),
@@ -98,7 +99,7 @@ pub fn task_from_archived_row(
         seq: archived_row.seq,
         handler,
         tenant,
-        collection: archived_row.subject_name.into(),
+        subject_name: archived_row.subject_name.into(),
         key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: archived_row.event,
         priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
@@ -151,32 +152,35 @@ pub enum ArchivedRowFilter {
 }
 
 /// Chooses the rows that a list scans, so that few are scanned in vain: rare kinds (failures, runs of sources, running
-/// tasks) have an index. `of_source`: the requested handler is a source and nothing else.
-pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
+/// tasks) have an index. `is_source_handler`: the requested handler is a source and nothing else.
+pub fn choose_row_filters(
+    filter: &TaskFilter,
+    is_source_handler: bool,
+) -> (ActiveRowFilter, ArchivedRowFilter) {
     use TaskStatus::{Done, Error, Locked, Missing, New, Scheduled};
     let only = |wanted: &[TaskStatus]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
     };
-    let task_row = if only(&[Locked]) {
+    let active_filter = if only(&[Locked]) {
         ActiveRowFilter::Running
     } else if only(&[Done, Error, Missing]) {
         ActiveRowFilter::HaltedOrMissing
     } else {
         ActiveRowFilter::All
     };
-    let archived_row = if only(&[New, Scheduled, Locked, Missing]) {
+    let archived_filter = if only(&[New, Scheduled, Locked, Missing]) {
         ArchivedRowFilter::None
-    } else if of_source {
+    } else if is_source_handler {
         ArchivedRowFilter::CollectionRuns
     } else if only(&[Error, Missing, New, Scheduled, Locked]) {
         ArchivedRowFilter::Failed
     } else {
         ArchivedRowFilter::All
     };
-    (task_row, archived_row)
+    (active_filter, archived_filter)
 }
 
-/// Builds a page of tasks, scanned from the newest.
+/// Builds a page of tasks from the tasks that a reader passes to it, the newest first.
 #[derive(Debug)]
 pub struct TaskPageBuilder<'f> {
     filter: &'f TaskFilter,
@@ -187,14 +191,14 @@ pub struct TaskPageBuilder<'f> {
 }
 
 impl<'f> TaskPageBuilder<'f> {
-    pub fn new(filter: &'f TaskFilter, limit: usize, extent: JournalRange) -> Self {
-        let page = TaskPage { tasks: Vec::new(), next: None, journal_range: extent };
+    pub fn new(filter: &'f TaskFilter, limit: usize, journal_range: JournalRange) -> Self {
+        let page = TaskPage { tasks: Vec::new(), next: None, journal_range };
         Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
-    /// Scans the next task; returns whether to continue.
+    /// Adds the next task to the page if it matches the filter; returns whether the reader is to pass further tasks.
     pub fn scan_task(&mut self, task: Task) -> bool {
-        if self.filter.created_from.is_some_and(|start| were_all_created_before(start, &task)) {
+        if self.filter.created_from.is_some_and(|start| task_and_older_created_before(start, &task)) {
             return false;
         }
         self.scanned_rows += 1;
@@ -202,43 +206,43 @@ impl<'f> TaskPageBuilder<'f> {
         if task_matches_filter(self.filter, &task) {
             self.page.tasks.push(task);
         }
-        let full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
-        if full {
+        let is_full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
+        if is_full {
             self.last_scanned = Some(seq);
         }
-        !full
+        !is_full
     }
 
-    /// Returns the page. `more`: there are rows after the last scanned one.
-    pub fn into_page(mut self, more: bool) -> TaskPage {
-        self.page.next = self.last_scanned.filter(|_| more);
+    /// Returns the page. `has_more_rows`: there are rows after the last scanned one.
+    pub fn into_page(mut self, has_more_rows: bool) -> TaskPage {
+        self.page.next = self.last_scanned.filter(|_| has_more_rows);
         self.page
     }
 }
 
-/// Builds a page from a few tasks in any order.
+/// Builds a page from a few tasks that are in any order: filters, sorts and truncates them.
 pub fn build_task_page(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-    extent: JournalRange,
+    journal_range: JournalRange,
 ) -> TaskPage {
     tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches_filter(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
-    TaskPage { tasks, next, journal_range: extent }
+    TaskPage { tasks, next, journal_range }
 }
 
-/// Returns whether this task and all earlier ones were created before `start`. Event ids ascend even if the clock steps
-/// back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond resolution.
-/// Without an event, a margin for clock skew applies.
-pub fn were_all_created_before(start: Timestamp, task: &Task) -> bool {
+/// Returns whether a task and all tasks with smaller numbers were created before `start`. Event ids ascend even if the
+/// clock steps back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond
+/// resolution. For a task without an event, a margin for clock skew applies.
+pub fn task_and_older_created_before(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
-            journaled <= start && task.created_at < start && !task.lifecycle.late
+            journaled <= start && task.created_at < start && !task.lifecycle.out_of_order
         }
         None => task.created_at.plus(CLOCK_SKEW_MARGIN) <= start,
     }
@@ -249,12 +253,12 @@ const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether a task matches a filter.
 pub fn task_matches_filter(filter: &TaskFilter, task: &Task) -> bool {
-    let reason_fits =
+    let matches_reason =
         |reason: ErrorReason| filter.error_reasons.is_empty() || filter.error_reasons.contains(&reason);
     (filter.statuses.is_empty() || filter.statuses.contains(&task.lifecycle.state.status()))
-        && task.lifecycle.state.error_reason().is_none_or(reason_fits)
+        && task.lifecycle.state.error_reason().is_none_or(matches_reason)
         && filter.handler.as_ref().is_none_or(|handler| task.handler == *handler)
-        && filter.collection.as_ref().is_none_or(|collection| *task.collection == **collection)
+        && filter.subject_name.as_ref().is_none_or(|name| *task.subject_name == **name)
         && filter.tenant.as_ref().is_none_or(|tenant| task.tenant == *tenant)
         && filter.key.as_ref().is_none_or(|key| task.key.as_ref() == Some(key))
         && filter.created_from.is_none_or(|start| task.created_at >= start)

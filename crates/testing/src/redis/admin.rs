@@ -79,9 +79,9 @@ impl RedisAdmin {
 
 /// Returns a key prefix that no other test uses, for a test on a shared server.
 pub fn unique_key_prefix() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(1);
+    static NEXT_PREFIX_NUMBER: AtomicU64 = AtomicU64::new(1);
     let random = Uuid::new_v4().simple().to_string();
-    format!("t{}-{}:", COUNT.fetch_add(1, Ordering::Relaxed), &random[..12])
+    format!("t{}-{}:", NEXT_PREFIX_NUMBER.fetch_add(1, Ordering::Relaxed), &random[..12])
 }
 
 #[cfg(test)]

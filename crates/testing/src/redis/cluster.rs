@@ -12,7 +12,8 @@ const MASTER_COUNT: usize = 3;
 /// The number of slots of a Redis Cluster, which are divided among its masters.
 const HASH_SLOT_COUNT: usize = 16_384;
 
-/// The milliseconds without a sign of life after which a server counts as failed. A busy machine needs this many.
+/// The milliseconds without a reply after which a server counts as failed. With fewer, servers on a busy machine would
+/// count as failed.
 const NODE_TIMEOUT_MS: &str = "2000";
 
 /// A Redis Cluster on loopback. Dropping it stops all of its servers.
@@ -22,10 +23,11 @@ pub struct RedisCluster {
     servers: Vec<ClusterServer>,
 }
 
+/// A master or replica of the cluster.
 #[derive(Debug)]
 struct ClusterServer {
     server: RedisServer,
-    /// The port of the cluster bus, over which the servers talk to each other.
+    /// The port of the cluster bus, over which the servers exchange their state.
     bus_port: u16,
 }
 
@@ -45,7 +47,7 @@ impl RedisCluster {
             (0..MASTER_COUNT + replicas).map(|_| ClusterServer::start()).collect::<anyhow::Result<_>>()?;
         let cluster = Self { servers };
         cluster.assign_hash_slots()?;
-        cluster.meet_servers()?;
+        cluster.introduce_servers()?;
         for (master, replica) in cluster.servers.iter().zip(cluster.servers.iter().skip(MASTER_COUNT)) {
             replica.replicate_from(&master.server)?;
         }
@@ -130,17 +132,17 @@ impl RedisCluster {
     }
 
     /// Introduces the servers to each other (CLUSTER MEET), and waits until each knows all.
-    fn meet_servers(&self) -> anyhow::Result<()> {
-        for one in &self.servers {
-            for other in self.servers.iter().filter(|other| other.bus_port != one.bus_port) {
+    fn introduce_servers(&self) -> anyhow::Result<()> {
+        for member in &self.servers {
+            for other in self.servers.iter().filter(|other| other.bus_port != member.bus_port) {
                 let (address, bus_port) = (other.server.address(), other.bus_port.to_string());
                 let (ip, port) = (address.ip().to_string(), address.port().to_string());
-                one.server.run_command(&["CLUSTER", "MEET", &ip, &port, &bus_port])?;
+                member.server.run_command(&["CLUSTER", "MEET", &ip, &port, &bus_port])?;
             }
         }
-        let all = self.servers.len().to_string();
+        let server_count = self.servers.len().to_string();
         if !wait_until(|| {
-            self.servers.iter().all(|member| member.read_cluster_info("cluster_known_nodes") == all)
+            self.servers.iter().all(|member| member.read_cluster_info("cluster_known_nodes") == server_count)
         }) {
             bail!("the servers of the cluster did not find each other in time");
         }
@@ -165,16 +167,16 @@ impl ClusterServer {
     /// Makes this server a replica, once it knows its master.
     fn replicate_from(&self, master: &RedisServer) -> anyhow::Result<()> {
         let id = master.run_command(&["CLUSTER", "MYID"])?.text().context("CLUSTER MYID returned no id")?;
-        let mut refused = String::new();
-        let done = wait_until(|| match self.server.run_command(&["CLUSTER", "REPLICATE", &id]) {
+        let mut refusal = String::new();
+        let is_replica = wait_until(|| match self.server.run_command(&["CLUSTER", "REPLICATE", &id]) {
             Ok(_) => true,
             Err(error) => {
-                refused = format!("{error:#}");
+                refusal = format!("{error:#}");
                 false
             }
         });
-        if !done {
-            bail!("a server could not become a replica: {refused}");
+        if !is_replica {
+            bail!("a server could not become a replica: {refusal}");
         }
         Ok(())
     }
@@ -202,8 +204,8 @@ impl ClusterServer {
         let ranges = self.server.run_command(&["CLUSTER", "SLOTS"])?;
         let owner = ranges.list().iter().find_map(|range| {
             let [first, last, master, ..] = range.list() else { return None };
-            let has = first.number() <= slot && slot <= last.number();
-            has.then(|| master.list().get(1)?.number()).flatten()
+            let has_slot = first.number() <= slot && slot <= last.number();
+            has_slot.then(|| master.list().get(1)?.number()).flatten()
         });
         Ok(owner.with_context(|| format!("no server serves the slot of the key `{key}`"))?.try_into()?)
     }

@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
 use crate::port;
-use crate::process_tree;
+use crate::proc_stat;
 use crate::programs;
 use crate::proxy::Proxy;
 use crate::server_folder::{ServerFolder, copy_folder};
@@ -91,8 +91,8 @@ impl RedisServer {
         }
     }
 
-    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): with the same data, on the same port.
-    /// When this returns, the server has loaded its data.
+    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): with the same data, on the same
+    /// port. When this returns, the server has loaded its data.
     pub fn start_again(&self) -> anyhow::Result<()> {
         let mut process = self.lock_process();
         if process.is_some() {
@@ -128,7 +128,7 @@ impl RedisServer {
     pub fn pause(&self) -> anyhow::Result<()> {
         let pid = self.pid().context("the server is not running")?;
         send_signal(pid, Signal::SIGSTOP)?;
-        if !wait_until(|| process_tree::is_stopped_or_ended(pid)) {
+        if !wait_until(|| proc_stat::is_stopped_or_ended(pid)) {
             bail!("the server did not stop after SIGSTOP");
         }
         Ok(())
@@ -213,7 +213,8 @@ impl RedisServer {
         self.folder.path().join("redis-server")
     }
 
-    /// Returns the path of the configuration file. The server owns it, because CONFIG REWRITE and sentinels write to it.
+    /// Returns the path of the configuration file. The server owns it, because CONFIG REWRITE and sentinels write to
+    /// it.
     fn config_path(&self) -> PathBuf {
         self.folder.path().join("redis.conf")
     }

@@ -1,5 +1,5 @@
-//! A connection to a Redis server that speaks RESP, as far as tests need it: without a driver, so that what tests
-//! observe does not depend on the driver under test.
+//! A connection to a Redis server that implements as much of RESP as the tests need. It uses no driver, so that the
+//! observations of tests do not depend on the driver under test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -81,13 +81,13 @@ impl RedisConnection {
     }
 
     fn write_command<W: AsRef<[u8]>>(&mut self, arguments: &[W]) -> anyhow::Result<()> {
-        let mut bytes_sent = format!("*{}\r\n", arguments.len()).into_bytes();
+        let mut request = format!("*{}\r\n", arguments.len()).into_bytes();
         for word in arguments.iter().map(AsRef::as_ref) {
-            bytes_sent.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes_sent.extend_from_slice(word);
-            bytes_sent.extend_from_slice(b"\r\n");
+            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            request.extend_from_slice(word);
+            request.extend_from_slice(b"\r\n");
         }
-        Ok(self.stream.get_mut().write_all(&bytes_sent)?)
+        Ok(self.stream.get_mut().write_all(&request)?)
     }
 
     fn read_reply(&mut self) -> anyhow::Result<RedisReply> {
@@ -99,8 +99,8 @@ fn read_reply(stream: &mut impl BufRead) -> anyhow::Result<RedisReply> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
     let line = line.strip_suffix("\r\n").context("the connection was closed")?;
-    let (kind, rest) = line.split_at_checked(1).context("an empty line is not a reply")?;
-    Ok(match kind {
+    let (type_marker, rest) = line.split_at_checked(1).context("an empty line is not a reply")?;
+    Ok(match type_marker {
         "+" => RedisReply::Bytes(rest.as_bytes().to_vec()),
         "-" => RedisReply::Error(rest.to_owned()),
         ":" => RedisReply::Number(rest.parse()?),
@@ -123,6 +123,7 @@ fn parse_length(text: &str) -> anyhow::Result<Option<usize>> {
     Ok(if text == "-1" { None } else { Some(text.parse()?) })
 }
 
+/// Reads `length` bytes and the line break after them.
 fn read_bytes(stream: &mut impl BufRead, length: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes = vec![0; length + 2];
     stream.read_exact(&mut bytes)?;
@@ -130,7 +131,7 @@ fn read_bytes(stream: &mut impl BufRead, length: usize) -> anyhow::Result<Vec<u8
     Ok(bytes)
 }
 
-/// Formats the beginning of a command, for errors.
+/// Formats the first 200 characters of a command, for errors.
 fn format_command<W: AsRef<[u8]>>(arguments: &[W]) -> String {
     let arguments = arguments.iter().map(|word| String::from_utf8_lossy(word.as_ref()));
     arguments.collect::<Vec<_>>().join(" ").chars().take(200).collect()
@@ -142,8 +143,8 @@ mod tests {
 
     #[test]
     fn replies_of_every_kind_are_parsed() {
-        let bytes_sent = b"*6\r\n+OK\r\n:-7\r\n$4\r\na\r\nb\r\n$-1\r\n*2\r\n-ERR no\r\n*-1\r\n$0\r\n\r\n";
-        let reply = read_reply(&mut &bytes_sent[..]).unwrap();
+        let reply_bytes = b"*6\r\n+OK\r\n:-7\r\n$4\r\na\r\nb\r\n$-1\r\n*2\r\n-ERR no\r\n*-1\r\n$0\r\n\r\n";
+        let reply = read_reply(&mut &reply_bytes[..]).unwrap();
         let expected = [
             RedisReply::Bytes(b"OK".to_vec()),
             RedisReply::Number(-7),
@@ -154,6 +155,6 @@ mod tests {
         ];
         assert_eq!(reply.list(), expected);
         assert_eq!(reply.texts(), ["OK", "a\r\nb", ""]);
-        assert!(read_reply(&mut &bytes_sent[..10]).is_err() && read_reply(&mut &b"?\r\n"[..]).is_err());
+        assert!(read_reply(&mut &reply_bytes[..10]).is_err() && read_reply(&mut &b"?\r\n"[..]).is_err());
     }
 }

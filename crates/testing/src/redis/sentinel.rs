@@ -9,8 +9,8 @@ use crate::server_process::wait_until;
 const MASTER_NAME: &str = "mymaster";
 
 /// The milliseconds without a reply after which a server counts as down. A sentinel first pings a newly discovered
-/// server after a second: with less than that, it would consider each new master down, and failovers would never
-/// end.
+/// server after a second: with a shorter time, it would consider each new master down, and failovers would
+/// never end.
 const DOWN_AFTER_MS: usize = 2000;
 
 const SENTINEL_COUNT: usize = 3;
@@ -21,6 +21,7 @@ const QUORUM: usize = 2;
 /// A master, its replica and their sentinels on loopback. Dropping it stops all of them.
 #[derive(Debug)]
 pub struct RedisSentinelGroup {
+    /// The first master and the first replica. A failover swaps their roles.
     servers: [RedisServer; 2],
     sentinels: Vec<RedisServer>,
 }
@@ -28,22 +29,22 @@ pub struct RedisSentinelGroup {
 impl RedisSentinelGroup {
     /// Starts all servers, and waits until the sentinels know each other and the replica is in sync with the master.
     pub fn start() -> anyhow::Result<Self> {
-        let quick = [("repl-diskless-sync-delay", "0")];
-        let master = RedisServer::start(RedisSettings::with_directives(&quick))?;
+        let no_sync_delay = [("repl-diskless-sync-delay", "0")];
+        let master = RedisServer::start(RedisSettings::with_directives(&no_sync_delay))?;
         let (ip, port) = ip_and_port(&master);
-        let following = [quick[0], ("replicaof", &format!("{ip} {port}"))];
-        let replica = RedisServer::start(RedisSettings::with_directives(&following))?;
+        let replica_directives = [no_sync_delay[0], ("replicaof", &format!("{ip} {port}"))];
+        let replica = RedisServer::start(RedisSettings::with_directives(&replica_directives))?;
         if !wait_until(|| is_replica_connected(&replica)) {
             bail!("the replica did not connect to the master in time");
         }
         let sentinel_settings = sentinel_settings(&ip, &port);
         let sentinels = (0..SENTINEL_COUNT).map(|_| RedisServer::start_sentinel(&sentinel_settings));
         let sentinels = sentinels.collect::<anyhow::Result<_>>()?;
-        let sentinel = Self { servers: [master, replica], sentinels };
-        if !wait_until(|| sentinel.sentinels.iter().all(has_discovered_all_servers)) {
+        let group = Self { servers: [master, replica], sentinels };
+        if !wait_until(|| group.sentinels.iter().all(has_discovered_all_servers)) {
             bail!("the sentinels did not find each other in time");
         }
-        Ok(sentinel)
+        Ok(group)
     }
 
     pub fn url(&self) -> String {
@@ -74,11 +75,14 @@ impl RedisSentinelGroup {
         Ok(master)
     }
 
-    /// Waits until another server than `from` is the master, as all running sentinels report, and accepts writes.
-    pub fn wait_for_failover(&self, from: &RedisServer) -> anyhow::Result<&RedisServer> {
+    /// Waits until another server than `old_master` is the master, as all running sentinels report, and accepts writes.
+    pub fn wait_for_failover(&self, old_master: &RedisServer) -> anyhow::Result<&RedisServer> {
         let mut found = None;
         wait_until(|| {
-            found = self.servers.iter().find(|server| server.port() != from.port() && self.is_master(server));
+            found = self
+                .servers
+                .iter()
+                .find(|server| server.port() != old_master.port() && self.is_master(server));
             found.is_some()
         });
         found.context("no other server became the master in time")

@@ -63,11 +63,11 @@ fn format_directives<'a>(directives: impl Iterator<Item = &'a (String, String)>)
 
 /// Quotes any text as one argument of a directive.
 fn quote_argument(text: &str) -> String {
-    let mut word = "\"".to_owned();
+    let mut quoted = "\"".to_owned();
     for byte in text.bytes() {
-        let _ = write!(word, "\\x{byte:02x}");
+        let _ = write!(quoted, "\\x{byte:02x}");
     }
-    word + "\""
+    quoted + "\""
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
         for line in ["port 7000", "appendonly yes", "save \"\"", "requirepass \"\\x61\"", "maxmemory 5mb"] {
             assert!(lines.contains(&line), "{line} is missing in {file}");
         }
-        let synced = lines.iter().filter(|line| line.starts_with("appendfsync"));
-        assert_eq!(synced.collect::<Vec<_>>(), [&"appendfsync everysec"]);
+        let appendfsync_lines = lines.iter().filter(|line| line.starts_with("appendfsync"));
+        assert_eq!(appendfsync_lines.collect::<Vec<_>>(), [&"appendfsync everysec"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of delivery: each event reaches each of its handlers in lane order, and is repeated only after a kill.
 //!
-//! A request that a killed server has just sent may arrive late, even after the next server has sent the same event again.
-//! Its fence is then below that of the attempt that counted: it is a repeat, and does not count for the order.
+//! A request that a killed server has just sent may arrive late, even after the next server has sent the same event
+//! again. Its fence is then below that of the attempt that counted: it is a repeat, and does not count for the order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::{Delivery, History, JournalEntry, Violation};
 type HandlerEvent<'a> = (&'a str, u64);
 
 impl History {
-    /// Every event reached exactly its handlers, with the same data each time, and with few repeats.
+    /// Checks that every event reached exactly its handlers, with the same data each time, and with few repeats.
     pub(super) fn check_deliveries(&self, violations: &mut Vec<Violation>) {
         let mut entries: HashMap<u64, &JournalEntry> = HashMap::new();
         for entry in &self.journal {
@@ -21,7 +21,8 @@ impl History {
         let mut fences = HashSet::new();
         for delivery in &self.deliveries {
             let Delivery { handler, event, attempt, fence, .. } = delivery;
-            let is_routed = |entry: &&JournalEntry| self.handlers(&entry.event.kind).contains(handler);
+            let is_routed =
+                |entry: &&JournalEntry| self.handlers_of(&entry.event.event_type).contains(handler);
             let Some(entry) = entries.get(event).copied().filter(&is_routed) else {
                 violations.push(Violation::Misdelivered { handler: handler.clone(), event: *event });
                 continue;
@@ -33,18 +34,19 @@ impl History {
             }
             if !attempts.insert((handler, event, attempt)) || !fences.insert(fence) {
                 let (handler, event, attempt) = (handler.clone(), *event, *attempt);
-                violations.push(Violation::SameAttempt { handler, event, attempt });
+                violations.push(Violation::RepeatedAttempt { handler, event, attempt });
             }
         }
         let pairs: HashSet<HandlerEvent> = self.deliveries.iter().map(|d| (&*d.handler, d.event)).collect();
         let repeats = self.deliveries.len() - pairs.len();
         let max_repeats = self.kills * self.slots;
         if repeats > max_repeats {
-            violations.push(Violation::Repeated { repeats, max_repeats });
+            violations.push(Violation::TooManyRepeats { repeats, max_repeats });
         }
     }
 
-    /// In every lane an event was handled before the next one started, and each handler got the id of its previous event.
+    /// Checks that in every lane the handling of an event ended before that of the next one began, and that each handler
+    /// got the id of its previous event.
     pub(super) fn check_lanes(&self, violations: &mut Vec<Violation>) {
         let mut deliveries: HashMap<HandlerEvent, Vec<&Delivery>> = HashMap::new();
         for delivery in &self.deliveries {
@@ -52,7 +54,7 @@ impl History {
         }
         let mut lanes: BTreeMap<(&str, &str), PreviousDelivery> = BTreeMap::new();
         for entry in &self.journal {
-            for handler in self.handlers(&entry.event.kind) {
+            for handler in self.handlers_of(&entry.event.event_type) {
                 let pair = (handler.as_str(), entry.id);
                 let attempts = deliveries.get(&pair).map_or(&[][..], Vec::as_slice);
                 let Some(ended) = final_attempt(attempts).and_then(|delivery| delivery.ended) else {
@@ -60,14 +62,14 @@ impl History {
                     continue;
                 };
                 let Some(key) = &entry.event.key else { continue };
-                let before = lanes.insert((handler, key), PreviousDelivery { event: entry.id, ended });
-                check_order(before, attempts, violations);
+                let previous = lanes.insert((handler, key), PreviousDelivery { event: entry.id, ended });
+                check_lane_order(previous, attempts, violations);
             }
         }
     }
 }
 
-/// The attempt that completed the task: the one with the highest fence.
+/// The delivery of the attempt that completed the task: the one with the highest fence.
 fn final_attempt<'a>(attempts: &[&'a Delivery]) -> Option<&'a Delivery> {
     attempts.iter().copied().max_by_key(|delivery| delivery.fence)
 }
@@ -79,14 +81,18 @@ struct PreviousDelivery {
 }
 
 /// Checks all deliveries of one event against the previous event of the lane.
-fn check_order(before: Option<PreviousDelivery>, attempts: &[&Delivery], violations: &mut Vec<Violation>) {
+fn check_lane_order(
+    previous: Option<PreviousDelivery>,
+    attempts: &[&Delivery],
+    violations: &mut Vec<Violation>,
+) {
     for delivery in attempts {
         let Delivery { handler, event, .. } = delivery;
-        if let Some(before) = before.as_ref().filter(|before| delivery.began <= before.ended) {
-            let (handler, first, second) = (handler.clone(), before.event, *event);
+        if let Some(previous) = previous.as_ref().filter(|previous| delivery.began <= previous.ended) {
+            let (handler, first, second) = (handler.clone(), previous.event, *event);
             violations.push(Violation::OutOfOrder { handler, first, second });
         }
-        let expected = before.as_ref().map(|before| before.event);
+        let expected = previous.as_ref().map(|previous| previous.event);
         if let Some(actual) = delivery.prev_sent.filter(|actual| *actual != expected) {
             let whose = format!("{handler}, previously sent");
             violations.push(Violation::WrongPrev { whose, id: *event, actual, expected });

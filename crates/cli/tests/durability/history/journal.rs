@@ -1,11 +1,11 @@
-//! The rules of the journal: what is in it, in which order, and what observers see of it.
+//! The rules of the journal: which events it contains, in which order, and which of them observers get.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{EmitRequest, History, JournalEntry, Violation};
 
 impl History {
-    /// Acknowledged events are stored once, others at most once, and requests completely or not at all.
+    /// Checks that acknowledged events are stored once, others at most once, and requests completely or not at all.
     pub(super) fn check_emits(&self, violations: &mut Vec<Violation>) {
         let mut found: HashMap<&str, Vec<&JournalEntry>> = HashMap::new();
         for entry in &self.journal {
@@ -20,14 +20,14 @@ impl History {
         violations.extend(found.into_values().flatten().map(|entry| Violation::Unexpected { id: entry.id }));
     }
 
-    /// Ids ascend, and each event knows the one before it of its object.
+    /// Checks that ids ascend, and that each event has the id of the previous event of its object.
     pub(super) fn check_journal(&self, violations: &mut Vec<Violation>) {
         let mut newest = 0;
         let mut last: HashMap<&str, u64> = HashMap::new();
         for entry in &self.journal {
             if entry.id <= newest {
                 let whose = "journal".into();
-                violations.push(Violation::NotAscending { whose, id: entry.id, after: newest });
+                violations.push(Violation::IdNotAscending { whose, id: entry.id, after: newest });
             }
             newest = newest.max(entry.id);
             let expected = entry.event.key.as_deref().and_then(|key| last.insert(key, entry.id));
@@ -38,21 +38,21 @@ impl History {
         }
     }
 
-    /// Every reader got every event once, in order, without a gap.
+    /// Checks that every reader got every event once, in order, without a gap.
     pub(super) fn check_reader_logs(&self, violations: &mut Vec<Violation>) {
         for reading in &self.reader_logs {
             let reader = || reading.reader.clone();
-            if reading.torn > 0 {
+            if reading.gap_count > 0 {
                 violations.push(Violation::Torn { reader: reader() });
             }
             let first_wrong_id = self.first_wrong_id(&reading.ids);
-            violations.extend(first_wrong_id.map(|id| Violation::WrongReading { reader: reader(), id }));
+            violations.extend(first_wrong_id.map(|id| Violation::WrongReaderLog { reader: reader(), id }));
         }
     }
 
-    /// The first id that differs from the journal. Later ids are shifted and not compared.
+    /// The first id at which a reader's log differs from the journal. Later ids are shifted and not compared.
     fn first_wrong_id(&self, read: &[u64]) -> Option<u64> {
-        let mut journal = self.ids().into_iter();
+        let mut journal = self.all_event_ids().into_iter();
         for &id in read {
             match journal.next() {
                 Some(expected) if expected == id => {}
@@ -63,8 +63,8 @@ impl History {
         journal.next()
     }
 
-    /// Every event has one task for each of its handlers, they are those that were acknowledged, and all of
-    /// them are done.
+    /// Checks that every event has one task for each of its handlers, that these are the acknowledged ones, and that all
+    /// of them are done.
     pub(super) fn check_tasks(&self, violations: &mut Vec<Violation>) {
         let mut tasks: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
         for task in &self.tasks {
@@ -77,7 +77,7 @@ impl History {
             let of_event = tasks.remove(&entry.id).unwrap_or_default();
             let mut handlers: Vec<&str> = of_event.iter().map(|(handler, _)| *handler).collect();
             let mut expected: Vec<&str> =
-                self.handlers(&entry.event.kind).iter().map(String::as_str).collect();
+                self.handlers_of(&entry.event.event_type).iter().map(String::as_str).collect();
             handlers.sort_unstable();
             expected.sort_unstable();
             if handlers != expected {
@@ -96,8 +96,8 @@ impl History {
         let events: HashMap<&str, u64> = self.tasks.iter().map(|task| (&*task.id, task.event)).collect();
         for emit in &self.emits {
             for (sent, acknowledged) in emit.events.iter().zip(emit.acknowledged.iter().flatten()) {
-                let here = |id: &String| events.get(id.as_str()) == Some(&acknowledged.id);
-                if !acknowledged.tasks.iter().all(here) {
+                let belongs_to_event = |id: &String| events.get(id.as_str()) == Some(&acknowledged.id);
+                if !acknowledged.tasks.iter().all(belongs_to_event) {
                     violations.push(Violation::Altered { name: sent.name.clone(), id: acknowledged.id });
                 }
             }
@@ -109,7 +109,7 @@ fn to_owned_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// One request against what the journal has of each of its events.
+/// Compares a request with the journal. `entries` are those that the journal has of each event of the request.
 fn check_emit(emit: &EmitRequest, entries: &[Vec<&JournalEntry>], violations: &mut Vec<Violation>) {
     let names = || emit.events.iter().map(|sent| sent.name.clone()).collect();
     for (sent, found) in emit.events.iter().zip(entries) {
@@ -119,11 +119,11 @@ fn check_emit(emit: &EmitRequest, entries: &[Vec<&JournalEntry>], violations: &m
         }
         let differs = |entry: &&&JournalEntry| entry.event != *sent;
         violations.extend(found.iter().filter(differs).map(|entry| Violation::Unexpected { id: entry.id }));
-        let below = |entry: &&&JournalEntry| entry.id <= emit.floor;
-        violations.extend(found.iter().filter(below).map(|entry| Violation::NotAscending {
+        let below = |entry: &&&JournalEntry| entry.id <= emit.newest_id_before;
+        violations.extend(found.iter().filter(below).map(|entry| Violation::IdNotAscending {
             whose: sent.name.clone(),
             id: entry.id,
-            after: emit.floor,
+            after: emit.newest_id_before,
         }));
     }
     let ids: Vec<u64> = entries.iter().filter_map(|found| found.first()).map(|entry| entry.id).collect();
@@ -131,7 +131,7 @@ fn check_emit(emit: &EmitRequest, entries: &[Vec<&JournalEntry>], violations: &m
     if !whole || !ids.is_sorted() {
         violations.push(Violation::PartialRequest { names: names(), ids: ids.clone() });
     }
-    if emit.effect && ids.is_empty() {
+    if emit.emitted_by_handler && ids.is_empty() {
         violations.extend(emit.events.iter().map(|sent| Violation::Lost { name: sent.name.clone() }));
     }
     let Some(acknowledged) = &emit.acknowledged else { return };

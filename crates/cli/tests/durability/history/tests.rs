@@ -5,7 +5,7 @@ use super::*;
 const OBJECT_KEY: &str = "record:1";
 
 fn sample_event(name: &str) -> SentEvent {
-    SentEvent { name: name.into(), kind: "a.b".into(), key: Some(OBJECT_KEY.into()) }
+    SentEvent { name: name.into(), event_type: "a.b".into(), key: Some(OBJECT_KEY.into()) }
 }
 
 fn sample_delivery(handler: &str, event: u64, prev: Option<u64>, began: u64) -> Delivery {
@@ -42,26 +42,26 @@ fn correct_history() -> History {
     history.emits = vec![
         EmitRequest {
             events: vec![sample_event("one")],
-            floor: 0,
+            newest_id_before: 0,
             acknowledged: Some(acknowledged),
-            effect: false,
+            emitted_by_handler: false,
         },
         EmitRequest {
             events: vec![sample_event("two"), sample_event("three")],
-            floor: 10,
+            newest_id_before: 10,
             acknowledged: Some(rest),
-            effect: false,
+            emitted_by_handler: false,
         },
     ];
-    history.reader_logs = vec![ReaderLog { reader: "r".into(), ids: vec![10, 20, 30], torn: 0 }];
+    history.reader_logs = vec![ReaderLog { reader: "r".into(), ids: vec![10, 20, 30], gap_count: 0 }];
     history
 }
 
-/// The violations of a good history after something was done to it.
-fn violations(spoil: impl FnOnce(&mut History)) -> Vec<Violation> {
+/// The violations of a correct history after `spoil` has changed it.
+fn violations_after(spoil: impl FnOnce(&mut History)) -> Vec<Violation> {
     let mut history = correct_history();
     spoil(&mut history);
-    history.violations()
+    history.find_violations()
 }
 
 fn assert_contains(violations: &[Violation], is: impl Fn(&Violation) -> bool) {
@@ -70,24 +70,24 @@ fn assert_contains(violations: &[Violation], is: impl Fn(&Violation) -> bool) {
 
 #[test]
 fn a_correct_history_has_no_violations() {
-    assert_eq!(correct_history().violations(), []);
+    assert_eq!(correct_history().find_violations(), []);
 }
 
 #[test]
 fn unacknowledged_events_may_be_missing_or_stored_once() {
     let unsure = |name: &str| EmitRequest {
         events: vec![sample_event(name)],
-        floor: 0,
+        newest_id_before: 0,
         acknowledged: None,
-        effect: false,
+        emitted_by_handler: false,
     };
-    assert_eq!(violations(|h| h.emits.push(unsure("never arrived"))), []);
-    assert_eq!(violations(|h| h.emits[0].acknowledged = None), []);
+    assert_eq!(violations_after(|h| h.emits.push(unsure("never arrived"))), []);
+    assert_eq!(violations_after(|h| h.emits[0].acknowledged = None), []);
 }
 
 #[test]
 fn a_missing_acknowledged_event_is_lost() {
-    assert_contains(&violations(|h| drop(h.journal.remove(0))), |f| {
+    assert_contains(&violations_after(|h| drop(h.journal.remove(0))), |f| {
         *f == Violation::Lost { name: "one".into() }
     });
 }
@@ -96,12 +96,12 @@ fn a_missing_acknowledged_event_is_lost() {
 fn events_emitted_by_a_done_task_must_be_stored() {
     let effect = |name: &str| EmitRequest {
         events: vec![sample_event(name)],
-        floor: 0,
+        newest_id_before: 0,
         acknowledged: None,
-        effect: true,
+        emitted_by_handler: true,
     };
-    assert_eq!(violations(|h| h.emits[0] = effect("one")), []);
-    assert_contains(&violations(|h| h.emits.push(effect("none"))), |f| {
+    assert_eq!(violations_after(|h| h.emits[0] = effect("one")), []);
+    assert_contains(&violations_after(|h| h.emits.push(effect("none"))), |f| {
         *f == Violation::Lost { name: "none".into() }
     });
 }
@@ -110,7 +110,7 @@ fn events_emitted_by_a_done_task_must_be_stored() {
 fn an_event_stored_twice_is_a_duplicate() {
     let twice =
         |h: &mut History| h.journal.push(JournalEntry { id: 40, prev: Some(30), event: sample_event("one") });
-    assert_contains(&violations(twice), |f| {
+    assert_contains(&violations_after(twice), |f| {
         *f == Violation::Duplicate { name: "one".into(), ids: vec![10, 40] }
     });
 }
@@ -122,17 +122,17 @@ fn a_partially_stored_request_is_found_even_if_unacknowledged() {
         h.journal.pop();
     };
     assert_contains(
-        &violations(half),
+        &violations_after(half),
         |f| matches!(f, Violation::PartialRequest { ids, .. } if *ids == [20]),
     );
 }
 
 #[test]
 fn events_that_were_not_sent_or_were_changed_are_unexpected() {
-    assert_contains(&violations(|h| h.journal[2].event.name = "else".into()), |f| {
+    assert_contains(&violations_after(|h| h.journal[2].event.name = "else".into()), |f| {
         *f == Violation::Unexpected { id: 30 }
     });
-    assert_contains(&violations(|h| h.journal[2].event.kind = "a.c".into()), |f| {
+    assert_contains(&violations_after(|h| h.journal[2].event.event_type = "a.c".into()), |f| {
         *f == Violation::Unexpected { id: 30 }
     });
 }
@@ -140,23 +140,25 @@ fn events_that_were_not_sent_or_were_changed_are_unexpected() {
 #[test]
 fn an_acknowledgement_that_differs_from_the_journal_is_found() {
     let altered_prev = |h: &mut History| h.emits[0].acknowledged.as_mut().unwrap()[0].prev = Some(3);
-    assert_contains(&violations(altered_prev), |f| matches!(f, Violation::Altered { id: 10, .. }));
+    assert_contains(&violations_after(altered_prev), |f| matches!(f, Violation::Altered { id: 10, .. }));
     let task = |h: &mut History| h.emits[0].acknowledged.as_mut().unwrap()[0].tasks[0] = "y-20".into();
-    assert_contains(&violations(task), |f| matches!(f, Violation::Altered { id: 10, .. }));
+    assert_contains(&violations_after(task), |f| matches!(f, Violation::Altered { id: 10, .. }));
 }
 
 #[test]
 fn ids_that_do_not_ascend_are_found() {
-    assert_contains(&violations(|h| h.journal.swap(0, 1)), |f| {
-        matches!(f, Violation::NotAscending { id: 10, after: 20, .. })
+    assert_contains(&violations_after(|h| h.journal.swap(0, 1)), |f| {
+        matches!(f, Violation::IdNotAscending { id: 10, after: 20, .. })
     });
-    let below = |h: &mut History| h.emits[1].floor = 25;
-    assert_contains(&violations(below), |f| matches!(f, Violation::NotAscending { id: 20, after: 25, .. }));
+    let below = |h: &mut History| h.emits[1].newest_id_before = 25;
+    assert_contains(&violations_after(below), |f| {
+        matches!(f, Violation::IdNotAscending { id: 20, after: 25, .. })
+    });
 }
 
 #[test]
-fn a_wrong_prev_is_found() {
-    assert_contains(&violations(|h| h.journal[2].prev = Some(10)), |f| {
+fn a_wrong_id_of_the_previous_event_is_found() {
+    assert_contains(&violations_after(|h| h.journal[2].prev = Some(10)), |f| {
         matches!(f, Violation::WrongPrev { id: 30, actual: Some(10), expected: Some(20), .. })
     });
 }
@@ -164,11 +166,12 @@ fn a_wrong_prev_is_found() {
 #[test]
 fn readers_must_see_engine_events_too() {
     assert_eq!(
-        violations(|h| h.engine_ids = vec![15]),
-        [Violation::WrongReading { reader: "r".into(), id: 15 }]
+        violations_after(|h| h.engine_event_ids = vec![15]),
+        [Violation::WrongReaderLog { reader: "r".into(), id: 15 }]
     );
-    let read = |h: &mut History| (h.engine_ids, h.reader_logs[0].ids) = (vec![15], vec![10, 15, 20, 30]);
-    assert_eq!(violations(read), []);
+    let read =
+        |h: &mut History| (h.engine_event_ids, h.reader_logs[0].ids) = (vec![15], vec![10, 15, 20, 30]);
+    assert_eq!(violations_after(read), []);
 }
 
 #[test]
@@ -181,22 +184,25 @@ fn readers_that_missed_repeated_or_invented_an_event_are_found() {
         (vec![10, 15, 20, 30], 15),
         (vec![10, 20, 30, 40], 40),
     ] {
-        let found = violations(|h| h.reader_logs[0].ids = ids.clone());
-        assert_eq!(found, [Violation::WrongReading { reader: "r".into(), id: at }], "{ids:?}");
+        let found = violations_after(|h| h.reader_logs[0].ids = ids.clone());
+        assert_eq!(found, [Violation::WrongReaderLog { reader: "r".into(), id: at }], "{ids:?}");
     }
-    assert_eq!(violations(|h| h.reader_logs[0].torn = 1), [Violation::Torn { reader: "r".into() }]);
+    assert_eq!(
+        violations_after(|h| h.reader_logs[0].gap_count = 1),
+        [Violation::Torn { reader: "r".into() }]
+    );
 }
 
 #[test]
 fn missing_duplicate_and_unfinished_tasks_are_found() {
-    assert_contains(&violations(|h| drop(h.tasks.remove(0))), |f| {
+    assert_contains(&violations_after(|h| drop(h.tasks.remove(0))), |f| {
         matches!(f, Violation::WrongTasks { event: 10, .. })
     });
     let double = |h: &mut History| h.tasks.push(FinalTask { id: "again".into(), ..h.tasks[0].clone() });
-    assert_contains(&violations(double), |f| matches!(f, Violation::WrongTasks { event: 10, .. }));
+    assert_contains(&violations_after(double), |f| matches!(f, Violation::WrongTasks { event: 10, .. }));
     let orphan = |h: &mut History| h.tasks.push(FinalTask { event: 11, ..h.tasks[0].clone() });
-    assert_contains(&violations(orphan), |f| matches!(f, Violation::WrongTasks { event: 11, .. }));
-    assert_contains(&violations(|h| h.tasks[0].state = "error".into()), |f| {
+    assert_contains(&violations_after(orphan), |f| matches!(f, Violation::WrongTasks { event: 11, .. }));
+    assert_contains(&violations_after(|h| h.tasks[0].state = "error".into()), |f| {
         matches!(f, Violation::NotDone { .. })
     });
 }
@@ -204,12 +210,16 @@ fn missing_duplicate_and_unfinished_tasks_are_found() {
 #[test]
 fn missing_and_misrouted_deliveries_are_found() {
     let gone = |h: &mut History| h.deliveries.retain(|d| (d.handler.as_str(), d.event) != ("x", 20));
-    assert_contains(&violations(gone), |f| *f == Violation::NotDelivered { handler: "x".into(), event: 20 });
-    assert_contains(&violations(|h| h.deliveries[0].ended = None), |f| {
+    assert_contains(&violations_after(gone), |f| {
+        *f == Violation::NotDelivered { handler: "x".into(), event: 20 }
+    });
+    assert_contains(&violations_after(|h| h.deliveries[0].ended = None), |f| {
         matches!(f, Violation::NotDelivered { event: 10, .. })
     });
     let stray = |h: &mut History| h.deliveries.push(sample_delivery("z", 10, None, 99));
-    assert_contains(&violations(stray), |f| *f == Violation::Misdelivered { handler: "z".into(), event: 10 });
+    assert_contains(&violations_after(stray), |f| {
+        *f == Violation::Misdelivered { handler: "z".into(), event: 10 }
+    });
 }
 
 #[test]
@@ -222,13 +232,13 @@ fn lanes_out_of_order_or_in_parallel_are_found() {
         h.deliveries[2].ended = first.ended;
     };
     let wanted = Violation::OutOfOrder { handler: "x".into(), first: 10, second: 20 };
-    assert_contains(&violations(swapped), |f| *f == wanted);
+    assert_contains(&violations_after(swapped), |f| *f == wanted);
     let together = |h: &mut History| h.deliveries[0].ended = Some(h.deliveries[2].began + 1);
-    assert_contains(&violations(together), |f| *f == wanted);
+    assert_contains(&violations_after(together), |f| *f == wanted);
 }
 
 #[test]
-fn a_late_request_of_a_killed_server_is_not_out_of_order() {
+fn a_delayed_request_of_a_killed_server_is_not_out_of_order() {
     // The event was sent again with a new fence and ended; the first sending arrives after the next event.
     let late = |h: &mut History| {
         h.deliveries[0].attempt = 2;
@@ -236,7 +246,7 @@ fn a_late_request_of_a_killed_server_is_not_out_of_order() {
         let straggler = Delivery { fence: 49, ended: None, ..sample_delivery("x", 10, None, 20) };
         h.deliveries.push(straggler);
     };
-    assert_eq!(violations(late), []);
+    assert_eq!(violations_after(late), []);
 }
 
 #[test]
@@ -247,19 +257,21 @@ fn repeated_deliveries_are_limited_consistent_and_distinct() {
             h.deliveries.push(Delivery { attempt: 2 + n as u32, ..repeat });
         }
     };
-    assert_eq!(violations(|h| again(h, 2)), []);
-    assert_eq!(violations(|h| again(h, 3)), [Violation::Repeated { repeats: 3, max_repeats: 2 }]);
+    assert_eq!(violations_after(|h| again(h, 2)), []);
+    assert_eq!(violations_after(|h| again(h, 3)), [Violation::TooManyRepeats { repeats: 3, max_repeats: 2 }]);
     let other = |h: &mut History| {
         again(h, 1);
         h.deliveries.last_mut().unwrap().prev = Some(10);
     };
-    assert_contains(&violations(other), |f| {
+    assert_contains(&violations_after(other), |f| {
         matches!(f, Violation::WrongPrev { id: 30, actual: Some(10), .. })
     });
     let same = |h: &mut History| h.deliveries.push(Delivery { fence: 90, ..h.deliveries[5].clone() });
-    assert_contains(&violations(same), |f| matches!(f, Violation::SameAttempt { event: 30, attempt: 1, .. }));
+    assert_contains(&violations_after(same), |f| {
+        matches!(f, Violation::RepeatedAttempt { event: 30, attempt: 1, .. })
+    });
     let unsent = |h: &mut History| h.deliveries[4].prev_sent = Some(Some(10));
-    assert_contains(&violations(unsent), |f| {
+    assert_contains(&violations_after(unsent), |f| {
         matches!(f, Violation::WrongPrev { id: 30, actual: Some(10), .. })
     });
 }

@@ -58,10 +58,10 @@ pub(super) fn describe_days(calendar: &CalendarFields) -> String {
     };
     match &calendar.years {
         Years::All => parts,
-        Years::Listed(listed_days) if parts.is_empty() => {
-            format!("every day {}", describe_years(listed_days))
+        Years::Listed(years) if parts.is_empty() => {
+            format!("every day {}", describe_years(years))
         }
-        Years::Listed(listed_days) => format!("{parts} {}", describe_years(listed_days)),
+        Years::Listed(years) => format!("{parts} {}", describe_years(years)),
     }
 }
 
@@ -127,14 +127,19 @@ fn describe_weekdays(days: &WeekdayField, months: NumberSet) -> String {
     }
     for special_day in &days.special_days {
         parts.push(match *special_day {
-            SpecialWeekday::Nth { weekday: day, nth } => {
-                format!("on the {} {} of {}", format_ordinal(nth), weekday_name(day), describe_months(months))
+            SpecialWeekday::Nth { weekday, nth } => {
+                format!(
+                    "on the {} {} of {}",
+                    format_ordinal(nth),
+                    weekday_name(weekday),
+                    describe_months(months)
+                )
             }
-            SpecialWeekday::Last { weekday: day } => {
-                format!("on the last {} of {}", weekday_name(day), describe_months(months))
+            SpecialWeekday::Last { weekday } => {
+                format!("on the last {} of {}", weekday_name(weekday), describe_months(months))
             }
-            SpecialWeekday::Alternate { weekday: day } => {
-                format!("every second {}{in_months}", weekday_name(day))
+            SpecialWeekday::Alternate { weekday } => {
+                format!("every second {}{in_months}", weekday_name(weekday))
             }
         });
     }
@@ -153,13 +158,11 @@ fn find_weekday_range(set: NumberSet) -> Option<(u8, u8)> {
     }
 }
 
-fn describe_years(listed_days: &[i16]) -> String {
-    match listed_days {
-        [first, .., last]
-            if usize::from(first.abs_diff(*last)) + 1 == listed_days.len() && listed_days.len() > 2 =>
-        {
+fn describe_years(years: &[i16]) -> String {
+    match years {
+        [first, .., last] if usize::from(first.abs_diff(*last)) + 1 == years.len() && years.len() > 2 => {
             format!("from {first} to {last}")
         }
-        _ => format!("in {}", join_with_and(listed_days.iter().map(i16::to_string).collect())),
+        _ => format!("in {}", join_with_and(years.iter().map(i16::to_string).collect())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cron::number_set::{Direction, NumberSet};
 
-/// The regularity of a set of values.
+/// The pattern that a set of values of a field forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cron) enum ValuePattern {
     All,
@@ -58,27 +58,29 @@ fn find_wrapping_range(members: &[u8], low: u8, high: u8) -> ValuePattern {
 /// The maximum number of items that [`join_with_and`] writes; a longer list is cut.
 const MAX_LISTED_ITEMS: usize = 8;
 
-/// Describes the members, each formatted by `name`: `5`, `5 to 10`, `1, 7 and 9`.
+/// Describes the members, each formatted by `format_member`: `5`, `5 to 10`, `1, 7 and 9`.
 pub(in crate::cron) fn describe_members(
     set: NumberSet,
     low: u8,
     high: u8,
-    name: impl Fn(u8) -> String,
+    format_member: impl Fn(u8) -> String,
 ) -> String {
     match find_pattern(set, low, high) {
-        ValuePattern::Range(first, last) if set.len() > 2 => format!("{} to {}", name(first), name(last)),
-        ValuePattern::All => format!("{} to {}", name(low), name(high)),
+        ValuePattern::Range(first, last) if set.len() > 2 => {
+            format!("{} to {}", format_member(first), format_member(last))
+        }
+        ValuePattern::All => format!("{} to {}", format_member(low), format_member(high)),
         ValuePattern::Steps { first, last, step } => {
-            format!("{} to {} in steps of {step}", name(first), name(last))
+            format!("{} to {} in steps of {step}", format_member(first), format_member(last))
         }
         ValuePattern::EvenSteps { first, step } if set.len() > 4 => {
             format!(
                 "{} to {} in steps of {step}",
-                name(first),
-                name(set.first_in_direction(Direction::Backward))
+                format_member(first),
+                format_member(set.first_in_direction(Direction::Backward))
             )
         }
-        _ => join_with_and(set.iter().map(name).collect()),
+        _ => join_with_and(set.iter().map(format_member).collect()),
     }
 }
 
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_of_sets_are_found() {
+    fn the_pattern_of_a_set_is_found() {
         let minutes = |members: &[u8]| find_pattern(NumberSet::from_members(members.iter().copied()), 0, 59);
         assert_eq!(find_pattern(NumberSet::from_range(0, 59), 0, 59), ValuePattern::All);
         assert_eq!(minutes(&[7]), ValuePattern::SingleValue(7));
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_lists_are_formatted() {
+    fn numbers_and_lists_are_formatted_in_english() {
         assert_eq!(join_with_and(vec!["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!(
             join_with_and((0..20).map(|n| n.to_string()).collect()),

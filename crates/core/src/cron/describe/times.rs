@@ -56,25 +56,27 @@ fn join_clock_times(times: &TimesOfDay) -> String {
     join_with_and(parts)
 }
 
+/// Describes times that recur several times a minute.
 fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
-    let rhythm = match seconds {
+    let seconds_text = match seconds {
         ValuePattern::All => "every second".to_owned(),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} seconds"),
         ValuePattern::EvenSteps { first, step } => format!("every {step} seconds from second {first}"),
-        _ => format!("at seconds {}", describe_numbers(times.seconds)),
+        _ => format!("at seconds {}", describe_seconds_or_minutes(times.seconds)),
     };
-    let minutes = match find_pattern(times.minutes, 0, 59) {
+    let minutes_text = match find_pattern(times.minutes, 0, 59) {
         ValuePattern::All if matches!(seconds, ValuePattern::All | ValuePattern::EvenSteps { .. }) => {
             String::new()
         }
         ValuePattern::All => " of every minute".into(),
         ValuePattern::SingleValue(minute) => format!(" of minute {minute}"),
         ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} minute", format_ordinal(step)),
-        _ => format!(" of minutes {}", describe_numbers(times.minutes)),
+        _ => format!(" of minutes {}", describe_seconds_or_minutes(times.minutes)),
     };
-    format!("{rhythm}{minutes}{}", hours_suffix(times.hours))
+    format!("{seconds_text}{minutes_text}{}", hours_suffix(times.hours))
 }
 
+/// Describes the minutes and hours of times with one second.
 fn describe_by_minutes(times: &TimesOfDay) -> String {
     let hours = hours_suffix(times.hours);
     match find_pattern(times.minutes, 0, 59) {
@@ -84,7 +86,7 @@ fn describe_by_minutes(times: &TimesOfDay) -> String {
         ValuePattern::SingleValue(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
         _ => format!(
             "at minutes {}{}",
-            describe_numbers(times.minutes),
+            describe_seconds_or_minutes(times.minutes),
             hours_or_every_hour_suffix(times.hours)
         ),
     }
@@ -101,6 +103,7 @@ fn describe_by_hours(hours: NumberSet) -> String {
     }
 }
 
+/// Describes the hours as [`hours_suffix`] does, but all hours as `of every hour`.
 fn hours_or_every_hour_suffix(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::All => " of every hour".into(),
@@ -108,6 +111,7 @@ fn hours_or_every_hour_suffix(hours: NumberSet) -> String {
     }
 }
 
+/// Describes the hours as the end of a description; empty for all hours.
 fn hours_suffix(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::All => String::new(),
@@ -118,6 +122,6 @@ fn hours_suffix(hours: NumberSet) -> String {
     }
 }
 
-fn describe_numbers(set: NumberSet) -> String {
+fn describe_seconds_or_minutes(set: NumberSet) -> String {
     describe_members(set, 0, 59, |number| number.to_string())
 }

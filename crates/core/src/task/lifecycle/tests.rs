@@ -55,7 +55,7 @@ fn a_task_fails_for_good_after_three_runs_by_default() {
 }
 
 #[test]
-fn a_snooze_and_a_release_use_no_retry() {
+fn snoozing_and_releasing_a_task_use_no_retry() {
     let until = NOW.plus(std::time::Duration::from_secs(300));
     let (lifecycle, _) =
         apply_command(running_lifecycle(2, 0), TaskCommand::Snooze { fence: 7, until }).unwrap();
@@ -67,7 +67,7 @@ fn a_snooze_and_a_release_use_no_retry() {
 }
 
 #[test]
-fn crashes_have_their_own_limit() {
+fn crashes_have_a_limit_separate_from_retries() {
     let (lifecycle, _) = apply_command(running_lifecycle(2, 1), TaskCommand::Expire { fence: 7 }).unwrap();
     assert_eq!((lifecycle.state.status(), lifecycle.retries, lifecycle.crashes), (TaskStatus::New, 2, 2));
     let (lifecycle, _) = apply_command(running_lifecycle(0, 2), TaskCommand::Expire { fence: 7 }).unwrap();
@@ -75,7 +75,7 @@ fn crashes_have_their_own_limit() {
 }
 
 #[test]
-fn a_stale_fence_is_refused() {
+fn commands_with_a_stale_fence_are_refused() {
     for command in [
         TaskCommand::Succeed { fence: 6 },
         TaskCommand::Fail { fence: 6, retry_at: None, permanent: true },
@@ -94,16 +94,16 @@ fn a_stale_fence_is_refused() {
 
 #[test]
 fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_out_of_order() {
-    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
+    let halting_def = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
-    let (halted, effects) = transition(TaskSeq(1), running_lifecycle(0, 0), fail, &halting, NOW).unwrap();
+    let (halted, effects) = transition(TaskSeq(1), running_lifecycle(0, 0), fail, &halting_def, NOW).unwrap();
     assert!(!effects.contains(&TaskEffect::AdvanceLane));
-    let (again, _) = apply_command(halted, TaskCommand::Retry).unwrap();
-    assert!(!again.late);
+    let (retried, _) = apply_command(halted, TaskCommand::Retry).unwrap();
+    assert!(!retried.out_of_order);
     let (parked, _) = apply_command(running_lifecycle(0, 0), fail).unwrap();
-    let (again, effects) = apply_command(parked, TaskCommand::Retry).unwrap();
-    assert!(again.late && effects.contains(&TaskEffect::Unarchive));
-    assert!(again.in_lane && effects.contains(&TaskEffect::JoinLane), "it joins its lane again");
+    let (retried, effects) = apply_command(parked, TaskCommand::Retry).unwrap();
+    assert!(retried.out_of_order && effects.contains(&TaskEffect::Unarchive));
+    assert!(retried.in_lane && effects.contains(&TaskEffect::JoinLane), "it joins its lane again");
 }
 
 #[test]
@@ -121,17 +121,17 @@ fn a_workers_lease_is_renewed_and_a_nodes_lease_has_no_end() {
 }
 
 #[test]
-fn a_task_without_a_lane_halts_no_lane() {
-    let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
+fn a_failed_task_without_a_lane_halts_no_lane() {
+    let halting_def = HandlerDef { on_error: LaneFailurePolicy::Halt, ..handler_def() };
     let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
     let without_lane = TaskLifecycle { has_lane: false, in_lane: false, ..running_lifecycle(0, 0) };
-    let (parked, effects) = transition(TaskSeq(1), without_lane, fail, &halting, NOW).unwrap();
+    let (parked, effects) = transition(TaskSeq(1), without_lane, fail, &halting_def, NOW).unwrap();
     assert_eq!(parked.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
     assert!(effects.contains(&TaskEffect::Archive));
 }
 
 #[test]
-fn a_target_may_request_a_longer_delay() {
+fn a_failed_task_is_retried_when_its_target_requested() {
     let requested = NOW.plus(std::time::Duration::from_secs(3600));
     let (lifecycle, _) = apply_command(
         running_lifecycle(0, 0),

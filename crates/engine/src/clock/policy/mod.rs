@@ -1,7 +1,7 @@
 //! Decides which planned times fire, as a pure function of times.
 //!
 //! ```text
-//!   resolved                                       MISSED ago          now
+//!   processed_up_to                          MISSED_AFTER ago          now
 //!      │   ╷     ╷     ╷     ╷     ╷     ╷     ╷      │     ╷     ╷     │     ╷
 //!      └───┴─────┴─────┴─────┴─────┴─────┴─────┴──────┼─────┴─────┴─────┘     next
 //!                    missed: `catch_up` decides       │  fire, late or on time
@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 
 use crate::ScheduleSpec;
 
-/// The maximum number of planned times of one schedule that are decided at once. After a longer gap only the newest get
+/// The maximum number of planned times of one schedule that are decided at once. If a gap has more, only the newest get
 /// rows in the ledger.
-pub(super) const MAX_PLANNED_TIMES: usize = 1000;
+pub(super) const MAX_TIMES_DECIDED_AT_ONCE: usize = 1000;
 
 const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
@@ -36,62 +36,70 @@ pub(super) enum PlannedTimeDecision {
 #[derive(Debug, PartialEq)]
 pub(super) struct DueTimes {
     pub(super) times: Vec<(Timestamp, PlannedTimeDecision)>,
-    /// Older due times were omitted because the gap was too long.
+    /// Whether older due times were omitted because the gap was too long.
     pub(super) has_omitted_older: bool,
 }
 
-/// Decides which of the planned times after `resolved` that are due by now fire.
+/// Decides which of the planned times after `processed_up_to` that are due by now fire.
 ///
-/// Times that became due a short while ago fire. Missed times follow the catch-up policy: `one` ensures that something
-/// runs after a gap, so it fires the latest of them only if no newer time fires anyway.
-pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now: Timestamp) -> DueTimes {
-    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, resolved, now);
+/// Times that became due at most [`MISSED_AFTER`] ago fire. Missed times follow the catch-up policy: `one` ensures that
+/// something runs after a gap, so it fires the latest of them only if no newer time fires anyway.
+pub(super) fn decide_due_times(
+    schedule: &ScheduleSpec,
+    processed_up_to: Timestamp,
+    now: Timestamp,
+) -> DueTimes {
+    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, processed_up_to, now);
     // The jitter is less than the gap to the next time, so only the last time can be not due yet.
     planned.pop_if(|last| due_time(schedule, *last) > now);
     let ages: Vec<_> =
         planned.iter().map(|planned| now.duration_since(due_time(schedule, *planned))).collect();
-    let too_old = ages.partition_point(|age| *age > MISSED_AFTER);
-    let overtaken = ages.partition_point(|age| *age > ON_TIME_TOLERANCE).min(ages.len().saturating_sub(1));
-    let missed_count = too_old.max(overtaken);
+    let old_count = ages.partition_point(|age| *age > MISSED_AFTER);
+    let overtaken_count =
+        ages.partition_point(|age| *age > ON_TIME_TOLERANCE).min(ages.len().saturating_sub(1));
+    let missed_count = old_count.max(overtaken_count);
     let all_missed = missed_count == ages.len();
-    let decision = |(at, age): (usize, &Duration)| match age {
+    let decide = |(index, age): (usize, &Duration)| match age {
         age if *age <= ON_TIME_TOLERANCE => PlannedTimeDecision::Fire(Punctuality::OnTime),
-        _ if at >= missed_count => PlannedTimeDecision::Fire(Punctuality::Late),
+        _ if index >= missed_count => PlannedTimeDecision::Fire(Punctuality::Late),
         age if *age > schedule.catch_up_window => PlannedTimeDecision::Skip,
         _ => match schedule.catch_up {
             CatchUpPolicy::All => PlannedTimeDecision::Fire(Punctuality::CaughtUp),
-            CatchUpPolicy::One if all_missed && at + 1 == missed_count => {
+            CatchUpPolicy::One if all_missed && index + 1 == missed_count => {
                 PlannedTimeDecision::Fire(Punctuality::CaughtUp)
             }
             CatchUpPolicy::One | CatchUpPolicy::None => PlannedTimeDecision::Skip,
         },
     };
-    let times = planned.iter().copied().zip(ages.iter().enumerate().map(decision)).collect();
+    let times = planned.iter().copied().zip(ages.iter().enumerate().map(decide)).collect();
     DueTimes { times, has_omitted_older }
 }
 
-/// The planned times to catch up after the lifting of a rule that paused the schedule from `unmet` on. All of these
+/// The planned times to catch up after a rule was lifted that paused the schedule from `first_skipped` on. All of these
 /// fire as caught up.
-pub(super) fn times_to_catch_up(
+pub(super) fn paused_times_to_catch_up(
     schedule: &ScheduleSpec,
-    unmet: Timestamp,
-    resolved: Timestamp,
+    first_skipped: Timestamp,
+    processed_up_to: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), resolved);
+    let (mut paused, _) =
+        newest_planned_times(&schedule.cron, first_skipped.minus(ONE_MICROSECOND), processed_up_to);
     paused.retain(|planned| now.duration_since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
         CatchUpPolicy::All => paused,
         CatchUpPolicy::None => vec![],
         // A newer time is due and will fire.
-        CatchUpPolicy::One if next_due_time(schedule, resolved).is_some_and(|next| next <= now) => vec![],
+        CatchUpPolicy::One if next_due_time(schedule, processed_up_to).is_some_and(|next| next <= now) => {
+            vec![]
+        }
         CatchUpPolicy::One => paused.pop().into_iter().collect(),
     }
 }
 
-/// When the first planned time after `resolved` is due.
-pub(super) fn next_due_time(schedule: &ScheduleSpec, resolved: Timestamp) -> Option<Timestamp> {
-    schedule.cron.next(resolved).map(|planned| due_time(schedule, planned))
+/// When the first planned time after `processed_up_to` is due.
+pub(super) fn next_due_time(schedule: &ScheduleSpec, processed_up_to: Timestamp) -> Option<Timestamp> {
+    schedule.cron.next(processed_up_to).map(|planned| due_time(schedule, planned))
 }
 
 /// When a planned time is due: delayed by a part of the jitter that is derived from the schedule's name and the time,
@@ -114,21 +122,21 @@ fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
 
 /// The newest planned times after `after` and up to and including `until`, in order, and whether older ones were
 /// omitted.
-fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
+fn newest_planned_times(cron: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
     let mut before = until.plus(ONE_MICROSECOND);
-    let back = std::iter::from_fn(|| {
-        before = when.prev(before).filter(|planned| *planned > after)?;
+    let newest_first = std::iter::from_fn(|| {
+        before = cron.prev(before).filter(|planned| *planned > after)?;
         Some(before)
     });
-    let mut found: Vec<_> = back.take(MAX_PLANNED_TIMES + 1).collect();
-    let more = found.len() > MAX_PLANNED_TIMES;
-    found.truncate(MAX_PLANNED_TIMES);
+    let mut found: Vec<_> = newest_first.take(MAX_TIMES_DECIDED_AT_ONCE + 1).collect();
+    let has_omitted_older = found.len() > MAX_TIMES_DECIDED_AT_ONCE;
+    found.truncate(MAX_TIMES_DECIDED_AT_ONCE);
     found.reverse();
-    (found, more)
+    (found, has_omitted_older)
 }
 
 /// The action of a schedule at a planned time. The context of an event names the schedule and the planned time.
-pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> FireAction {
+pub(super) fn action_at_planned_time(schedule: &ScheduleSpec, planned: Timestamp) -> FireAction {
     match &schedule.action {
         FireAction::RunCollection(run) => FireAction::RunCollection(run.clone()),
         FireAction::AddOrder(order) => FireAction::AddOrder(order.clone()),

@@ -2,7 +2,7 @@
 
 use pointsman_core::cron::{Dialect, Expression, Zone};
 use pointsman_core::store::NewCollectionRun;
-use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
+use pointsman_core::{EventType, NewEvent, ScheduleName};
 
 use super::*;
 
@@ -21,35 +21,39 @@ fn parse_time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn schedule_in_zone(zone: &str, when: &str, catch_up: CatchUpPolicy, within: Duration) -> ScheduleSpec {
-    let expression = Expression::parse(when, Dialect::Auto).unwrap();
-    let when = cron::Schedule::new(expression, Zone::from_name(zone).unwrap());
-    let event = NewEvent::new(HandlingKey::new("tick").unwrap());
+fn schedule_in_zone(zone: &str, expression: &str, catch_up: CatchUpPolicy, window: Duration) -> ScheduleSpec {
+    let expression = Expression::parse(expression, Dialect::Auto).unwrap();
+    let cron = cron::Schedule::new(expression, Zone::from_name(zone).unwrap());
+    let event = NewEvent::new(EventType::new("tick").unwrap());
     let schedule =
-        ScheduleSpec::new(ScheduleName::new("s").unwrap(), when, FireAction::EmitEvent(Box::new(event)));
-    ScheduleSpec { catch_up, catch_up_window: within, ..schedule }
+        ScheduleSpec::new(ScheduleName::new("s").unwrap(), cron, FireAction::EmitEvent(Box::new(event)));
+    ScheduleSpec { catch_up, catch_up_window: window, ..schedule }
 }
 
-fn schedule(when: &str, catch_up: CatchUpPolicy, within: Duration) -> ScheduleSpec {
-    schedule_in_zone("UTC", when, catch_up, within)
+fn utc_schedule(expression: &str, catch_up: CatchUpPolicy, window: Duration) -> ScheduleSpec {
+    schedule_in_zone("UTC", expression, catch_up, window)
 }
 
-fn decided_times(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<(String, PlannedTimeDecision)> {
-    let due_times = decide_due_times(schedule, parse_time(resolved), parse_time(now));
+fn decided_times(
+    schedule: &ScheduleSpec,
+    processed_up_to: &str,
+    now: &str,
+) -> Vec<(String, PlannedTimeDecision)> {
+    let due_times = decide_due_times(schedule, parse_time(processed_up_to), parse_time(now));
     assert!(!due_times.has_omitted_older);
     due_times.times.into_iter().map(|(planned, decision)| (planned.to_string(), decision)).collect()
 }
 
 /// The decisions without their planned times.
-fn decisions(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<PlannedTimeDecision> {
-    decided_times(schedule, resolved, now).into_iter().map(|(_, decision)| decision).collect()
+fn decisions(schedule: &ScheduleSpec, processed_up_to: &str, now: &str) -> Vec<PlannedTimeDecision> {
+    decided_times(schedule, processed_up_to, now).into_iter().map(|(_, decision)| decision).collect()
 }
 
 #[test]
 fn recent_times_fire_under_every_policy() {
     for catch_up in [CatchUpPolicy::One, CatchUpPolicy::All, CatchUpPolicy::None] {
-        let hourly = schedule("@hourly", catch_up, Duration::ZERO);
-        for (resolved, now, expected) in [
+        let hourly = utc_schedule("@hourly", catch_up, Duration::ZERO);
+        for (processed_up_to, now, expected) in [
             ("11:00:00", "11:59:59.999999", vec![]),
             ("11:00:00", "12:00:00", vec![FIRE_ON_TIME]),
             ("11:00:00", "12:00:05", vec![FIRE_ON_TIME]),
@@ -61,14 +65,18 @@ fn recent_times_fire_under_every_policy() {
             // A clock that was set back.
             ("12:00:00", "10:30:00", vec![]),
         ] {
-            assert_eq!(decisions(&hourly, resolved, now), expected, "{catch_up:?} {resolved} {now}");
+            assert_eq!(
+                decisions(&hourly, processed_up_to, now),
+                expected,
+                "{catch_up:?} {processed_up_to} {now}"
+            );
         }
     }
 }
 
 #[test]
 fn missed_times_follow_the_catch_up_policy() {
-    for (catch_up, within, resolved, now, expected) in [
+    for (catch_up, window, processed_up_to, now, expected) in [
         // The latest fires, the others do not.
         (CatchUpPolicy::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, FIRE_CAUGHT_UP]),
         (CatchUpPolicy::One, DAY, "09:00:00", "10:30:00", vec![FIRE_CAUGHT_UP]),
@@ -90,8 +98,12 @@ fn missed_times_follow_the_catch_up_policy() {
         (CatchUpPolicy::None, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, SKIP]),
         (CatchUpPolicy::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, FIRE_LATE]),
     ] {
-        let hourly = schedule("@hourly", catch_up, within);
-        assert_eq!(decisions(&hourly, resolved, now), expected, "{catch_up:?} {within:?} {resolved} {now}");
+        let hourly = utc_schedule("@hourly", catch_up, window);
+        assert_eq!(
+            decisions(&hourly, processed_up_to, now),
+            expected,
+            "{catch_up:?} {window:?} {processed_up_to} {now}"
+        );
     }
 }
 
@@ -105,39 +117,41 @@ fn frequent_schedules_fire_once_after_a_short_gap() {
         // A short delay does not make a time late.
         (CatchUpPolicy::One, "10:00:04", vec![FIRE_ON_TIME]),
     ] {
-        let often = schedule("every 20s", catch_up, DAY);
+        let often = utc_schedule("every 20s", catch_up, DAY);
         assert_eq!(decisions(&often, "09:59:40", now), expected, "{catch_up:?} {now}");
     }
-    let each_second = schedule("every 1s", CatchUpPolicy::One, DAY);
+    let each_second = utc_schedule("every 1s", CatchUpPolicy::One, DAY);
     assert_eq!(decisions(&each_second, "10:00:00", "10:00:04"), vec![FIRE_ON_TIME; 4]);
 }
 
 #[test]
 fn decided_times_after_a_long_gap_are_limited() {
-    for (catch_up, expected) in
-        [(CatchUpPolicy::One, 0), (CatchUpPolicy::All, MAX_PLANNED_TIMES - 6), (CatchUpPolicy::None, 0)]
-    {
-        let each_second = schedule("every 1s", catch_up, DAY);
+    for (catch_up, expected) in [
+        (CatchUpPolicy::One, 0),
+        (CatchUpPolicy::All, MAX_TIMES_DECIDED_AT_ONCE - 6),
+        (CatchUpPolicy::None, 0),
+    ] {
+        let each_second = utc_schedule("every 1s", catch_up, DAY);
         let now = parse_time("12:00:00");
         let DueTimes { times, has_omitted_older } =
             decide_due_times(&each_second, now.minus(DAY * 3650), now);
         assert!(has_omitted_older);
-        assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
+        assert_eq!((times.len(), times.last().unwrap().0), (MAX_TIMES_DECIDED_AT_ONCE, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
         let caught_up = times.iter().filter(|(_, decision)| *decision == FIRE_CAUGHT_UP).count();
-        // Times that were due within the last seconds are not missed yet.
+        // Times that were due window the last seconds are not missed yet.
         assert_eq!(caught_up, expected, "{catch_up:?}");
-        let just = decide_due_times(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
-        assert_eq!((just.times.len(), just.has_omitted_older), (MAX_PLANNED_TIMES, false));
+        let just = decide_due_times(&each_second, now.minus(SECOND * MAX_TIMES_DECIDED_AT_ONCE as u32), now);
+        assert_eq!((just.times.len(), just.has_omitted_older), (MAX_TIMES_DECIDED_AT_ONCE, false));
     }
 }
 
 #[test]
 fn deciding_in_parts_gives_the_same_decisions() {
     for catch_up in [CatchUpPolicy::One, CatchUpPolicy::All, CatchUpPolicy::None] {
-        let minutely = schedule("* * * * *", catch_up, HOUR / 2);
-        let (resolved, now) = (parse_time("09:00:00"), parse_time("10:00:40"));
-        let whole = decide_due_times(&minutely, resolved, now).times;
+        let minutely = utc_schedule("* * * * *", catch_up, HOUR / 2);
+        let (processed_up_to, now) = (parse_time("09:00:00"), parse_time("10:00:40"));
+        let whole = decide_due_times(&minutely, processed_up_to, now).times;
         for (done, (planned, _)) in whole.iter().enumerate() {
             assert_eq!(decide_due_times(&minutely, *planned, now).times, whole[done + 1..]);
         }
@@ -163,7 +177,7 @@ fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
 
 #[test]
 fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
-    for (zone, resolved, now, count) in [
+    for (zone, processed_up_to, now, count) in [
         // Days of 23 and of 25 hours; on Lord Howe Island the clock moves by half an hour.
         ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", 46),
         ("Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", 50),
@@ -171,15 +185,15 @@ fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
         ("Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", 49),
     ] {
         let half_hourly = schedule_in_zone(zone, "*/30 * * * *", CatchUpPolicy::All, DAY * 2);
-        let all = decided_times(&half_hourly, resolved, now);
-        assert_eq!(all.len(), count, "{zone} {resolved}");
+        let all = decided_times(&half_hourly, processed_up_to, now);
+        assert_eq!(all.len(), count, "{zone} {processed_up_to}");
         assert!(all.iter().all(|(_, decision)| *decision != SKIP));
     }
 }
 
 #[test]
 fn paused_times_are_caught_up_by_the_policy() {
-    for (catch_up, within, resolved, now, expected) in [
+    for (catch_up, window, processed_up_to, now, expected) in [
         (CatchUpPolicy::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUpPolicy::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
         (CatchUpPolicy::None, DAY, "10:00:00", "10:30:00", vec![]),
@@ -192,54 +206,58 @@ fn paused_times_are_caught_up_by_the_policy() {
         (CatchUpPolicy::One, DAY, "09:00:00", "10:00:02", vec![]),
         (CatchUpPolicy::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {
-        let hourly = schedule("@hourly", catch_up, within);
-        let made_up =
-            times_to_catch_up(&hourly, parse_time("08:00:00"), parse_time(resolved), parse_time(now));
+        let hourly = utc_schedule("@hourly", catch_up, window);
+        let caught_up_times = paused_times_to_catch_up(
+            &hourly,
+            parse_time("08:00:00"),
+            parse_time(processed_up_to),
+            parse_time(now),
+        );
         let expected: Vec<_> = expected.into_iter().map(parse_time).collect();
-        assert_eq!(made_up, expected, "{catch_up:?} {within:?} {resolved} {now}");
+        assert_eq!(caught_up_times, expected, "{catch_up:?} {window:?} {processed_up_to} {now}");
     }
 }
 
 #[test]
 fn jitter_is_spread_deterministic_and_keeps_the_order() {
     let span = Duration::from_secs(600);
-    let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUpPolicy::All, DAY) };
+    let jittery = ScheduleSpec { jitter: span, ..utc_schedule("every 1m", CatchUpPolicy::All, DAY) };
     let planned: Vec<_> = jittery.cron.between(parse_time("06:00:00"), parse_time("12:00:00")).collect();
     let due_times: Vec<_> = planned.iter().map(|planned| due_time(&jittery, *planned)).collect();
     assert_eq!(due_times, planned.iter().map(|planned| due_time(&jittery, *planned)).collect::<Vec<_>>());
     assert!(due_times.is_sorted_by(|a, b| a < b), "a due time is before the next planned time");
     let offsets: Vec<_> =
-        due_times.iter().zip(&planned).map(|(up, planned)| up.duration_since(*planned)).collect();
+        due_times.iter().zip(&planned).map(|(due, planned)| due.duration_since(*planned)).collect();
     let early = offsets.iter().filter(|offset| **offset < SECOND * 30).count();
     assert!((120..240).contains(&early), "{early} of {} in the first half", offsets.len());
     let renamed = ScheduleSpec { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
     let same = planned.iter().filter(|at| due_time(&jittery, **at) == due_time(&renamed, **at)).count();
     assert!(same < 5, "schedules with the same times are not due together: {same}");
-    let daily = ScheduleSpec { jitter: span, ..schedule("@daily", CatchUpPolicy::All, DAY) };
+    let daily = ScheduleSpec { jitter: span, ..utc_schedule("@daily", CatchUpPolicy::All, DAY) };
     assert!(due_time(&daily, parse_time("00:00:00")) < parse_time("00:10:00"));
 }
 
 #[test]
 fn a_jittered_time_is_on_time_at_its_due_time() {
-    let daily = ScheduleSpec { jitter: HOUR, ..schedule("@daily", CatchUpPolicy::One, DAY) };
+    let daily = ScheduleSpec { jitter: HOUR, ..utc_schedule("@daily", CatchUpPolicy::One, DAY) };
     let (before, planned) = (parse_time("2026-01-30T00:00:00Z"), parse_time("00:00:00"));
-    let up = due_time(&daily, planned);
-    assert!(up > planned);
-    assert_eq!(next_due_time(&daily, before), Some(up));
+    let due = due_time(&daily, planned);
+    assert!(due > planned);
+    assert_eq!(next_due_time(&daily, before), Some(due));
     let decision = |now| decide_due_times(&daily, before, now).times;
-    assert_eq!(decision(up.minus(ONE_MICROSECOND)), []);
-    assert_eq!(decision(up), [(planned, FIRE_ON_TIME)]);
-    assert_eq!(decision(up.plus(MISSED_AFTER)), [(planned, FIRE_LATE)]);
-    assert_eq!(decision(up.plus(MISSED_AFTER + ONE_MICROSECOND)), [(planned, FIRE_CAUGHT_UP)]);
+    assert_eq!(decision(due.minus(ONE_MICROSECOND)), []);
+    assert_eq!(decision(due), [(planned, FIRE_ON_TIME)]);
+    assert_eq!(decision(due.plus(MISSED_AFTER)), [(planned, FIRE_LATE)]);
+    assert_eq!(decision(due.plus(MISSED_AFTER + ONE_MICROSECOND)), [(planned, FIRE_CAUGHT_UP)]);
 }
 
 #[test]
 fn a_scheduled_event_names_its_schedule_and_planned_time() {
-    let mut hourly = schedule("@hourly", CatchUpPolicy::One, DAY);
+    let mut hourly = utc_schedule("@hourly", CatchUpPolicy::One, DAY);
     if let FireAction::EmitEvent(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());
     }
-    let FireAction::EmitEvent(event) = action_for_time(&hourly, parse_time("12:00:00")) else {
+    let FireAction::EmitEvent(event) = action_at_planned_time(&hourly, parse_time("12:00:00")) else {
         panic!("the action must emit an event")
     };
     assert_eq!(event.planned_at, Some(parse_time("12:00:00")));
@@ -250,7 +268,10 @@ fn a_scheduled_event_names_its_schedule_and_planned_time() {
         source_collection: "shop/orders".parse().unwrap(),
         priority: None,
     });
-    assert_eq!(action_for_time(&ScheduleSpec { action: run.clone(), ..hourly }, parse_time("12:00:00")), run);
+    assert_eq!(
+        action_at_planned_time(&ScheduleSpec { action: run.clone(), ..hourly }, parse_time("12:00:00")),
+        run
+    );
 }
 
 /// The clock sleeps until the next due time. If no decision existed then, the clock would spin.
@@ -260,16 +281,19 @@ fn decisions_exist_exactly_when_the_next_due_time_has_passed() {
         for when in ["30 2 * * *", "*/20 * * * *", "0 0/7 1-3 * * ?", "0 1,2,3 * * *", "every 45m", "@weekly"]
         {
             for jitter in [Duration::ZERO, HOUR / 2] {
-                let it = ScheduleSpec { jitter, ..schedule_in_zone(zone, when, CatchUpPolicy::All, DAY * 7) };
-                for edge in ["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-04-04T15:00:00Z"] {
-                    let begin = parse_time(edge).minus(HOUR * 3);
+                let schedule =
+                    ScheduleSpec { jitter, ..schedule_in_zone(zone, when, CatchUpPolicy::All, DAY * 7) };
+                for transition in ["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-04-04T15:00:00Z"] {
+                    let begin = parse_time(transition).minus(HOUR * 3);
                     for step in 0..24u32 {
-                        let resolved = begin.plus(HOUR / 4 * step);
+                        let processed_up_to = begin.plus(HOUR / 4 * step);
                         for wait in [ONE_MICROSECOND, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {
-                            let now = resolved.plus(wait);
-                            let up = next_due_time(&it, resolved).is_some_and(|next| next <= now);
-                            let due = !decide_due_times(&it, resolved, now).times.is_empty();
-                            assert_eq!(due, up, "{zone} {when} {resolved} {now}");
+                            let now = processed_up_to.plus(wait);
+                            let has_passed =
+                                next_due_time(&schedule, processed_up_to).is_some_and(|next| next <= now);
+                            let has_decisions =
+                                !decide_due_times(&schedule, processed_up_to, now).times.is_empty();
+                            assert_eq!(has_decisions, has_passed, "{zone} {when} {processed_up_to} {now}");
                         }
                     }
                 }

@@ -1,8 +1,8 @@
-//! A control group of its own for each command, where the system lets this process create them: cgroup v2, writable
-//! for this user (root, or a group that systemd has delegated), with `cgroup.kill` (Linux 5.14).
+//! A control group of its own for each command, if the system lets this process create control groups: cgroup v2,
+//! writable for this user (root, or a group that systemd has delegated), with `cgroup.kill` (Linux 5.14).
 //!
-//! A process cannot leave its group by forking, by starting a session or by clearing its environment, so that one write
-//! kills everything a command has started.
+//! A process cannot leave its group by forking, by starting a session or by clearing its environment, so one write
+//! kills everything that a command has started.
 
 use std::fs;
 use std::io;
@@ -36,10 +36,13 @@ impl Cgroup {
         let parent = PARENT_GROUP.get_or_init(|| {
             let found = find_parent_group();
             match &found {
-                Ok(path) => tracing::debug!(path = %path.display(), "commands run in control groups"),
+                Ok(path) => {
+                    tracing::debug!(path = %path.display(), "commands run in control groups below this one");
+                }
                 Err(error) => tracing::debug!(
                     %error,
-                    "cannot create control groups; the processes of commands are found by parent and environment"
+                    "cannot create control groups; commands run without them, and their processes are found by \
+                     parent and environment"
                 ),
             }
             found.ok()
@@ -92,8 +95,8 @@ impl Drop for Cgroup {
 
 /// Removes the groups that could not be removed earlier, if their processes have ended since.
 fn retry_group_removals() {
-    let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-    left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
+    let mut unremoved_groups = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    unremoved_groups.retain(|path| fs::remove_dir(path).is_err() && path.exists());
 }
 
 /// The group of this process, if a group can be created and killed below it.
@@ -117,9 +120,9 @@ fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
         let (root, folder) = (fields.next()?, fields.next()?);
-        let below = group.strip_prefix(root).ok()?;
-        let inside = !below.components().any(|part| part == std::path::Component::ParentDir);
-        (kind.starts_with("cgroup2 ") && inside).then(|| Path::new(folder).join(below))
+        let relative_path = group.strip_prefix(root).ok()?;
+        let is_inside_mount = !relative_path.components().any(|part| part == std::path::Component::ParentDir);
+        (kind.starts_with("cgroup2 ") && is_inside_mount).then(|| Path::new(folder).join(relative_path))
     })
 }
 
@@ -160,16 +163,16 @@ mod tests {
         let unified = "25 1 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
         let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
-        let bound = "25 1 0:22 /system.slice /cg rw - cgroup2 cgroup2 rw\n";
+        let bind_mount = "25 1 0:22 /system.slice /cg rw - cgroup2 cgroup2 rw\n";
         let found = |mounts, groups| find_group_path(mounts, groups).map(|path| path.display().to_string());
         assert_eq!(
             found(unified, "0::/system.slice/a.service\n").unwrap(),
             "/sys/fs/cgroup/system.slice/a.service"
         );
         assert_eq!(found(hybrid, "1:cpu:/x\n0::/y\n").unwrap(), "/sys/fs/cgroup/unified/y");
-        assert_eq!(found(bound, "0::/system.slice/a.service\n").unwrap(), "/cg/a.service");
+        assert_eq!(found(bind_mount, "0::/system.slice/a.service\n").unwrap(), "/cg/a.service");
         for (mounts, groups) in
-            [(hybrid, "1:cpu:/\n"), ("", "0::/\n"), (bound, "0::/b\n"), (unified, "0::/../b\n")]
+            [(hybrid, "1:cpu:/\n"), ("", "0::/\n"), (bind_mount, "0::/b\n"), (unified, "0::/../b\n")]
         {
             assert_eq!(found(mounts, groups), None, "{groups}");
         }

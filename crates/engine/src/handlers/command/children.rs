@@ -1,9 +1,9 @@
 //! The children of this process: commands whose attempts wait for them, and orphans.
 //!
-//! A process whose parent ends gets another parent: init, unless a process in between is a subreaper.
-//! [`adopt_orphans`] makes this process one, so that a process which a command leaves behind stays below it, where its
-//! attempt finds it, and [`kill_orphans`] after the last attempt. Adopted children must also be reaped, and only they:
-//! the exit status of a command belongs to its attempt.
+//! A process whose parent ends gets another parent: init, unless a process in between is a subreaper. [`adopt_orphans`]
+//! makes this process one, so that a process which a command leaves behind stays below it, where its attempt finds it,
+//! and where [`kill_orphans`] kills it after the last attempt. Adopted children must also be reaped, and only they: the
+//! exit status of a command belongs to its attempt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,15 +20,17 @@ use super::descendants::{list_children_of_main_thread, list_descendants_except};
 use super::process::{Process, kill_process};
 
 /// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
-const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-const KILL_INTERVAL: Duration = Duration::from_millis(2);
+const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The interval between two kills of the orphans that still run.
+const ORPHAN_KILL_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Whether [`adopt_orphans`] was called.
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
 /// The processes below this one that existed before it adopted orphans: they are not commands.
 static PREEXISTING_PROCESSES: OnceLock<Vec<Process>> = OnceLock::new();
 
-static CHILDREN: Mutex<ChildRegistry> = Mutex::new(ChildRegistry {
+static CHILD_REGISTRY: Mutex<ChildRegistry> = Mutex::new(ChildRegistry {
     awaited_pids: BTreeSet::new(),
     dropped_children: BTreeSet::new(),
     starting_count: 0,
@@ -45,21 +47,21 @@ struct ChildRegistry {
     starting_count: usize,
 }
 
-fn lock_children() -> MutexGuard<'static, ChildRegistry> {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_child_registry() -> MutexGuard<'static, ChildRegistry> {
+    CHILD_REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes this process the parent of every process below it whose own parent has ended.
 ///
 /// For programs whose only child processes from then on are the commands of handlers: any other child would be treated
 /// as an orphan, and reaped when it ends. Children that this process has already, of a script that became this program
-/// by `exec`, are left alone with everything below them.
+/// by `exec`, are neither reaped nor killed, nor is any process below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
     PREEXISTING_PROCESSES.get_or_init(|| {
-        let awaited = lock_children().awaited_pids.clone();
-        let earlier = list_descendants_except(getpid(), |pid| awaited.contains(&pid));
-        earlier.into_iter().map(Process::from_pid).collect()
+        let awaited = lock_child_registry().awaited_pids.clone();
+        let preexisting = list_descendants_except(getpid(), |pid| awaited.contains(&pid));
+        preexisting.into_iter().map(Process::from_pid).collect()
     });
     ADOPTS_ORPHANS.store(true, Ordering::Relaxed);
     Ok(())
@@ -73,7 +75,7 @@ pub(super) fn adopts_orphans() -> bool {
 fn is_preexisting(pid: Pid) -> bool {
     PREEXISTING_PROCESSES
         .get()
-        .is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
+        .is_some_and(|preexisting| preexisting.iter().any(|process| process.pid == pid && process.exists()))
 }
 
 /// Kills every process below this one, if it has adopted orphans. Called when no attempt runs any more.
@@ -81,26 +83,27 @@ pub fn kill_orphans() {
     if !adopts_orphans() {
         return;
     }
-    let deadline = Instant::now() + KILL_TIMEOUT;
+    let deadline = Instant::now() + ORPHAN_KILL_TIMEOUT;
     loop {
-        let mut left = list_descendants_except(getpid(), is_preexisting);
-        left.retain(|pid| !try_reap(*pid));
-        let mut failed = None;
-        for pid in &left {
-            failed = kill_process(*pid).err().or(failed);
+        let mut remaining = list_descendants_except(getpid(), is_preexisting);
+        remaining.retain(|pid| !try_reap(*pid));
+        let mut kill_error = None;
+        for pid in &remaining {
+            kill_error = kill_process(*pid).err().or(kill_error);
         }
-        if left.is_empty() {
+        if remaining.is_empty() {
             return;
         }
         if Instant::now() >= deadline {
             tracing::warn!(
-                ?left,
-                error = failed.map(tracing::field::display),
-                "processes of commands are still running; exiting without waiting for them"
+                pids = ?remaining, timeout = ?ORPHAN_KILL_TIMEOUT,
+                error = kill_error.map(tracing::field::display),
+                "killed processes of commands did not end in time; this process exits without waiting for them. If \
+                 they keep running, end them by hand"
             );
             return;
         }
-        std::thread::sleep(KILL_INTERVAL);
+        std::thread::sleep(ORPHAN_KILL_INTERVAL);
     }
 }
 
@@ -110,7 +113,7 @@ pub(super) struct AwaitedChild(Process);
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
-        let mut children = lock_children();
+        let mut children = lock_child_registry();
         children.awaited_pids.remove(&self.0.pid);
         if self.0.exists() {
             children.dropped_children.insert(self.0);
@@ -123,14 +126,14 @@ struct CommandStartGuard;
 
 impl CommandStartGuard {
     fn begin() -> Self {
-        lock_children().starting_count += 1;
+        lock_child_registry().starting_count += 1;
         Self
     }
 }
 
 impl Drop for CommandStartGuard {
     fn drop(&mut self) {
-        lock_children().starting_count -= 1;
+        lock_child_registry().starting_count -= 1;
     }
 }
 
@@ -142,7 +145,7 @@ pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let process =
         Process::from_pid(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
-    lock_children().awaited_pids.insert(process.pid);
+    lock_child_registry().awaited_pids.insert(process.pid);
     drop(starting);
     Ok((child, process, AwaitedChild(process)))
 }
@@ -154,7 +157,7 @@ pub(super) fn list_and_reap_orphans() -> Vec<Pid> {
         return Vec::new();
     }
     // Locked until the end, so that no command is started meanwhile.
-    let mut children = lock_children();
+    let mut children = lock_child_registry();
     children.dropped_children.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
     let mut found = list_children_of_main_thread(getpid());
@@ -187,9 +190,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn while_a_command_is_being_started_others_start_and_end_and_nothing_is_reaped() {
+    async fn while_a_command_is_being_started_no_orphan_is_reaped_and_other_commands_run() {
         adopt_orphans().unwrap();
-        let hanging = CommandStartGuard::begin();
+        let start_guard = CommandStartGuard::begin();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
         let (mut child, _, awaited) = spawn_awaited(&mut command).unwrap();
@@ -199,17 +202,17 @@ mod tests {
         drop(awaited);
         let orphan = Pid::from_raw(printed.trim().parse().unwrap());
         while !ProcessStat::read(orphan).unwrap().is_zombie {
-            sleep(KILL_INTERVAL).await;
+            sleep(ORPHAN_KILL_INTERVAL).await;
         }
         assert!(list_and_reap_orphans().contains(&orphan));
         assert!(ProcessStat::read(orphan).is_some());
-        drop(hanging);
+        drop(start_guard);
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(orphan).is_some() {
             assert!(Instant::now() < deadline);
             // Other tests start commands meanwhile.
             list_and_reap_orphans();
-            sleep(KILL_INTERVAL).await;
+            sleep(ORPHAN_KILL_INTERVAL).await;
         }
     }
 
@@ -221,14 +224,14 @@ mod tests {
         // Dropped before the child, it is certainly not reaped yet.
         drop(awaited);
         assert!(!list_and_reap_orphans().contains(&process.pid));
-        assert!(lock_children().dropped_children.contains(&process));
+        assert!(lock_child_registry().dropped_children.contains(&process));
         drop(child);
         let deadline = Instant::now() + Duration::from_secs(10);
         while process.exists() {
             assert!(Instant::now() < deadline);
-            sleep(KILL_INTERVAL).await;
+            sleep(ORPHAN_KILL_INTERVAL).await;
         }
         list_and_reap_orphans();
-        assert!(!lock_children().dropped_children.contains(&process));
+        assert!(!lock_child_registry().dropped_children.contains(&process));
     }
 }

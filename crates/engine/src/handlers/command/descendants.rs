@@ -15,9 +15,9 @@ pub(super) fn list_descendants(root: Pid) -> Vec<Pid> {
 pub(super) fn list_descendants_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
     let children = |pid| list_children(pid).into_iter().filter(|child| *child != root && !is_spared(*child));
     let mut found: Vec<Pid> = children(root).collect();
-    let mut next = 0;
-    while let Some(pid) = found.get(next).copied() {
-        next += 1;
+    let mut next_index = 0;
+    while let Some(pid) = found.get(next_index).copied() {
+        next_index += 1;
         // A process that changes its parent meanwhile can be read twice.
         found.extend(children(pid));
         if found.len() > MAX_LISTED_PROCESSES {
@@ -29,7 +29,8 @@ pub(super) fn list_descendants_except(root: Pid, is_spared: impl Fn(Pid) -> bool
     found
 }
 
-/// Bounds one pass over a tree that grows while it is read. The caller kills what was read and reads again.
+/// The maximum number of processes that are listed at once, because a tree may grow while it is read. The caller kills
+/// the listed processes and lists again.
 const MAX_LISTED_PROCESSES: usize = 10_000;
 
 /// The children that any thread of a process has started.
@@ -61,19 +62,19 @@ pub(super) enum VariablePresence {
 
 /// Whether the environment of a process has this `NAME=value`. `No` if the environment cannot be read: the process has
 /// ended, or belongs to a user whose processes this one may not inspect.
-pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
+pub(super) fn variable_presence(pid: Pid, variable: &[u8]) -> VariablePresence {
     // A process that becomes another program while its environment is read seems to have none.
     for _ in 0..MAX_EMPTY_ENVIRONMENT_READS {
         match fs::read(format!("/proc/{pid}/environ")) {
             Ok(environment) if environment.is_empty() => {}
             Ok(environment) if contains_variable(&environment, variable) => return VariablePresence::Yes,
             Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => {
-                return thread_has_variable(pid, variable);
+                return variable_presence_in_threads(pid, variable);
             }
             Ok(_) | Err(_) => return VariablePresence::No,
         }
         if fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty()) {
-            return thread_has_variable(pid, variable);
+            return variable_presence_in_threads(pid, variable);
         }
     }
     VariablePresence::No
@@ -81,7 +82,7 @@ pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
 
 /// Checks the environment of the other threads if the main thread shows none. If that thread has ended, others may
 /// still run and show it; if none does, the process has ended.
-fn thread_has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
+fn variable_presence_in_threads(pid: Pid, variable: &[u8]) -> VariablePresence {
     match ProcessStat::read(pid) {
         None => return VariablePresence::No,
         Some(stat) if !stat.is_zombie => return VariablePresence::Unknown,
@@ -99,7 +100,7 @@ fn contains_variable(environment: &[u8], variable: &[u8]) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable)
 }
 
-/// How often an empty environment is read before it counts as cleared.
+/// How often an environment is read as empty before the process counts as one without variables.
 const MAX_EMPTY_ENVIRONMENT_READS: usize = 4;
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(parse_command_pids(&text), [Pid::from_raw(4711)]);
     }
 
-    /// A process that shows a variable, and ends when its stdin does.
+    /// Starts a process with a variable in its environment, which ends when its stdin does.
     fn start_process_with_variable(program: &str, arguments: &[&str]) -> Child {
         let mut command = Command::new(program);
         command.args(arguments).env("THREAD_TEST", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -143,11 +144,11 @@ mod tests {
         let mut echo = BufReader::new(child.stdout.take().unwrap());
         child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();
         echo.read_line(&mut String::new()).unwrap();
-        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
-        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
+        assert_eq!(variable_presence(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
+        assert_eq!(variable_presence(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
         drop(child.stdin.take());
         wait_for_zombie(child_pid(&child));
-        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::No);
+        assert_eq!(variable_presence(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::No);
         child.wait().unwrap();
     }
 
@@ -168,8 +169,8 @@ mod tests {
         let mut child =
             start_process_with_variable(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
         wait_for_zombie(child_pid(&child));
-        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
-        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
+        assert_eq!(variable_presence(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
+        assert_eq!(variable_presence(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -28,7 +28,7 @@ impl EffectsFile {
         let path = dir.path().join("effects.jsonl");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if let Some(owner) = owner {
-            let (user, group) = owner.ids();
+            let (user, group) = owner.uid_and_gid();
             fchown(&file, Some(user), Some(group))?;
             std::fs::set_permissions(dir.path(), Permissions::from_mode(0o711))?;
         }

@@ -1,5 +1,5 @@
 //! The environment of a command: a few inherited variables, those of the configuration, and those that describe the
-//! attempt. Nothing else of this process's own environment, which may contain secrets.
+//! attempt. No other variables of this process are passed on, because they may contain secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +11,8 @@ use pointsman_core::task::TaskSubject;
 
 use super::CommandSpec;
 
-const EFFECTS_VARIABLE: &str = "POINTSMAN_EFFECTS";
+/// The variable with the path of the effects file.
+const EFFECTS_FILE_VARIABLE: &str = "POINTSMAN_EFFECTS";
 /// Variables of this process that are passed on to every command.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
@@ -19,30 +20,30 @@ const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 pub(super) fn build_environment(
     spec: &CommandSpec,
     task: &ClaimedTask,
-    effects: &Path,
+    effects_file: &Path,
 ) -> BTreeMap<String, OsString> {
-    let mut all = BTreeMap::new();
+    let mut variables = BTreeMap::new();
     for name in INHERITED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
-            all.insert(name.to_owned(), value);
+            variables.insert(name.to_owned(), value);
         }
     }
     if let Some(home) = spec.run_as.as_ref().and_then(|run_as| run_as.home.as_ref()) {
-        all.insert("HOME".into(), home.into());
+        variables.insert("HOME".into(), home.into());
     }
-    all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-    // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be
-    // mistaken for a key.
+    variables.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    // These come last, so that the configuration cannot replace them. An absent value has no variable, because an empty
+    // one could be mistaken for a key.
     for (name, value) in list_attempt_variables(task) {
-        all.insert(format!("POINTSMAN_{name}"), value.into());
+        variables.insert(format!("POINTSMAN_{name}"), value.into());
     }
-    all.insert(EFFECTS_VARIABLE.into(), effects.into());
-    all
+    variables.insert(EFFECTS_FILE_VARIABLE.into(), effects_file.into());
+    variables
 }
 
 /// The `NAME=value` in the environment of one attempt by which its processes are found: no other attempt has it.
-pub(super) fn attempt_marker_variable(effects: &Path) -> Vec<u8> {
-    [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
+pub(super) fn attempt_marker_variable(effects_file: &Path) -> Vec<u8> {
+    [EFFECTS_FILE_VARIABLE.as_bytes(), b"=", effects_file.as_os_str().as_bytes()].concat()
 }
 
 fn list_attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
@@ -52,13 +53,13 @@ fn list_attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
         ("ATTEMPT", task.attempt.to_string()),
         ("FENCE", task.fence.to_string()),
         ("SOURCE", task.handler.to_string()),
-        ("COLLECTION", task.subject.collection().to_owned()),
+        ("COLLECTION", task.subject.name().to_owned()),
     ];
     variables.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
     match &task.subject {
         TaskSubject::Event(event) => {
             variables.push(("EVENT_ID", event.id.to_string()));
-            variables.push(("TYPE", event.kind.to_string()));
+            variables.push(("TYPE", event.event_type.to_string()));
             variables.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
         }
         TaskSubject::CollectionRun(_) => {}

@@ -8,11 +8,10 @@
 //!
 //! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
 //! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
-//! its value; what a step returns as its result becomes the order's value.
-//! All its processes end with the attempt ([`process_scope`]): when the attempt is cancelled the command's process
-//! group is asked to end, and everything is killed soon after; when the attempt is dropped everything is killed at
-//! once; when the command ends by itself, what it has left running is killed, after a short grace if it keeps the
-//! output open.
+//! its value; what a step returns as its result becomes the order's value. All its processes end with the attempt
+//! ([`process_scope`]): when the attempt is cancelled SIGTERM is sent to the command's process group, and everything is
+//! killed soon after; when the attempt is dropped everything is killed at once; when the command ends by itself, what
+//! it has left running is killed, after a short grace if it keeps the output open.
 
 mod cgroup;
 mod children;
@@ -40,8 +39,8 @@ use pointsman_core::task::{LogLevel, TaskSubject};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
-use super::text::excerpt;
-use super::{effects, run_body, step_body};
+use super::clean_text::excerpt;
+use super::{collection_run_body, effects, step_body};
 use crate::{Delivery, HandlerOutcome, Runner};
 pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
@@ -58,11 +57,11 @@ const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 pub struct CommandSpec {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables of its environment in addition to those that every command has.
+    /// Environment variables in addition to those that every command has.
     pub env: BTreeMap<String, String>,
-    /// Its working directory; that of this process if not given.
+    /// The working directory; that of this process if not given.
     pub dir: Option<PathBuf>,
-    /// The user and group it runs as; those of this process if not given.
+    /// The user and group that the command runs as; those of this process if not given.
     pub run_as: Option<RunAsUser>,
 }
 
@@ -84,7 +83,7 @@ pub fn summarize_command(argv: &[String]) -> String {
     match arguments.len() {
         0 => name.into_owned(),
         1 => format!("{name} (1 argument)"),
-        many => format!("{name} ({many} arguments)"),
+        count => format!("{name} ({count} arguments)"),
     }
 }
 
@@ -102,10 +101,10 @@ impl CommandHandler {
         if spec.argv.iter().any(|argument| argument.contains('\0')) {
             return Err(BadCommand::NulInArgument);
         }
-        let bad = |(name, value): &(&String, &String)| {
+        let is_invalid = |(name, value): &(&String, &String)| {
             name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
         };
-        if let Some((name, _)) = spec.env.iter().find(bad) {
+        if let Some((name, _)) = spec.env.iter().find(is_invalid) {
             return Err(BadCommand::InvalidVariable(name.clone()));
         }
         Ok(Self { spec })
@@ -130,8 +129,8 @@ impl CommandHandler {
         RunningCommand::start(command, environment::attempt_marker_variable(effects.path()))
     }
 
-    /// The outcome of a command that could not be started. The operating system reports a missing program and a missing
-    /// folder by the same error.
+    /// The outcome of a command that could not be started. The operating system reports the same error for a missing
+    /// program and a missing folder.
     fn start_failure_outcome(&self, error: &std::io::Error) -> HandlerOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
@@ -193,12 +192,13 @@ impl Runner for CommandHandler {
     }
 }
 
-/// Logs that processes were killed with the attempt: their author may have expected them to survive.
+/// Logs in the log of the task that processes were killed with the attempt: the author of the command may have expected
+/// them to survive.
 async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
     let processes = match end.killed_process_count {
         0 => return,
         1 => "1 process".to_owned(),
-        many => format!("{many} processes"),
+        count => format!("{count} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
     delivery.log_sink.write_line(delivery.log_sink.now(), LogLevel::Info, message).await;
@@ -208,7 +208,7 @@ async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
 fn stdin_text(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.to_json(),
-        TaskSubject::CollectionRun(run) => run_body::encode_collection_run(task, run),
+        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run(task, run),
         TaskSubject::Step(step) => step_body::encode_step(task, step),
     }
 }
@@ -222,15 +222,15 @@ async fn write_stdin(mut stdin: ChildStdin, text: String) {
 /// Derives the outcome of an attempt from its exit status and its effects.
 fn outcome_from_exit(
     status: ExitStatus,
-    last_error: &[u8],
-    file: Result<String, String>,
+    last_stderr_line: &[u8],
+    effects_text: Result<String, String>,
     delivery: &Delivery,
 ) -> HandlerOutcome {
     let now = delivery.log_sink.now();
-    let effects = file
-        .map_err(|why| JsonError::new("", why))
+    let effects = effects_text
+        .map_err(|error| JsonError::new("", error))
         .and_then(|text| effects::parse_effects_file(&text, delivery.task.subject.tenant(), now));
-    let well = match status.code() {
+    let outcome = match status.code() {
         Some(0) => effects.map(|effects| effects.into_outcome(now)),
         Some(SNOOZE_EXIT_CODE) => {
             effects.and_then(|effects| effects.into_snoozed_outcome(DEFAULT_SNOOZE, now))
@@ -238,13 +238,13 @@ fn outcome_from_exit(
         _ => {
             return effects::failure_outcome(
                 exit_code(status),
-                describe_exit(status, last_error),
+                describe_exit(status, last_stderr_line),
                 effects,
                 now,
             );
         }
     };
-    well.unwrap_or_else(|fault| effects::invalid_effects_outcome(&fault))
+    outcome.unwrap_or_else(|fault| effects::invalid_effects_outcome(&fault))
 }
 
 /// An exit status as a number, as in shells: 128 plus the signal if the command was killed.
@@ -254,7 +254,7 @@ fn exit_code(status: ExitStatus) -> i64 {
 }
 
 /// An exit status as text, with the last line of the command's stderr.
-fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
+fn describe_exit(status: ExitStatus, last_stderr_line: &[u8]) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(number)) => match Signal::try_from(number) {
@@ -263,7 +263,7 @@ fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
         },
         (None, None) => "ended without an exit code".into(),
     };
-    match excerpt(last_error) {
+    match excerpt(last_stderr_line) {
         text if text.is_empty() => end,
         text => format!("{end}: {text}"),
     }

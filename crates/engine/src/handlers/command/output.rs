@@ -4,55 +4,56 @@ use pointsman_core::task::LogLevel;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
-use super::super::text::{floor_char_boundary, to_clean_text};
-use crate::log_writer::MAX_LINE_BYTES as MAX_LINE;
+use super::super::clean_text::{floor_char_boundary, to_clean_text};
+use crate::log_writer::MAX_LINE_BYTES;
 use crate::runner::LogSink;
 
-/// The maximum that is read from a stream after its writers should have ended: the capacity of a pipe, and some more.
+/// The maximum number of bytes that are read from a stream after the command has ended: the capacity of a pipe, and
+/// some more.
 const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 
-/// Logs the lines of a stream until it ends, or until `over` is cancelled because the command has ended and the pipe is
-/// empty. Returns the last line that was not blank.
+/// Logs the lines of a stream until it ends, or until `command_ended` is cancelled and the pipe is empty. Returns the
+/// last line that was not blank.
 pub(super) async fn forward_output(
     mut stream: impl AsyncRead + Unpin,
     level: LogLevel,
     log: &LogSink,
-    over: &CancellationToken,
+    command_ended: &CancellationToken,
 ) -> Vec<u8> {
     let mut lines = LineSplitter::default();
-    let mut last = Vec::new();
+    let mut last_line = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
-    let mut rest = MAX_BYTES_AFTER_EXIT;
-    while rest > 0 {
+    let mut remaining_after_exit = MAX_BYTES_AFTER_EXIT;
+    while remaining_after_exit > 0 {
         // Reading comes first, so that output from before the end is never lost.
         let read = tokio::select! {
             biased;
             read = stream.read(&mut chunk) => read,
-            () = over.cancelled() => break,
+            () = command_ended.cancelled() => break,
         };
         let Ok(size @ 1..) = read else { break };
-        if over.is_cancelled() {
-            rest = rest.saturating_sub(size);
+        if command_ended.is_cancelled() {
+            remaining_after_exit = remaining_after_exit.saturating_sub(size);
         }
         lines.push(&chunk[..size]);
         while let Some(line) = lines.next_line() {
-            log_output_line(line, level, log, &mut last).await;
+            log_output_line(line, level, log, &mut last_line).await;
         }
     }
     if let Some(line) = lines.finish() {
-        log_output_line(line, level, log, &mut last).await;
+        log_output_line(line, level, log, &mut last_line).await;
     }
-    last
+    last_line
 }
 
-async fn log_output_line(line: Vec<u8>, level: LogLevel, log: &LogSink, last: &mut Vec<u8>) {
+async fn log_output_line(line: Vec<u8>, level: LogLevel, log: &LogSink, last_line: &mut Vec<u8>) {
     log.write_line(log.now(), level, to_clean_text(&line)).await;
     if !line.trim_ascii().is_empty() {
-        *last = line;
+        *last_line = line;
     }
 }
 
-/// Splits bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Default)]
 struct LineSplitter {
     bytes: Vec<u8>,
@@ -77,8 +78,8 @@ impl LineSplitter {
             .position(|byte| *byte == b'\n')
             .map(|at| self.searched_until + at);
         let end = found.unwrap_or(self.bytes.len());
-        if end - self.line_start > MAX_LINE {
-            let end = self.line_start + floor_char_boundary(&self.bytes[self.line_start..], MAX_LINE);
+        if end - self.line_start > MAX_LINE_BYTES {
+            let end = self.line_start + floor_char_boundary(&self.bytes[self.line_start..], MAX_LINE_BYTES);
             self.searched_until = end;
             return Some(self.take_line(end, end));
         }
@@ -113,35 +114,35 @@ mod tests {
 
     fn split_lines(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut lines = LineSplitter::default();
-        let mut out = Vec::new();
+        let mut all_lines = Vec::new();
         for chunk in chunks {
             lines.push(chunk);
             while let Some(line) = lines.next_line() {
-                out.push(line);
+                all_lines.push(line);
             }
         }
-        out.extend(lines.finish());
-        out
+        all_lines.extend(lines.finish());
+        all_lines
     }
 
     #[test]
     fn lines_are_whole_however_the_stream_is_chunked() {
-        let want: Vec<&[u8]> = vec![b"one", b"", b"two", b"three"];
-        assert_eq!(split_lines(&[b"one\n\ntwo\nthree"]), want);
-        assert_eq!(split_lines(&[b"on", b"e", b"\n", b"\ntw", b"o\nthree"]), want);
+        let expected: Vec<&[u8]> = vec![b"one", b"", b"two", b"three"];
+        assert_eq!(split_lines(&[b"one\n\ntwo\nthree"]), expected);
+        assert_eq!(split_lines(&[b"on", b"e", b"\n", b"\ntw", b"o\nthree"]), expected);
         let bytes: Vec<&[u8]> = b"one\n\ntwo\nthree".chunks(1).collect();
-        assert_eq!(split_lines(&bytes), want);
+        assert_eq!(split_lines(&bytes), expected);
         assert!(split_lines(&[b""]).is_empty());
     }
 
     #[test]
     fn long_lines_are_split_between_characters() {
-        let text = format!("x{}\ny\n", "é".repeat(MAX_LINE));
+        let text = format!("x{}\ny\n", "é".repeat(MAX_LINE_BYTES));
         let pieces = split_lines(&text.as_bytes().chunks(7000).collect::<Vec<_>>());
         let sizes: Vec<_> = pieces.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [MAX_LINE - 1, MAX_LINE, 2, 1]);
+        assert_eq!(sizes, [MAX_LINE_BYTES - 1, MAX_LINE_BYTES, 2, 1]);
         assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
-        let exact = split_lines(&[&[b'a'; MAX_LINE], b"\nb"]);
-        assert_eq!(exact.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_LINE, 1]);
+        let exact = split_lines(&[&[b'a'; MAX_LINE_BYTES], b"\nb"]);
+        assert_eq!(exact.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_LINE_BYTES, 1]);
     }
 }

@@ -19,14 +19,15 @@ use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
 use super::children::{adopts_orphans, list_and_reap_orphans};
-use super::descendants::{VariablePresence, has_variable, list_descendants};
+use super::descendants::{VariablePresence, list_descendants, variable_presence};
 use super::process::{Process, ProcessStat, kill_process, signal_process_group};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
-const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-const KILL_INTERVAL: Duration = Duration::from_millis(2);
+const SCOPE_KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The interval between two kills of the processes that still run.
+const SCOPE_KILL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long an orphan may show neither arguments nor an environment before the attempt ends without it.
-const UNKNOWN_ORPHAN_TIMEOUT: Duration = Duration::from_millis(50);
+const UNIDENTIFIED_ORPHAN_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(super) struct ProcessScope(Option<ScopeProcesses>);
 struct ScopeProcesses {
     /// The command itself, and the id of its process group.
     leader: Process,
-    /// Whether the leader was waited for. Its pid may then become another process's.
+    /// Whether the leader was reaped. Then the system may give its pid to another process.
     is_leader_reaped: bool,
     /// Whether it was logged that a process could not be signalled.
     is_signal_failure_logged: AtomicBool,
@@ -47,14 +48,13 @@ struct ScopeProcesses {
 
 impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
-    pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
-        let refused = AtomicBool::new(false);
+    pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, marker_variable: Vec<u8>) -> Self {
         let mut processes = ScopeProcesses {
             leader,
             is_leader_reaped: false,
-            is_signal_failure_logged: refused,
+            is_signal_failure_logged: AtomicBool::new(false),
             cgroup,
-            marker_variable: variable,
+            marker_variable,
         };
         processes.move_into_cgroup();
         Self(Some(processes))
@@ -67,7 +67,7 @@ impl ProcessScope {
         }
     }
 
-    /// Kills every process, once.
+    /// Kills every process that can be found now.
     pub(super) fn kill(&self) {
         if let Some(processes) = &self.0 {
             processes.kill(&processes.list_processes());
@@ -81,7 +81,7 @@ impl ProcessScope {
         }
     }
 
-    /// Kills every process until none is left. Returns how many there were.
+    /// Kills every process repeatedly until none is found or the time is up. Returns how many were killed.
     pub(super) async fn kill_until_gone(mut self) -> usize {
         match self.0.take() {
             Some(processes) => processes.kill_until_gone().await,
@@ -109,19 +109,23 @@ impl ScopeProcesses {
         let Some(cgroup) = &self.cgroup else { return };
         // A command that has ended already cannot be moved, but an orphan of it can.
         if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_no_such_process) {
-            tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
+            tracing::warn!(
+                %error,
+                "cannot move a command into a control group; it runs without one, and processes that it leaves behind \
+                 may outlive the attempt if they clear their environment"
+            );
             self.cgroup = None;
             return;
         }
         let mut moved = BTreeSet::from([self.leader.pid]);
         loop {
-            let new: Vec<Pid> =
+            let new_pids: Vec<Pid> =
                 self.list_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
-            for pid in &new {
+            for pid in &new_pids {
                 // It may have ended meanwhile.
                 let _ = cgroup.add_process(*pid);
             }
-            if new.is_empty() {
+            if new_pids.is_empty() {
                 return;
             }
         }
@@ -137,31 +141,32 @@ impl ScopeProcesses {
         found
     }
 
-    /// The processes that parents, the group and environments lead to.
+    /// The processes that are found without the control group: by parents, process group and environment.
     fn list_without_cgroup(&self) -> Vec<Pid> {
         let mut found = if self.owns_leader_pid() { list_descendants(self.leader.pid) } else { vec![] };
-        for orphan in self.list_own_orphans() {
+        for orphan in self.list_orphans_of_command() {
             found.push(orphan);
             found.extend(list_descendants(orphan));
         }
         found
     }
 
-    fn list_own_orphans(&self) -> Vec<Pid> {
-        let may_hold_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
+    fn list_orphans_of_command(&self) -> Vec<Pid> {
+        let may_own_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
         let mut orphans = list_and_reap_orphans();
         orphans.retain(|pid| {
-            (may_hold_group && self.is_in_group(*pid))
-                || has_variable(*pid, &self.marker_variable) == VariablePresence::Yes
+            (may_own_group && self.is_in_group(*pid))
+                || variable_presence(*pid, &self.marker_variable) == VariablePresence::Yes
         });
         orphans
     }
 
-    /// Whether an orphan may be one of these processes: it is about to become another program, or just ending.
+    /// Whether an orphan may be a process of this scope: it has the marker variable, or shows no environment because it
+    /// is about to become another program or is just ending.
     fn may_have_unidentified_orphans(&self) -> bool {
         list_and_reap_orphans()
             .into_iter()
-            .any(|pid| has_variable(pid, &self.marker_variable) != VariablePresence::No)
+            .any(|pid| variable_presence(pid, &self.marker_variable) != VariablePresence::No)
     }
 
     /// Whether the leader's pid is certainly still its own.
@@ -173,31 +178,32 @@ impl ScopeProcesses {
         ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.group_id == self.leader.pid)
     }
 
-    /// Whether the process group is still the command's. The id of a group is given to no other process as long as one
-    /// is in it; then it may become anybody's.
-    fn owns_process_group(&self, found: &[Pid]) -> bool {
+    /// Whether the process group is still the command's. While a process is in the group, the system gives its id to no
+    /// other process.
+    fn owns_process_group(&self, processes: &[Pid]) -> bool {
         if self.owns_leader_pid() {
             return true;
         }
         if ProcessStat::read(self.leader.pid).is_some() {
             return false;
         }
-        // Where orphans are not adopted they are not found either, and a group without a leader is most likely theirs.
-        !adopts_orphans() || found.iter().any(|pid| self.is_in_group(*pid))
+        // If this process does not adopt orphans, they cannot be found, and a group without a leader most likely
+        // belongs to orphans of the command.
+        !adopts_orphans() || processes.iter().any(|pid| self.is_in_group(*pid))
     }
 
-    fn signal_group(&self, signal: Signal, found: &[Pid]) {
-        if self.owns_process_group(found) {
+    fn signal_group(&self, signal: Signal, processes: &[Pid]) {
+        if self.owns_process_group(processes) {
             self.log_signal_failure(self.leader.pid, signal_process_group(self.leader.pid, signal));
         }
     }
 
-    fn kill(&self, found: &[Pid]) {
-        self.signal_group(Signal::SIGKILL, found);
+    fn kill(&self, processes: &[Pid]) {
+        self.signal_group(Signal::SIGKILL, processes);
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill_all();
         }
-        for pid in found {
+        for pid in processes {
             self.log_signal_failure(*pid, kill_process(*pid));
         }
     }
@@ -207,39 +213,43 @@ impl ScopeProcesses {
         if let Err(error) = result
             && !self.is_signal_failure_logged.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(%error, %pid, "cannot signal a process of a command; it may outlive its attempt");
+            tracing::warn!(
+                %error, %pid,
+                "cannot signal a process of a command; it may outlive its attempt. If it keeps running, end it by hand"
+            );
         }
     }
 
     async fn kill_until_gone(self) -> usize {
         // A process that is just ending by itself, such as the last of a pipeline, was not left behind.
         if !self.list_processes().is_empty() {
-            sleep(KILL_INTERVAL).await;
+            sleep(SCOPE_KILL_INTERVAL).await;
         }
         let mut killed = BTreeSet::new();
-        let deadline = Instant::now() + KILL_TIMEOUT;
-        let mut unknown_since = None;
+        let deadline = Instant::now() + SCOPE_KILL_TIMEOUT;
+        let mut unidentified_since = None;
         loop {
-            let left = self.list_processes();
-            self.kill(&left);
-            killed.extend(left.iter().copied());
+            let remaining = self.list_processes();
+            self.kill(&remaining);
+            killed.extend(remaining.iter().copied());
             let now = Instant::now();
-            if left.is_empty() {
-                let since = *unknown_since.get_or_insert(now);
-                if now >= since + UNKNOWN_ORPHAN_TIMEOUT || !self.may_have_unidentified_orphans() {
+            if remaining.is_empty() {
+                let since = *unidentified_since.get_or_insert(now);
+                if now >= since + UNIDENTIFIED_ORPHAN_TIMEOUT || !self.may_have_unidentified_orphans() {
                     return killed.len();
                 }
             } else {
-                unknown_since = None;
+                unidentified_since = None;
             }
             if now >= deadline {
                 tracing::warn!(
-                    ?left,
-                    "killed processes of a command are still running; the attempt ends without them"
+                    pids = ?remaining, timeout = ?SCOPE_KILL_TIMEOUT,
+                    "killed processes of a command did not end in time; the attempt ends without them. If they keep \
+                     running, end them by hand"
                 );
                 return killed.len();
             }
-            sleep(KILL_INTERVAL).await;
+            sleep(SCOPE_KILL_INTERVAL).await;
         }
     }
 }
@@ -291,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn orphans_are_found_by_their_environment_without_a_control_group() {
-        let (pid, killed) = run_and_end_scope("found", &detached_script(""), None).await;
+        let (pid, killed) = run_and_end_scope("by-environment", &detached_script(""), None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
@@ -302,14 +312,14 @@ mod tests {
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
         let (pid, killed) =
-            run_and_end_scope("held", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+            run_and_end_scope("by-cgroup", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
         assert!(!is_running(pid), "{path}");
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn orphans_of_other_scopes_are_not_killed() {
-        let (pid, killed) = run_and_end_scope("spared", &detached_script("env SCOPE_TEST=other"), None).await;
+        let (pid, killed) = run_and_end_scope("own", &detached_script("env SCOPE_TEST=other"), None).await;
         assert!(is_running(pid));
         assert_eq!(killed, 0);
         kill_process(pid).unwrap();
@@ -318,7 +328,7 @@ mod tests {
     #[tokio::test]
     async fn an_orphan_in_the_group_is_found_without_its_environment() {
         let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
-        let (pid, killed) = run_and_end_scope("grouped", script, None).await;
+        let (pid, killed) = run_and_end_scope("by-group", script, None).await;
         assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
@@ -330,7 +340,7 @@ mod tests {
         command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
         let (mut child, other, _awaited) = spawn_awaited(command.stdout(Stdio::piped())).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let below = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
+        let child_of_other = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
         let reaped = Process { started_ticks: other.started_ticks.map(|started| started - 1), ..other };
         for is_reaped in [false, true] {
             let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
@@ -343,7 +353,7 @@ mod tests {
             drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
         }
         sleep(Duration::from_millis(50)).await;
-        assert!(is_running(other.pid) && is_running(below));
+        assert!(is_running(other.pid) && is_running(child_of_other));
         signal_process_group(other.pid, Signal::SIGKILL).unwrap();
         child.wait().await.unwrap();
     }
@@ -365,18 +375,18 @@ mod tests {
         assert_eq!(killed, 0);
         let begun = Instant::now();
         run_and_end_scope("threadless", "cat; echo 2", None).await;
-        let took = begun.elapsed();
+        let duration = begun.elapsed();
         let (own, killed) = run_and_end_scope("threads", &detach("threads"), None).await;
         let other_exists = ProcessStat::read(other).is_some();
         kill_process(other).unwrap();
         assert_eq!(killed, 1);
-        assert!(other_exists && took < KILL_TIMEOUT, "{took:?}");
+        assert!(other_exists && duration < SCOPE_KILL_TIMEOUT, "{duration:?}");
         // It is reaped when no other test starts a command.
         let deadline = Instant::now() + Duration::from_secs(10);
         while ProcessStat::read(own).is_some() {
             assert!(Instant::now() < deadline);
             list_and_reap_orphans();
-            sleep(KILL_INTERVAL).await;
+            sleep(SCOPE_KILL_INTERVAL).await;
         }
     }
 }

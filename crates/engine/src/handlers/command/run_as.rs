@@ -1,4 +1,4 @@
-//! The user and group that a command runs as, where that is not the server's own.
+//! The user and group that a command runs as, if they are not those of the server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -41,8 +41,8 @@ pub enum BadRunAsUser {
 }
 
 impl RunAsUser {
-    /// Looks up a user and a group, each by name or number. Without `group` it is the user's own, without `user` the
-    /// server's user stays.
+    /// Looks up a user and a group, each by name or number. The default of `group` is the group of the
+    /// user, the default of `user` the user of this process.
     pub fn find(user: Option<&str>, group: Option<&str>) -> Result<Self, BadRunAsUser> {
         let (uid, own_group, home) = match user {
             Some(user) => find_user(user)?,
@@ -60,18 +60,18 @@ impl RunAsUser {
     }
 
     /// The numbers of the user and the group.
-    pub fn ids(&self) -> (u32, u32) {
+    pub fn uid_and_gid(&self) -> (u32, u32) {
         (self.uid.as_raw(), self.gid.as_raw())
     }
 }
 
-/// A user's id, group and home. The user database need not know a number.
+/// Finds a user's id, group and home. An id that the user database does not know has neither group nor home.
 fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAsUser> {
-    let lookup = |errno| BadRunAsUser::LookupFailed(user.into(), errno);
-    let number = parse_id(user).map(Uid::from_raw);
+    let lookup_failed = |errno| BadRunAsUser::LookupFailed(user.into(), errno);
+    let number = parse_uid_or_gid(user).map(Uid::from_raw);
     let found = match number {
-        Some(uid) => User::from_uid(uid).map_err(lookup)?,
-        None => User::from_name(user).map_err(lookup)?,
+        Some(uid) => User::from_uid(uid).map_err(lookup_failed)?,
+        None => User::from_name(user).map_err(lookup_failed)?,
     };
     match (found, number) {
         (Some(found), _) => Ok((found.uid, Some(found.gid), Some(found.dir))),
@@ -81,17 +81,17 @@ fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAs
 }
 
 fn find_group(group: &str) -> Result<Gid, BadRunAsUser> {
-    if let Some(gid) = parse_id(group) {
+    if let Some(gid) = parse_uid_or_gid(group) {
         return Ok(Gid::from_raw(gid));
     }
     let found = Group::from_name(group).map_err(|errno| BadRunAsUser::LookupFailed(group.into(), errno))?;
     found.map(|found| found.gid).ok_or_else(|| BadRunAsUser::UnknownGroup(group.into()))
 }
 
-/// A number that can be an id: the largest one means "leave it as it is" to the kernel.
-fn parse_id(text: &str) -> Option<u32> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|id| digits && *id != u32::MAX)
+/// Parses a number that can be a user or group id. The largest one cannot: it means "do not change" to the kernel.
+fn parse_uid_or_gid(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|id| is_number && *id != u32::MAX)
 }
 
 /// Whether this process may run commands as other users.
@@ -102,7 +102,7 @@ fn may_switch_user() -> bool {
 }
 
 /// Whether these capabilities suffice to set the user and the groups of a child, to give it the effects file and read
-/// that afterwards, and to kill its processes.
+/// the file afterwards, and to kill the processes of the child.
 fn has_needed_capabilities(effective: u64) -> bool {
     let has = |capability: u32| effective >> capability & 1 == 1;
     [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL].into_iter().all(has)
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn users_and_groups_are_names_or_numbers() {
-        let missing = || Some("pointsman-no-such-user");
+        let unknown_name = || Some("pointsman-no-such-user");
         assert_eq!(
-            RunAsUser::find(missing(), None),
+            RunAsUser::find(unknown_name(), None),
             Err(BadRunAsUser::UnknownUser("pointsman-no-such-user".into()))
         );
         assert_eq!(
-            RunAsUser::find(None, missing()),
+            RunAsUser::find(None, unknown_name()),
             Err(BadRunAsUser::UnknownGroup("pointsman-no-such-user".into()))
         );
         assert_eq!(
@@ -153,8 +153,11 @@ mod tests {
         assert!(RunAsUser::find(Some("a\0b"), None).is_err() && RunAsUser::find(Some(""), None).is_err());
         match geteuid().is_root() {
             true => {
-                assert_eq!(RunAsUser::find(Some("4000000000"), Some("7")).unwrap().ids(), (4_000_000_000, 7));
-                assert_eq!(RunAsUser::find(Some("root"), None).unwrap().ids(), (0, 0));
+                assert_eq!(
+                    RunAsUser::find(Some("4000000000"), Some("7")).unwrap().uid_and_gid(),
+                    (4_000_000_000, 7)
+                );
+                assert_eq!(RunAsUser::find(Some("root"), None).unwrap().uid_and_gid(), (0, 0));
             }
             false => assert_eq!(RunAsUser::find(Some("root"), None), Err(BadRunAsUser::NotPermitted)),
         }

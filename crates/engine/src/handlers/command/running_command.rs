@@ -17,11 +17,13 @@ use super::{output, stdin_text, write_stdin};
 use crate::Delivery;
 use crate::attempt::CANCEL_GRACE;
 
-/// How long a process group may take to end after SIGTERM before it is killed: most of the grace period of the worker.
-const TERM_GRACE: Duration = Duration::from_millis(CANCEL_GRACE.as_millis() as u64 * 3 / 4);
-/// How long output may stay open after the command itself has ended.
+/// How long a process group may take to end after SIGTERM before it is killed: three quarters of the
+/// time that the worker gives a cancelled handler.
+const SIGTERM_GRACE: Duration = Duration::from_millis(CANCEL_GRACE.as_millis() as u64 * 3 / 4);
+/// How long other processes may keep the output open after the command itself has ended.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
+/// A command that was started and whose end has not been waited for.
 pub(super) struct RunningCommand {
     /// Dropped first: once the command is reaped, its pid may become another process's.
     scope: ProcessScope,
@@ -41,67 +43,64 @@ pub(super) struct CommandEnd {
 }
 
 impl RunningCommand {
-    /// Starts a command. `variable` is a `NAME=value` of its environment that no other attempt has.
-    pub(super) fn start(mut command: Command, variable: Vec<u8>) -> io::Result<Self> {
+    /// Starts a command. `marker_variable` is a `NAME=value` of its environment that no other attempt has.
+    pub(super) fn start(mut command: Command, marker_variable: Vec<u8>) -> io::Result<Self> {
         let cgroup = Cgroup::create();
         // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
-        let (child, process, awaited) = children::spawn_awaited(command.process_group(0).kill_on_drop(true))?;
-        Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited_child: awaited })
+        let (child, process, awaited_child) =
+            children::spawn_awaited(command.process_group(0).kill_on_drop(true))?;
+        Ok(Self { scope: ProcessScope::new(process, cgroup, marker_variable), child, awaited_child })
     }
 
     /// Writes the command's stdin, logs its output, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
     pub(super) async fn run_to_end(self, delivery: &Delivery) -> io::Result<CommandEnd> {
         // If the attempt is dropped, these are dropped in reverse order.
-        let Self { awaited_child: awaited, mut child, mut scope } = self;
+        let Self { awaited_child, mut child, mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(io::Error::other("the command has no standard streams"));
         };
-        let over = CancellationToken::new();
+        let command_ended = CancellationToken::new();
         let output = async {
-            let (_, last_error) = tokio::join!(
-                output::forward_output(stdout, LogLevel::Info, &delivery.log_sink, &over),
-                output::forward_output(stderr, LogLevel::Error, &delivery.log_sink, &over)
+            let (_, last_stderr_line) = tokio::join!(
+                output::forward_output(stdout, LogLevel::Info, &delivery.log_sink, &command_ended),
+                output::forward_output(stderr, LogLevel::Error, &delivery.log_sink, &command_ended)
             );
-            last_error
+            last_stderr_line
         };
         let mut output = std::pin::pin!(output);
-        let mut last_error = None;
-        let (status, cancelled) = {
-            let mut waiting = std::pin::pin!(wait_or_terminate(child, &scope, &delivery.cancel_token));
-            let mut feeding = std::pin::pin!(write_stdin(stdin, stdin_text(&delivery.task)));
-            let mut fed = false;
+        let mut last_stderr_line = None;
+        let (status, is_cancelled) = {
+            let mut exit_or_cancellation =
+                std::pin::pin!(wait_or_terminate(child, &scope, &delivery.cancel_token));
+            let mut stdin_write = std::pin::pin!(write_stdin(stdin, stdin_text(&delivery.task)));
+            let mut is_stdin_written = false;
             loop {
                 tokio::select! {
-                    ended = &mut waiting => break ended?,
-                    line = &mut output, if last_error.is_none() => last_error = Some(line),
-                    () = &mut feeding, if !fed => fed = true,
+                    ended = &mut exit_or_cancellation => break ended?,
+                    line = &mut output, if last_stderr_line.is_none() => last_stderr_line = Some(line),
+                    () = &mut stdin_write, if !is_stdin_written => is_stdin_written = true,
                 }
             }
         };
-        drop(awaited);
+        drop(awaited_child);
         scope.set_leader_reaped();
-        let last_error = match last_error {
+        let last_stderr_line = match last_stderr_line {
             Some(line) => line,
             None => match timeout(OUTPUT_GRACE, &mut output).await {
                 Ok(line) => line,
                 Err(_) => {
                     // A process that the command left running still has the streams open.
                     scope.kill();
-                    over.cancel();
+                    command_ended.cancel();
                     output.await
                 }
             },
         };
-        let left = scope.kill_until_gone().await;
-        Ok(CommandEnd {
-            status,
-            is_cancelled: cancelled,
-            last_stderr_line: last_error,
-            killed_process_count: left,
-        })
+        let killed_process_count = scope.kill_until_gone().await;
+        Ok(CommandEnd { status, is_cancelled, last_stderr_line, killed_process_count })
     }
 }
 
@@ -117,10 +116,10 @@ async fn wait_or_terminate(
         () = cancel.cancelled() => {}
     }
     scope.signal_group(Signal::SIGTERM);
-    let in_time = timeout(TERM_GRACE, child.wait()).await;
-    // Also when the command obeyed: its other processes may not have.
+    let result = timeout(SIGTERM_GRACE, child.wait()).await;
+    // Everything is killed even if the command has ended: its other processes may still run.
     scope.kill();
-    let status = match in_time {
+    let status = match result {
         Ok(status) => status?,
         Err(_) => child.wait().await?,
     };

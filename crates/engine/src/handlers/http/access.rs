@@ -12,10 +12,10 @@ use std::str::FromStr;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// The non-public addresses that may be reached. The default allows none.
+/// The non-public addresses that HTTP handlers may reach. The default allows none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkAccess {
-    /// 127.0.0.0/8 and ::1.
+    /// Whether 127.0.0.0/8 and ::1 may be reached.
     pub allows_loopback: bool,
     pub allowed_addresses: Vec<AllowedAddress>,
 }
@@ -31,11 +31,12 @@ pub enum AllowedAddress {
     Host(String),
 }
 
+/// A text that is no [`AllowedAddress`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address, nor a network like 10.0.0.0/8, nor a host name")]
 pub struct BadAllowedAddress(String);
 
-/// A target that may not be reached.
+/// The error of a request to an address that may not be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForbiddenAddressError {
     host: String,
@@ -94,18 +95,18 @@ impl NetworkAccess {
 impl FromStr for AllowedAddress {
     type Err = BadAllowedAddress;
     fn from_str(text: &str) -> Result<Self, BadAllowedAddress> {
-        let bad = || BadAllowedAddress(text.into());
+        let invalid = || BadAllowedAddress(text.into());
         if let Some((address, prefix)) = text.split_once('/') {
-            let address: IpAddr = address.parse().map_err(|_| bad())?;
-            let most = if address.is_ipv4() { 32 } else { 128 };
-            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(bad)?;
+            let address: IpAddr = address.parse().map_err(|_| invalid())?;
+            let max_prefix = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= max_prefix).ok_or_else(invalid)?;
             return Ok(Self::Network { address, prefix_length: prefix });
         }
-        // Bare IPv6 has no brackets here, which a URL's host would need.
+        // An IPv6 address has no brackets here, unlike the host of a URL.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ok(Self::Network { address: address.into(), prefix_length: 128 });
         }
-        match Host::parse(text).map_err(|_| bad())? {
+        match Host::parse(text).map_err(|_| invalid())? {
             Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
             Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix_length: 32 }),
             Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix_length: 128 }),
@@ -173,12 +174,12 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_ipv4_kind(address),
         IpAddr::V6(address) => {
-            let network = SPECIAL_IPV6_NETWORKS
-                .iter()
-                .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
+            let network = SPECIAL_IPV6_NETWORKS.iter().find(|(network_address, prefix, _)| {
+                is_in_network(address.into(), (*network_address).into(), *prefix)
+            });
             match (network, nat64_ipv4(address)) {
                 (Some((_, _, kind)), _) => Some(*kind),
-                (None, Some(behind)) => special_ipv4_kind(behind),
+                (None, Some(embedded_ipv4)) => special_ipv4_kind(embedded_ipv4),
                 (None, None) => (!is_in_network(address.into(), ipv6_prefix(0x2000, 0).into(), 3))
                     .then_some(RESERVED_KIND),
             }
@@ -187,9 +188,9 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
 }
 
 fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
-    let network = SPECIAL_IPV4_NETWORKS
-        .iter()
-        .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
+    let network = SPECIAL_IPV4_NETWORKS.iter().find(|(network_address, prefix, _)| {
+        is_in_network(address.into(), (*network_address).into(), *prefix)
+    });
     network.map(|(_, _, kind)| *kind)
 }
 
@@ -199,19 +200,19 @@ fn nat64_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))
 }
 
-fn is_in_network(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
-    let same = |a: u128, b: u128, width: u32| {
-        let rest = width.saturating_sub(prefix.into());
-        rest >= width || a >> rest == b >> rest
+fn is_in_network(address: IpAddr, network_address: IpAddr, prefix: u8) -> bool {
+    let has_same_prefix = |a: u128, b: u128, width: u32| {
+        let host_bits = width.saturating_sub(prefix.into());
+        host_bits >= width || a >> host_bits == b >> host_bits
     };
-    match (address, net) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
+    match (address, network_address) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => has_same_prefix(a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => has_same_prefix(a.to_bits(), b.to_bits(), 128),
         _ => false,
     }
 }
 
-/// Resolves names as the system does, and keeps the addresses that may be reached.
+/// Resolves host names as the system does, and returns only the addresses that may be reached.
 #[derive(Debug)]
 pub(super) struct GuardedResolver {
     access: NetworkAccess,
@@ -228,9 +229,9 @@ impl Resolve for GuardedResolver {
         let access = self.access.clone();
         Box::pin(async move {
             let host = name.as_str();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            let resolved_addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
             let (mut allowed, mut refused) = (Vec::new(), None);
-            for address in found {
+            for address in resolved_addresses {
                 match access.check_address(host, address.ip()) {
                     Ok(()) => allowed.push(address),
                     Err(error) => refused = Some(error),
@@ -254,13 +255,17 @@ mod tests {
 
     #[test]
     fn only_public_addresses_are_allowed_by_default() {
-        let strict = NetworkAccess::default();
-        for open in
+        let default_access = NetworkAccess::default();
+        for allowed_host in
             ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[64:ff9b::808:808]"]
         {
-            assert_eq!(check_url(&strict, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(
+                check_url(&default_access, &format!("http://{allowed_host}/")),
+                Ok(()),
+                "{allowed_host}"
+            );
         }
-        for closed in [
+        for refused_host in [
             "0.0.0.0",
             "10.0.0.1",
             "100.64.0.1",
@@ -292,16 +297,20 @@ mod tests {
             "[ff02::1]",
             "[100::1]",
         ] {
-            assert!(check_url(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
+            assert!(
+                check_url(&default_access, &format!("http://{refused_host}/")).is_err(),
+                "{refused_host}"
+            );
         }
     }
 
     #[test]
     fn unusual_spellings_of_an_address_are_recognised() {
-        let strict = NetworkAccess::default();
-        for odd in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
+        let default_access = NetworkAccess::default();
+        for spelling in
+            ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
         {
-            let refused = check_url(&strict, &format!("http://{odd}/")).expect_err(odd);
+            let refused = check_url(&default_access, &format!("http://{spelling}/")).expect_err(spelling);
             assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
         }
     }
@@ -312,12 +321,13 @@ mod tests {
             allows_loopback: true,
             allowed_addresses: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
         };
-        for open in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
+        for allowed_host in
+            ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
         {
-            assert_eq!(check_url(&access, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(check_url(&access, &format!("http://{allowed_host}/")), Ok(()), "{allowed_host}");
         }
-        for closed in ["10.2.0.1", "[fd00::8]", "192.168.0.1"] {
-            assert!(check_url(&access, &format!("http://{closed}/")).is_err(), "{closed}");
+        for refused_host in ["10.2.0.1", "[fd00::8]", "192.168.0.1"] {
+            assert!(check_url(&access, &format!("http://{refused_host}/")).is_err(), "{refused_host}");
         }
     }
 

@@ -15,8 +15,8 @@
 //! a target that asks to wait or keeps failing, on all nodes and for all its tasks: after 5xx or no response the target
 //! counts as failing, after 429 and 503 with `Retry-After` as busy, otherwise as healthy.
 //!
-//! Where a request may go is decided on the address it really goes to (see [`NetworkAccess`]), whatever the
-//! name in the URL looks like.
+//! Whether a request is allowed is decided by the address it is sent to (see [`NetworkAccess`]), not by the name in the
+//! URL.
 
 mod access;
 mod client;
@@ -41,13 +41,13 @@ use crate::{Delivery, HandlerOutcome, Runner};
 use client::SharedClient;
 use response::TargetResponse;
 
-/// Where and how to deliver.
+/// An HTTP endpoint, and how requests are sent to it.
 #[derive(Clone)]
 pub struct HttpTarget {
     pub url: Url,
-    /// Each of them signs every request, so that a secret can be rotated while the receiver still expects the old one.
+    /// Each secret signs every request, so that a secret can be rotated while the receiver still expects the old one.
     pub secrets: Vec<WebhookSecret>,
-    /// Sent with every request. They never replace the headers that describe the event.
+    /// Headers that are sent with every request. They never replace the headers that describe the event.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub access: NetworkAccess,
 }
@@ -74,7 +74,7 @@ pub enum BadTarget {
     ClientCreation(#[source] reqwest::Error),
 }
 
-/// Delivers to one endpoint.
+/// Runs attempts by requests to one HTTP endpoint.
 #[derive(Debug)]
 pub struct HttpHandler {
     target: HttpTarget,
@@ -99,7 +99,7 @@ impl HttpHandler {
         self.target
             .access
             .check_url_address(&self.target.url)
-            .map_err(|refused| refused_address_outcome(&refused))?;
+            .map_err(|forbidden| refused_address_outcome(&forbidden))?;
         let body = request::build_body(&delivery.task);
         let headers = request::build_headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
@@ -114,7 +114,7 @@ impl HttpHandler {
 
     fn unreachable_outcome(&self, error: &reqwest::Error) -> HandlerOutcome {
         match error_chain(error).find_map(|cause| cause.downcast_ref::<ForbiddenAddressError>()) {
-            Some(refused) => refused_address_outcome(refused),
+            Some(forbidden) => refused_address_outcome(forbidden),
             None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
     }
@@ -130,25 +130,25 @@ impl Runner for HttpHandler {
         "http"
     }
 
-    /// Only the origin: path and query may contain a secret.
+    /// The label is only the origin of the URL: path and query may contain a secret.
     fn target_label(&self) -> Option<String> {
         Some(self.origin())
     }
 
     async fn run(&self, delivery: Delivery) -> HandlerOutcome {
-        let exchanged = delivery
+        let result = delivery
             .cancel_token
             .run_until_cancelled(self.send_request(&delivery, delivery.log_sink.now()))
             .await;
-        let answer = match exchanged {
+        let response = match result {
             // The worker decides whether it was a timeout of the target.
             None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
-            Some(Ok(answer)) => answer,
+            Some(Ok(response)) => response,
         };
         let now = delivery.log_sink.now();
-        delivery.log_sink.write_line(now, answer.log_level(), answer.summary()).await;
-        answer.to_outcome(delivery.task.subject.tenant(), now)
+        delivery.log_sink.write_line(now, response.log_level(), response.summary()).await;
+        response.to_outcome(delivery.task.subject.tenant(), now)
     }
 }
 
@@ -157,11 +157,15 @@ fn failing_target_outcome(error: impl Into<String>) -> HandlerOutcome {
     HandlerOutcome { target_health: Some(TargetHealth::Failing), ..HandlerOutcome::failed(error) }
 }
 
-/// The outcome for an address that is not allowed, without a retry, which would be refused again.
-fn refused_address_outcome(refused: &ForbiddenAddressError) -> HandlerOutcome {
-    let ended =
-        AttemptResult::Failed { error: refused.to_string(), return_code: 1, retry_at: None, permanent: true };
-    HandlerOutcome { result: ended, ..HandlerOutcome::succeeded() }
+/// The outcome for an address that is not allowed. It is not retried, because a retry would be refused again.
+fn refused_address_outcome(forbidden: &ForbiddenAddressError) -> HandlerOutcome {
+    let result = AttemptResult::Failed {
+        error: forbidden.to_string(),
+        return_code: 1,
+        retry_at: None,
+        permanent: true,
+    };
+    HandlerOutcome { result, ..HandlerOutcome::succeeded() }
 }
 
 fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

@@ -1,4 +1,5 @@
-//! The body and the headers of a delivery: CloudEvents 1.0.2 in binary mode, what Pointsman adds, and the signature.
+//! The body and the headers of a delivery: a CloudEvent 1.0.2 in binary mode, the headers that Pointsman adds, and the
+//! signature.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pointsman_core::store::ClaimedTask;
@@ -6,15 +7,15 @@ use pointsman_core::task::{CollectionRun, StepRun, TaskSubject};
 use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::super::{run_body, step_body};
+use super::super::{collection_run_body, step_body};
 use super::HttpTarget;
 use super::signature::signature_header;
 
 /// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.
 const PERCENT_ENCODED_CHARS: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-/// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of
-/// the delivery.
+/// Builds all headers of one attempt. The headers of the configuration are set first, so that they cannot replace those
+/// of the delivery.
 pub(super) fn build_headers(
     target: &HttpTarget,
     task: &ClaimedTask,
@@ -26,12 +27,12 @@ pub(super) fn build_headers(
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let headers_of_subject = match &task.subject {
+    let header_pairs = match &task.subject {
         TaskSubject::Event(event) => event_headers(event),
         TaskSubject::CollectionRun(run) => collection_run_headers(task, run),
         TaskSubject::Step(step) => step_headers(task, step),
     };
-    for (name, value) in headers_of_subject.into_iter().chain(attempt_headers(task)) {
+    for (name, value) in header_pairs.into_iter().chain(attempt_headers(task)) {
         insert_header(&mut headers, name, &value);
     }
     if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
@@ -51,65 +52,65 @@ pub(super) fn build_headers(
     headers
 }
 
-/// The body: the event's value, the collection to synchronise, or the order and its value.
+/// Builds the body: the event's value, the collection to synchronise, or the order and its value.
 pub(super) fn build_body(task: &ClaimedTask) -> String {
     match &task.subject {
         TaskSubject::Event(event) => event.value.as_str().to_owned(),
-        TaskSubject::CollectionRun(run) => run_body::encode_collection_run(task, run),
+        TaskSubject::CollectionRun(run) => collection_run_body::encode_collection_run(task, run),
         TaskSubject::Step(step) => step_body::encode_step(task, step),
     }
 }
 
-/// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
-/// endpoint.
+/// The headers of a collection run. It is not an event of the journal, but is delivered like one, so that a target
+/// needs only one endpoint.
 fn collection_run_headers(task: &ClaimedTask, run: &CollectionRun) -> Vec<(&'static str, String)> {
-    let mut headers_of_subject = vec![
+    let mut header_pairs = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/sources/{}", run.source_collection.source)),
         ("ce-type", "pointsman.run".to_owned()),
         ("ce-subject", run.source_collection.collection.to_string()),
     ];
-    headers_of_subject.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
-    headers_of_subject
+    header_pairs.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
+    header_pairs
 }
 
-/// The headers of a step, which is delivered like an event for the same reason.
+/// The headers of a step, which is also delivered like an event.
 fn step_headers(task: &ClaimedTask, step: &StepRun) -> Vec<(&'static str, String)> {
-    let mut headers_of_subject = vec![
+    let mut header_pairs = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/chains{}", step.order.chain)),
         ("ce-type", "pointsman.step".to_owned()),
         ("ce-subject", step.order.to_string()),
     ];
-    headers_of_subject.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
-    headers_of_subject
+    header_pairs.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
+    header_pairs
 }
 
 fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
-    let mut headers_of_subject = vec![
+    let mut header_pairs = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", event.id.to_string()),
         ("ce-source", format!("/pointsman/{}", event.tenant)),
-        ("ce-type", event.kind.to_string()),
+        ("ce-type", event.event_type.to_string()),
         ("ce-time", event.id.timestamp().to_string()),
     ];
-    let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED_CHARS).to_string();
-    headers_of_subject.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
-    headers_of_subject.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
-    headers_of_subject
+    let encode_subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED_CHARS).to_string();
+    header_pairs.extend(event.key.as_ref().map(|key| ("ce-subject", encode_subject(key.as_str()))));
+    header_pairs.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
+    header_pairs
 }
 
 fn attempt_headers(task: &ClaimedTask) -> Vec<(&'static str, String)> {
-    let mut headers_of_subject = vec![
+    let mut header_pairs = vec![
         ("pointsman-task", task.id.to_string()),
         ("pointsman-attempt", task.attempt.to_string()),
         ("pointsman-fence", task.fence.to_string()),
     ];
-    headers_of_subject.extend(task.prev_sent_event.map(|prev| ("pointsman-prev-sent", prev.to_string())));
-    headers_of_subject.extend(task.out_of_order.then(|| ("pointsman-late", "true".to_owned())));
-    headers_of_subject
+    header_pairs.extend(task.prev_sent_event.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    header_pairs.extend(task.out_of_order.then(|| ("pointsman-late", "true".to_owned())));
+    header_pairs
 }
 
 /// Inserts a header. All values are ASCII except possibly a traceparent from outside; an invalid one is omitted.

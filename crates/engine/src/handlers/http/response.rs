@@ -10,19 +10,20 @@ use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
+use super::super::clean_text::excerpt;
 use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
-use super::super::text::excerpt;
 use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
 /// The longest wait that a target may request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
+/// The response of a target, with as much of its body as is used.
 pub(super) struct TargetResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
-    /// The body was longer than is read.
+    /// Whether the body was longer than the maximum that is read.
     is_truncated: bool,
 }
 
@@ -73,9 +74,9 @@ impl TargetResponse {
             self.parse_effects(tenant, now),
             now,
         );
-        if let AttemptResult::Failed { permanent: last, .. } = &mut outcome.result {
-            *last |= self.status == StatusCode::GONE;
-            if let (false, Some(until)) = (*last, self.requested_retry_time(now)) {
+        if let AttemptResult::Failed { permanent, .. } = &mut outcome.result {
+            *permanent |= self.status == StatusCode::GONE;
+            if let (false, Some(until)) = (*permanent, self.requested_retry_time(now)) {
                 outcome.result = AttemptResult::Snoozed { until };
             }
         }
@@ -100,10 +101,10 @@ impl TargetResponse {
         }
     }
 
-    /// The time until which a busy target asks to wait.
+    /// The time until which a busy target asks to wait; `None` if it is not busy or names no time.
     fn requested_retry_time(&self, now: Timestamp) -> Option<Timestamp> {
-        let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        let header = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
+        let is_busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let header = self.headers.get(RETRY_AFTER).filter(|_| is_busy)?.to_str().ok()?;
         parse_retry_after(header.trim(), now)
             .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
     }
@@ -113,7 +114,7 @@ impl TargetResponse {
             return Ok(Effects::default());
         }
         if self.is_truncated {
-            // The rest is unknown: ignoring it could lose events.
+            // The rest was not read, and ignoring it could lose events.
             return Err(JsonError::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text =
@@ -129,9 +130,11 @@ impl TargetResponse {
     }
 
     fn is_json(&self) -> bool {
-        let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+        let content_type =
+            self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        media_type == "application/json"
+            || (media_type.starts_with("application/") && media_type.ends_with("+json"))
     }
 }
 
@@ -151,30 +154,35 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
-        let wait = |text| parse_retry_after(text, now).map(|until| until.duration_since(now).as_secs());
-        assert_eq!(wait("120"), Some(120));
-        assert_eq!(wait("0"), Some(0));
-        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
-        assert!(wait("99999999999999999999999").is_some());
+        let wait_seconds =
+            |text| parse_retry_after(text, now).map(|until| until.duration_since(now).as_secs());
+        assert_eq!(wait_seconds("120"), Some(120));
+        assert_eq!(wait_seconds("0"), Some(0));
+        assert_eq!(wait_seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
+        assert!(wait_seconds("99999999999999999999999").is_some());
         for bad in ["", "-1", "1.5", "soon", "+3"] {
-            assert_eq!(wait(bad), None, "{bad:?}");
+            assert_eq!(wait_seconds(bad), None, "{bad:?}");
         }
     }
 
     #[test]
     fn retry_after_counts_only_for_busy_targets_and_at_most_a_day() {
         let now = Timestamp::from_millis(1_000_000);
-        let wait = |status: u16, text: &'static str| {
+        let wait_seconds = |status: u16, text: &'static str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             let status = StatusCode::from_u16(status).unwrap();
             TargetResponse { status, headers, body: vec![], is_truncated: false }
                 .requested_retry_time(now)
                 .map(|until| until.duration_since(now).as_secs())
         };
-        assert_eq!(wait(429, "60"), Some(60));
-        assert_eq!(wait(503, "999999999"), Some(86_400));
-        assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(1));
-        assert_eq!(wait(429, "0"), Some(1), "otherwise the task would run again at once, without end");
-        assert_eq!(wait(500, "60"), None);
+        assert_eq!(wait_seconds(429, "60"), Some(60));
+        assert_eq!(wait_seconds(503, "999999999"), Some(86_400));
+        assert_eq!(wait_seconds(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(1));
+        assert_eq!(
+            wait_seconds(429, "0"),
+            Some(1),
+            "otherwise the task would run again at once, without end"
+        );
+        assert_eq!(wait_seconds(500, "60"), None);
     }
 }

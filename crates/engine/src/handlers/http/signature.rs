@@ -7,9 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+/// The start of a secret as it is configured; the key in base64 follows.
 const SECRET_PREFIX: &str = "whsec_";
 /// The lengths of a key in bytes that the standard allows.
-const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
+const ALLOWED_KEY_LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A key that is shared with the receiver.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,14 +30,14 @@ pub enum BadSecret {
 impl WebhookSecret {
     pub fn new(key: impl Into<Vec<u8>>) -> Result<Self, BadSecret> {
         let key = key.into();
-        if KEY_LENGTHS.contains(&key.len()) {
+        if ALLOWED_KEY_LENGTHS.contains(&key.len()) {
             Ok(Self(key))
         } else {
             Err(BadSecret::InvalidLength(key.len()))
         }
     }
 
-    /// Signs the id, the time and the body, so that none of them can be exchanged.
+    /// Signs the id, the time and the body, so that none of them can be replaced.
     fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{seconds}.").as_bytes());
@@ -61,8 +62,8 @@ impl fmt::Debug for WebhookSecret {
 
 /// The `webhook-signature` header: one signature for each secret.
 pub(super) fn signature_header(secrets: &[WebhookSecret], id: &str, seconds: i64, body: &[u8]) -> String {
-    let each: Vec<_> = secrets.iter().filter_map(|secret| secret.sign(id, seconds, body)).collect();
-    each.join(" ")
+    let signatures: Vec<_> = secrets.iter().filter_map(|secret| secret.sign(id, seconds, body)).collect();
+    signatures.join(" ")
 }
 
 #[cfg(test)]
@@ -71,15 +72,16 @@ mod tests {
 
     #[test]
     fn signatures_match_the_reference_implementation() {
-        for length in KEY_LENGTHS {
+        for length in ALLOWED_KEY_LENGTHS {
             let key: Vec<u8> = (0..length).map(|n| (n * 7 % 256) as u8).collect();
             let text = format!("{SECRET_PREFIX}{}", STANDARD.encode(&key));
-            let ours: WebhookSecret = text.parse().unwrap();
-            let theirs = standardwebhooks::Webhook::new(&text).unwrap();
+            let secret: WebhookSecret = text.parse().unwrap();
+            let reference_webhook = standardwebhooks::Webhook::new(&text).unwrap();
             for body in ["", "{}", r#"{"title":"é"}"#] {
-                let expected = theirs.sign("index_record_1", 1_700_000_000, body.as_bytes()).unwrap();
+                let expected =
+                    reference_webhook.sign("index_record_1", 1_700_000_000, body.as_bytes()).unwrap();
                 let signed = signature_header(
-                    std::slice::from_ref(&ours),
+                    std::slice::from_ref(&secret),
                     "index_record_1",
                     1_700_000_000,
                     body.as_bytes(),

@@ -32,21 +32,21 @@ chains:
     nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]
 "#;
 
-fn load_valid(text: &str) -> (ConfigFolder, Config) {
+fn load_valid_config(text: &str) -> (ConfigFolder, Config) {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", text);
-    let config = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config = config_folder.inputs().load_config().unwrap_or_else(|faults| panic!("{faults}"));
     (config_folder, config)
 }
 
 fn warnings_of(text: &str) -> Vec<String> {
-    let (config_folder, config) = load_valid(text);
+    let (config_folder, config) = load_valid_config(text);
     config.warnings.iter().map(|warning| config_folder.strip_folder_path(warning)).collect()
 }
 
 #[test]
 fn chains_are_part_of_the_engine_setup() {
-    let (_folder, config) = load_valid(CHAINS_YAML);
+    let (_folder, config) = load_valid_config(CHAINS_YAML);
     let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
     assert_eq!(paths, ["/publish/article", "/publish/page"]);
@@ -59,7 +59,7 @@ fn chains_are_part_of_the_engine_setup() {
 
 #[test]
 fn check_report_describes_chains() {
-    let (config_folder, config) = load_valid(CHAINS_YAML);
+    let (config_folder, config) = load_valid_config(CHAINS_YAML);
     let summary_text =
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0)));
     for want in [
@@ -84,17 +84,17 @@ fn check_report_describes_chains() {
 
 #[test]
 fn displayed_chains_parse_to_the_same_chains() {
-    let (config_folder, config) = load_valid(CHAINS_YAML);
+    let (config_folder, config) = load_valid_config(CHAINS_YAML);
     let yaml = config.to_yaml();
     assert!(yaml.contains("  /publish/article:\n    nodes:\n      - id: render  # "), "{yaml}");
     assert!(yaml.contains("        end: true  # "), "`end` of a chain node is not masked: {yaml}");
     config_folder.write_file("pointsman.yml", &yaml);
-    let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
-    let summary_text = |config: &Config| {
+    let again = config_folder.inputs().load_config().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let chain_setup = |config: &Config| {
         let Setup { chains, chain_routes, file_digests: files, .. } = config.build_setup().unwrap();
         (chains, chain_routes, files)
     };
-    assert_eq!(summary_text(&again), summary_text(&config), "{yaml}");
+    assert_eq!(chain_setup(&again), chain_setup(&config), "{yaml}");
 }
 
 #[test]
@@ -198,10 +198,10 @@ fn files_can_add_chains_but_not_define_one_twice() {
     let nodes = "{nodes: [{id: a, end: true}]}";
     let one = config_folder.write_file("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
     let two = config_folder.write_file("two.yml", format!("chains: {{/a/y: {nodes}, /b: {nodes}}}\n"));
-    let sources = ConfigInputs { files: vec![one, two.clone()], ..ConfigInputs::default() };
-    assert_eq!(sources.load().unwrap().chains.len(), 3);
+    let inputs = ConfigInputs { files: vec![one, two.clone()], ..ConfigInputs::default() };
+    assert_eq!(inputs.load_config().unwrap().chains.len(), 3);
     config_folder.write_file("two.yml", format!("chains: {{/a/x: {nodes}}}\n"));
-    let faults = config_folder.strip_folder_path(sources.load().unwrap_err());
+    let faults = config_folder.strip_folder_path(inputs.load_config().unwrap_err());
     assert!(faults.starts_with("two.yml:1:10: `chains./a/x` is already set at one.yml:1:10\n"), "{faults}");
 }
 
@@ -217,15 +217,16 @@ fn variables_override_chain_settings() {
         ("POINTSMAN_NODE", "render"),
     ];
     let env: Environment = variables.into_iter().collect();
-    let config =
-        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config = ConfigInputs { env, ..config_folder.inputs() }
+        .load_config()
+        .unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.chains[1].chain.nodes.len(), 1);
     assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::ObservePolicy::All);
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
 }
 
 fn digests_of(text: &str) -> BTreeMap<String, String> {
-    load_valid(text).1.build_setup().unwrap().file_digests
+    load_valid_config(text).1.build_setup().unwrap().file_digests
 }
 
 /// The keys whose digests differ.
@@ -236,7 +237,7 @@ fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
         config_folder.write_file("pointsman.yml", text);
         config_folder
             .inputs()
-            .load()
+            .load_config()
             .unwrap_or_else(|faults| panic!("{faults}"))
             .build_setup()
             .unwrap()
@@ -292,8 +293,8 @@ fn a_changed_setting_changes_only_its_own_digest() {
     ] {
         assert_eq!(changed_digest_keys(CHAINS_YAML, &CHAINS_YAML.replace(from, to)), [key], "{from} → {to}");
     }
-    let without = CHAINS_YAML.replace("  nightly:", "  weekly:");
-    assert_eq!(changed_digest_keys(CHAINS_YAML, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
+    let renamed = CHAINS_YAML.replace("  nightly:", "  weekly:");
+    assert_eq!(changed_digest_keys(CHAINS_YAML, &renamed), ["Schedule:/nightly", "Schedule:/weekly"]);
 }
 
 #[test]
@@ -304,8 +305,9 @@ fn a_replaced_secret_changes_the_digest() {
     config_folder.write_file("pointsman.yml", text);
     let digest = |key: &str, team: &str| {
         let env = [("KEY", key), ("TEAM", team)].into_iter().collect();
-        let config =
-            ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+        let config = ConfigInputs { env, ..config_folder.inputs() }
+            .load_config()
+            .unwrap_or_else(|faults| panic!("{faults}"));
         config.build_setup().unwrap().file_digests.remove("Job:/a").unwrap()
     };
     let keys = [
@@ -326,7 +328,10 @@ fn several_chains_of_a_thousand_nodes_are_read() {
         format!(" /c{c}: {{nodes: [{}]}}\n", nodes.join(", "))
     };
     let many: String = (0..3).map(chain).collect();
-    let (_folder, config) = load_valid(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
+    let (_folder, config) = load_valid_config(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
     let nodes = |chain: &Chain| chain.nodes.len();
-    assert_eq!(config.chains.iter().map(|charted| nodes(&charted.chain)).collect::<Vec<_>>(), [1000; 3]);
+    assert_eq!(
+        config.chains.iter().map(|chain_config| nodes(&chain_config.chain)).collect::<Vec<_>>(),
+        [1000; 3]
+    );
 }

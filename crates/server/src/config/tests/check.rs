@@ -18,7 +18,7 @@ fn check_report_describes_handlers_routes_schedules_and_warnings() {
     assert_eq!(
         config_folder.strip_folder_path(&report),
         "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 chains, 0 tokens.\n\
-         read pointsman.yml\n\
+         the configuration was read from pointsman.yml\n\
          handler a: http https://x.example/in\n\
          handler b: command b.sh\n\
          event x: a\n\
@@ -46,7 +46,7 @@ fn tokens_without_an_admin_are_warned_about() {
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::MIN))
     };
     let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 0 chains, 1 token.\n\
-                read pointsman.yml";
+                the configuration was read from pointsman.yml";
     let warning = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
                  longer accepted";
     assert_eq!(check_with("admin", ""), good);
@@ -70,7 +70,7 @@ fn a_fault_of_a_cron_expression_points_at_the_wrong_field() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", yaml);
     let env: Environment = [("POINTSMAN_SCHEDULES__NIGHTLY__CRON", "0 30 * * *")].into_iter().collect();
-    let faults = ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_err().to_string();
+    let faults = ConfigInputs { env, ..config_folder.inputs() }.load_config().unwrap_err().to_string();
     let want = "POINTSMAN_SCHEDULES__NIGHTLY__CRON: character 3 (hour): hours are 0 to 23, got `30`\n";
     assert!(faults.starts_with(want), "{faults}");
 }

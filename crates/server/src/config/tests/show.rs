@@ -22,7 +22,7 @@ fn assert_parses_to_same_config(config_folder: &ConfigFolder, config: &Config, y
     config_folder.write_file("pointsman.yml", yaml);
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
     let again = ConfigInputs { env, ..config_folder.inputs() }
-        .load()
+        .load_config()
         .unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
     assert_eq!(
         format!("{:?}", again.build_setup().unwrap().routes),

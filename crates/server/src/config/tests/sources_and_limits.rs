@@ -31,23 +31,23 @@ schedules:
 "#;
 
 /// Loads a configuration without a `PATH`, so that its commands are not searched.
-fn load_valid(text: &str) -> (ConfigFolder, Config) {
+fn load_valid_config(text: &str) -> (ConfigFolder, Config) {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", text);
-    let config = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config = config_folder.inputs().load_config().unwrap_or_else(|faults| panic!("{faults}"));
     (config_folder, config)
 }
 
 #[test]
 fn limits_weights_and_sources_are_part_of_the_engine_setup() {
-    let (_folder, config) = load_valid(SOURCES_AND_LIMITS_YAML);
+    let (_folder, config) = load_valid_config(SOURCES_AND_LIMITS_YAML);
     let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
-    let described = |spec: &HandlerSpec| {
+    let handler_facts = |spec: &HandlerSpec| {
         let kind = spec.runner.as_ref().map(|runner| runner.kind());
         (spec.def.name.to_string(), kind, spec.def.pull, spec.def.source.is_some())
     };
     assert_eq!(
-        handlers.iter().map(described).collect::<Vec<_>>(),
+        handlers.iter().map(handler_facts).collect::<Vec<_>>(),
         [
             ("notify".into(), Some("command"), false, false),
             ("audit".into(), None, true, false),
@@ -60,31 +60,31 @@ fn limits_weights_and_sources_are_part_of_the_engine_setup() {
         concurrency_per_key: Some(1),
         rate: "100/m".parse().ok(),
         weight: Weight::new(2).unwrap(),
-        ageing: Some(Duration::from_secs(30)),
+        ageing_interval: Some(Duration::from_secs(30)),
     };
     assert_eq!(handlers[0].def.limits, limits);
     assert_eq!(
         tenants.into_iter().collect::<Vec<_>>(),
         [(Tenant::new("shop").unwrap(), Weight::new(3).unwrap())]
     );
-    let makes = |schedule: &ScheduleSpec| match &schedule.action {
-        FireAction::EmitEvent(event) => format!("{} emits {}", schedule.name, event.kind),
+    let describe_action = |schedule: &ScheduleSpec| match &schedule.action {
+        FireAction::EmitEvent(event) => format!("{} emits {}", schedule.name, event.event_type),
         FireAction::RunCollection(run) => format!("{} runs {}", schedule.name, run.source_collection),
         FireAction::AddOrder(order) => format!("{} adds to {}", schedule.name, order.chain),
     };
     assert_eq!(
-        schedules.iter().map(makes).collect::<Vec<_>>(),
+        schedules.iter().map(describe_action).collect::<Vec<_>>(),
         ["nightly emits record.due", "shop/orders runs shop/orders", "shop/customers runs shop/customers"]
     );
 }
 
 #[test]
 fn check_report_describes_sources_and_limits() {
-    let (config_folder, _) = load_valid(SOURCES_AND_LIMITS_YAML);
+    let (config_folder, _) = load_valid_config(SOURCES_AND_LIMITS_YAML);
     assert_eq!(
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0))),
         "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 chains, 0 tokens.\n\
-         read pointsman.yml\n\
+         the configuration was read from pointsman.yml\n\
          tenant shop: weight 3\n\
          handler notify: command sh, at most 4 at a time, at most 1 of one object at a time, at most 100/m, weight 2, \
          one point of priority more for each 30s of waiting\n\
@@ -114,7 +114,7 @@ sources:
 
 #[test]
 fn documented_source_example_is_read_and_its_cron_expression_warned_about() {
-    let (config_folder, config) = load_valid(DOCUMENTED_SOURCE_YAML);
+    let (config_folder, config) = load_valid_config(DOCUMENTED_SOURCE_YAML);
     let source = &config.sources[0];
     assert!(source.def.pull);
     assert_eq!(config.schedules[0].schedule.name.as_str(), "source_id/sample_collection");
@@ -131,7 +131,7 @@ fn documented_source_example_is_read_and_its_cron_expression_warned_about() {
 
 #[test]
 fn a_warning_inherited_by_collections_is_reported_once() {
-    let (config_folder, _) = load_valid(
+    let (config_folder, _) = load_valid_config(
         "sources: {a: {schedule: every 10s, jitter: 1m, collections: [x, y, z, {name: w, schedule: every 5s}]}}",
     );
     let report = check_config(&config_folder.inputs(), Timestamp::from_millis(0));
@@ -215,8 +215,9 @@ fn variables_override_sources_and_limits() {
         ("POINTSMAN_SCHEDULES__NIGHTLY__CATCH_UP", "none"),
     ];
     let env: Environment = variables.into_iter().collect();
-    let config =
-        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config = ConfigInputs { env, ..config_folder.inputs() }
+        .load_config()
+        .unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.tenant_weights.values().map(|weight| weight.get()).collect::<Vec<_>>(), [7]);
     let notify = &config.handlers[0].def;
     assert_eq!((notify.limits.rate, notify.pull), ("5/s".parse().ok(), true));
@@ -229,22 +230,22 @@ fn variables_override_sources_and_limits() {
 
 #[test]
 fn displayed_sources_and_limits_parse_to_the_same_setup() {
-    let (config_folder, config) = load_valid(SOURCES_AND_LIMITS_YAML);
+    let (config_folder, config) = load_valid_config(SOURCES_AND_LIMITS_YAML);
     let yaml = config.to_yaml();
     config_folder.write_file("pointsman.yml", &yaml);
-    let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
-    let described = |config: &Config| {
+    let again = config_folder.inputs().load_config().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let setup_parts = |config: &Config| {
         let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
         (handlers.into_iter().map(|spec| spec.def).collect::<Vec<_>>(), tenants, schedules)
     };
-    assert_eq!(described(&again), described(&config), "{yaml}");
+    assert_eq!(setup_parts(&again), setup_parts(&config), "{yaml}");
 }
 
 #[test]
 fn ten_thousand_collections_are_read() {
     let many: String =
         (0..10_000).map(|n| format!("   - {{name: c{n}, schedule: every {}s}}\n", n + 60)).collect();
-    let (config_folder, config) = load_valid(&format!("sources:\n shop:\n  collections:\n{many}"));
+    let (config_folder, config) = load_valid_config(&format!("sources:\n shop:\n  collections:\n{many}"));
     assert_eq!(config.schedules.len(), 10_000);
     assert!(check_config(&config_folder.inputs(), Timestamp::from_millis(0)).is_valid());
 }

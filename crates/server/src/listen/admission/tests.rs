@@ -19,12 +19,16 @@ fn test_address(number: u32) -> IpAddr {
     std::net::Ipv4Addr::from(number).into()
 }
 
-fn admit(admission: &Arc<ConnectionAdmission>, from: u32, now: Instant) -> AdmittedConnection {
-    admission.admit(test_address(from), now).unwrap()
+fn admit(admission: &Arc<ConnectionAdmission>, address_number: u32, now: Instant) -> AdmittedConnection {
+    admission.admit(test_address(address_number), now).unwrap()
 }
 
-fn admit_authenticated(admission: &Arc<ConnectionAdmission>, from: u32, now: Instant) -> AdmittedConnection {
-    let admitted = admit(admission, from, now);
+fn admit_authenticated(
+    admission: &Arc<ConnectionAdmission>,
+    address_number: u32,
+    now: Instant,
+) -> AdmittedConnection {
+    let admitted = admit(admission, address_number, now);
     admit_read_with_token(&admitted, "one", now);
     admitted
 }
@@ -51,12 +55,12 @@ fn admit_health_check(admitted: &AdmittedConnection, now: Instant) -> RequestAdm
 }
 
 fn slot_of(admitted: &AdmittedConnection) -> Option<ConnectionSlot> {
-    let open = admitted.connection.admission.lock_table();
-    open.connections.get(&admitted.connection.id).map(|entry| entry.slot)
+    let table = admitted.connection.admission.lock_table();
+    table.connections.get(&admitted.connection.id).map(|entry| entry.slot)
 }
 
 fn is_evicted(admitted: &AdmittedConnection) -> bool {
-    admitted.connection.eviction_token.is_cancelled()
+    admitted.connection.eviction_signal.is_cancelled()
 }
 
 #[test]
@@ -67,12 +71,12 @@ fn the_longest_idle_connection_is_evicted_first() {
     // A request makes the first connection the most recently active one.
     admit_health_check(&unauthenticated[0], later);
     let new = admit(&admission, 9, later);
-    let closed: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
-    assert_eq!(closed, [false, true, false, false]);
+    let evicted: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
+    assert_eq!(evicted, [false, true, false, false]);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
     assert_eq!(
         admit_read_with_token(&unauthenticated[1], "one", later),
-        RequestAdmission::Refused(ConnectionShortage::Ordinary)
+        RequestAdmission::Refused(ConnectionShortage::OrdinarySlots)
     );
     assert_eq!(admission.count_open_connections().unauthenticated, 4);
 }
@@ -124,7 +128,7 @@ fn an_address_at_its_limit_evicts_its_own_connections() {
 fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     let (admission, now) =
         (new_admission(8, ServerLimits { connections_per_address: 8, ..TEST_LIMITS }), Instant::now());
-    let held: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
+    let authenticated: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let reserve: Vec<_> = (0..2).map(|_| admit(&admission, 1, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
     let later = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
@@ -134,10 +138,10 @@ fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     for admitted in [&reserve[1], &later] {
         assert_eq!(
             admit_read_with_token(admitted, "one", now),
-            RequestAdmission::Refused(ConnectionShortage::Ordinary)
+            RequestAdmission::Refused(ConnectionShortage::OrdinarySlots)
         );
     }
-    assert!(!held.iter().any(is_evicted));
+    assert!(!authenticated.iter().any(is_evicted));
     assert_eq!(
         admission.count_open_connections(),
         OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 }
@@ -154,9 +158,10 @@ fn a_token_has_a_share_of_the_connections() {
     };
     let (admission, now) = (new_admission(14, limits), Instant::now());
     // From two addresses, so that the share of one address is not used up.
-    let held: Vec<_> = (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
+    let authenticated: Vec<_> =
+        (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
     let beyond = admit(&admission, 2, now);
-    let refused = RequestAdmission::Refused(ConnectionShortage::Token);
+    let refused = RequestAdmission::Refused(ConnectionShortage::TokenShare);
     assert_eq!(admit_read_with_token(&beyond, "one", now), refused);
     assert_eq!(admit_emit_with_token(&beyond, "one", now), RequestAdmission::ServedThenClosed);
     let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
@@ -168,7 +173,7 @@ fn a_token_has_a_share_of_the_connections() {
         admission.count_open_connections(),
         OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 }
     );
-    drop(held);
+    drop(authenticated);
     assert_eq!(admit_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
 }
 
@@ -183,7 +188,7 @@ fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
     assert_eq!(admit_read_with_token(&second, "one", now), RequestAdmission::Served);
     assert_eq!(
         admit_read_with_token(&second, "other", now),
-        RequestAdmission::Refused(ConnectionShortage::Token)
+        RequestAdmission::Refused(ConnectionShortage::TokenShare)
     );
 }
 
@@ -197,7 +202,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     };
     let limits = ServerLimits { connections_per_client: Some(64), ..limits };
     let (admission, now) = (new_admission(32, limits), Instant::now());
-    let _held: Vec<_> = (0..24).map(|_| admit_authenticated(&admission, 1, now)).collect();
+    let _authenticated: Vec<_> = (0..24).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let emits: Vec<_> = (0..8).map(|_| admit(&admission, 1, now)).collect();
     let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
     let admissions: Vec<_> = emits
@@ -226,7 +231,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
 #[test]
 fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected() {
     let (admission, now) = (new_admission(16, TEST_LIMITS), Instant::now());
-    let _held: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
+    let _authenticated: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
     assert_eq!(slot_of(&admit(&admission, 1, now)), Some(ConnectionSlot::Reserve));
     assert_eq!(slot_of(&admit(&admission, 2, now)), Some(ConnectionSlot::Ordinary));
 }
@@ -244,42 +249,42 @@ fn a_connection_whose_token_became_invalid_is_evictable_again() {
 #[test]
 fn closed_connections_leave_no_entries() {
     let (admission, now) = (new_admission(8, TEST_LIMITS), Instant::now());
-    let mut held = Vec::new();
+    let mut open_connections = Vec::new();
     for number in 0..1000 {
         let admitted = admit(&admission, number % 7, now);
         if number % 3 == 0 {
             admit_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }
-        held.push(admitted);
-        if held.len() > 5 {
-            held.swap_remove(number as usize % 5);
+        open_connections.push(admitted);
+        if open_connections.len() > 5 {
+            open_connections.swap_remove(number as usize % 5);
         }
     }
-    drop(held);
-    let open = admission.lock_table();
-    assert_eq!((open.connections.len(), open.ordinary_count, open.reserve_count), (0, 0, 0));
-    assert_eq!((open.connections_by_token.len(), open.reserve_emit_count), (0, 0));
+    drop(open_connections);
+    let table = admission.lock_table();
+    assert_eq!((table.connections.len(), table.ordinary_count, table.reserve_count), (0, 0, 0));
+    assert_eq!((table.connections_by_token.len(), table.reserve_emit_count), (0, 0));
     assert!(
-        open.evictable_ordinary.is_empty()
-            && open.evictable_in_reserve.is_empty()
-            && open.connections_by_address.is_empty()
+        table.evictable_ordinary.is_empty()
+            && table.evictable_in_reserve.is_empty()
+            && table.connections_by_address.is_empty()
     );
 }
 
 #[test]
 fn the_reserve_is_at_most_a_quarter_of_all_connections() {
-    let shares = |max| ConnectionLimits::new(max, &TEST_LIMITS);
-    assert_eq!((shares(1024).max_ordinary, shares(1024).max_reserve), (1022, 2));
-    assert_eq!((shares(4).max_ordinary, shares(4).max_reserve), (3, 1));
-    assert_eq!((shares(1).max_ordinary, shares(1).max_reserve), (1, 0));
-    let emits = |max| shares(max).max_reserve_emits;
+    let limits_for = |max| ConnectionLimits::new(max, &TEST_LIMITS);
+    assert_eq!((limits_for(1024).max_ordinary, limits_for(1024).max_reserve), (1022, 2));
+    assert_eq!((limits_for(4).max_ordinary, limits_for(4).max_reserve), (3, 1));
+    assert_eq!((limits_for(1).max_ordinary, limits_for(1).max_reserve), (1, 0));
+    let emits = |max| limits_for(max).max_reserve_emits;
     assert_eq!((emits(1024), emits(4), emits(1)), (1, 0, 0));
 }
 
 #[test]
 fn ipv6_clients_are_identified_by_their_64_bit_network() {
-    let of = |text: &str| client_network(text.parse().unwrap()).to_string();
-    assert_eq!(of("10.0.0.1"), "10.0.0.1");
-    assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
-    assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+    let network_of = |text: &str| client_network(text.parse().unwrap()).to_string();
+    assert_eq!(network_of("10.0.0.1"), "10.0.0.1");
+    assert_eq!(network_of("::ffff:10.0.0.1"), "10.0.0.1");
+    assert_eq!(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
 }

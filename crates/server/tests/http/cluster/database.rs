@@ -6,14 +6,15 @@ use pointsman_testing::{
     PostgresSettings, Proxy, RedisSettings, shared_postgres, shared_redis, unique_key_prefix,
 };
 
-/// A database for tests. One on its own server is stopped when this is dropped.
+/// A database for tests, on a server of its own that is stopped when this is dropped.
 pub(super) trait TestDatabase {
     /// The store kind that `/healthz` reports.
     const STORE_KIND: &str;
 
     /// The URL of an empty database on the server that all tests share.
-    fn create_shared() -> String;
-    fn start_own() -> Self;
+    fn create_on_shared_server() -> String;
+    /// Starts a server with an empty database.
+    fn start_own_server() -> Self;
 
     fn url(&self) -> String;
     fn address(&self) -> SocketAddr;
@@ -44,11 +45,11 @@ impl PostgresDatabase {
 impl TestDatabase for PostgresDatabase {
     const STORE_KIND: &str = "postgres";
 
-    fn create_shared() -> String {
+    fn create_on_shared_server() -> String {
         shared_postgres().expect("a server").create_database().expect("a database")
     }
 
-    fn start_own() -> Self {
+    fn start_own_server() -> Self {
         let settings = PostgresSettings { durable: true, ..PostgresSettings::default() };
         let server = pointsman_testing::PostgresServer::start(settings).expect("a server");
         let url = server.create_database().expect("a database");
@@ -91,23 +92,23 @@ impl RedisDatabase {
         Self(pointsman_testing::RedisServer::start(settings).expect("a server"))
     }
 
-    pub(super) fn command(&self, words: &[&str]) -> pointsman_testing::RedisReply {
-        self.0.run_command(words).expect("an answer")
+    pub(super) fn run_command(&self, words: &[&str]) -> pointsman_testing::RedisReply {
+        self.0.run_command(words).expect("a reply")
     }
 
     pub(super) fn set_config(&self, name: &str, value: &str) {
-        self.command(&["CONFIG", "SET", name, value]);
+        self.run_command(&["CONFIG", "SET", name, value]);
     }
 }
 
 impl TestDatabase for RedisDatabase {
     const STORE_KIND: &str = "redis";
 
-    fn create_shared() -> String {
+    fn create_on_shared_server() -> String {
         shared_redis().expect("a server").url_with_prefix(&unique_key_prefix())
     }
 
-    fn start_own() -> Self {
+    fn start_own_server() -> Self {
         Self::start(RedisSettings::default())
     }
 

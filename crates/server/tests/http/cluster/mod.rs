@@ -7,7 +7,7 @@ use pointsman_engine::{HandlerOutcome, Setup};
 use pointsman_testing::Proxy;
 use serde_json::json;
 
-use crate::test_server::{TestServer, in_process_handler};
+use crate::test_server::{TestServer, in_process_handler_setup};
 use database::TestDatabase;
 
 /// Servers on one database, each with its own folder.
@@ -22,14 +22,16 @@ impl TestCluster {
         Self { url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
 
-    /// Starts a server whose configuration has this name. Only the first server knows the first token.
-    async fn start_server(&mut self, name: &str, more: &str, program: Setup) -> TestServer {
+    /// Starts a server with this `name` in its configuration. Only the first server is given the first token; the others
+    /// get it here.
+    async fn start_server(&mut self, name: &str, more_config: &str, setup: Setup) -> TestServer {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         let url = &self.url;
-        let yaml =
-            format!("store: '{url}'\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
-        let mut server = TestServer::start_in(&folder, &yaml, program).await;
+        let yaml = format!(
+            "store: '{url}'\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more_config}"
+        );
+        let mut server = TestServer::start_in_folder(&folder, &yaml, setup).await;
         match self.token.is_empty() {
             true => self.token = server.token.clone(),
             false => server.token = self.token.clone(),
@@ -66,12 +68,12 @@ test_on_each_database! {
     metrics_do_not_wait_for_an_unresponsive_database,
 }
 
-fn job_handler() -> Setup {
-    in_process_handler("job", |_| HandlerOutcome::succeeded())
+fn job_handler_setup() -> Setup {
+    in_process_handler_setup("job", |_| HandlerOutcome::succeeded())
 }
 
 async fn all_servers_accept_the_first_token<D: TestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_shared());
+    let mut cluster = TestCluster::new(D::create_on_shared_server());
     let first = cluster.start_server("server", "", Setup::default()).await;
     assert!(first.inner.first_token().is_some());
     let second = cluster.start_server("server", "", Setup::default()).await;
@@ -85,10 +87,10 @@ async fn all_servers_accept_the_first_token<D: TestDatabase>() {
 }
 
 async fn events_reach_handlers_of_another_server<D: TestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_shared());
-    let back = cluster.start_server("back", "", job_handler()).await;
+    let mut cluster = TestCluster::new(D::create_on_shared_server());
+    let back = cluster.start_server("back", "", job_handler_setup()).await;
     let front = cluster.start_server("front", "", Setup::default()).await;
-    let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
+    let id = front.emit_and_get_task_id(r#"{"type":"job","key":"k"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     front.wait_until(&path, |task| task["status"] == "SUCCESS").await;
     assert_eq!(back.get(&path).await.json()["attempt"], 1);
@@ -96,25 +98,25 @@ async fn events_reach_handlers_of_another_server<D: TestDatabase>() {
 
     // The server with the handler stops, and starts again later.
     back.inner.stop().await;
-    let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
+    let id = front.emit_and_get_task_id(r#"{"type":"job","key":"k"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let why = front.get(&format!("{path}/why")).await.json();
     assert_eq!((&why["status"], &why["summary"]), (&json!("SCHEDULED"), &json!("no live node can run job")));
     assert_eq!(front.get("/api/v1/handlers/job").await.json()["counts"]["missing"], 0);
-    let _back = cluster.start_server("back", "", job_handler()).await;
+    let _back = cluster.start_server("back", "", job_handler_setup()).await;
     front.wait_until(&path, |task| task["status"] == "SUCCESS").await;
 }
 
 async fn pauses_apply_on_all_servers<D: TestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_shared());
+    let mut cluster = TestCluster::new(D::create_on_shared_server());
     let (one, other) = (
-        cluster.start_server("server", "", job_handler()).await,
-        cluster.start_server("server", "", job_handler()).await,
+        cluster.start_server("server", "", job_handler_setup()).await,
+        cluster.start_server("server", "", job_handler_setup()).await,
     );
     one.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.push(other.emit_for_task(r#"{"type":"job"}"#).await);
+        ids.push(other.emit_and_get_task_id(r#"{"type":"job"}"#).await);
     }
     let why = one.get(&format!("/api/v1/tasks/{}/why", ids[0])).await.json();
     assert!(why["summary"].as_str().expect("a word").contains("lunch"), "{why}");
@@ -128,23 +130,23 @@ async fn pauses_apply_on_all_servers<D: TestDatabase>() {
 }
 
 async fn a_task_cancelled_on_another_server_is_stopped<D: TestDatabase>() {
-    let mut cluster = TestCluster::new(D::create_shared());
+    let mut cluster = TestCluster::new(D::create_on_shared_server());
     let stay = "
 handlers:
-  stay: {run: {command: ['sh', '-c', 'echo $$ > pid; mv pid begun; exec sleep 600']}}
+  stay: {run: {command: ['sh', '-c', 'echo $$ > pid; mv pid started; exec sleep 600']}}
 event_handlers: {stay: [stay]}
 ";
     let _back = cluster.start_server("back", stay, Setup::default()).await;
     let front = cluster.start_server("front", "", Setup::default()).await;
-    let id = front.emit_for_task(r#"{"type":"stay"}"#).await;
-    let begun = cluster.folder.path().join("back/begun");
+    let id = front.emit_and_get_task_id(r#"{"type":"stay"}"#).await;
+    let started = cluster.folder.path().join("back/started");
     let file_check = async {
-        while !begun.exists() {
+        while !started.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("it begins");
-    let pid = std::fs::read_to_string(&begun).expect("a pid");
+    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("the command starts");
+    let pid = std::fs::read_to_string(&started).expect("a pid");
     let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
     assert!(process.exists());
     assert_eq!(front.post(&format!("/api/v1/tasks/{id}/cancel"), "").await.status, 200);
@@ -153,14 +155,14 @@ event_handlers: {stay: [stay]}
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("it is stopped");
+    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("the command is killed");
     assert_eq!(front.get(&format!("/api/v1/tasks/{id}")).await.json()["status"], "CANCELED");
 }
 
 async fn emits_get_503_while_the_database_is_down_and_succeed_afterwards<D: TestDatabase>() {
-    let database = D::start_own();
+    let database = D::start_own_server();
     let mut cluster = TestCluster::new(database.url());
-    let server = cluster.start_server("server", "", job_handler()).await;
+    let server = cluster.start_server("server", "", job_handler_setup()).await;
     let first = server.emit(r#"{"type":"job"}"#).await;
     database.kill();
     let refused = server.post("/api/v1/events", r#"{"type":"job"}"#).await;
@@ -183,14 +185,14 @@ async fn emits_get_503_while_the_database_is_down_and_succeed_afterwards<D: Test
     assert_eq!(
         server.get(&format!("/api/v1/events/{first}")).await.status,
         200,
-        "what was answered is there"
+        "the acknowledged event is stored"
     );
 }
 
 async fn a_store_that_cannot_be_written_is_not_ready<D: TestDatabase>() {
-    let database = D::start_own();
+    let database = D::start_own_server();
     let mut cluster = TestCluster::new(database.url());
-    let server = cluster.start_server("server", "", job_handler()).await;
+    let server = cluster.start_server("server", "", job_handler_setup()).await;
     server.emit(r#"{"type":"job"}"#).await;
     assert_eq!(server.get("/readyz").await.status, 200);
     database.refuse_writes();
@@ -208,28 +210,28 @@ async fn a_store_that_cannot_be_written_is_not_ready<D: TestDatabase>() {
 }
 
 /// The value of a metric without labels.
-fn metric_value(text: &str, name: &str) -> Option<String> {
+fn find_metric_value(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
 }
 
 async fn metrics_do_not_wait_for_an_unresponsive_database<D: TestDatabase>() {
-    let database = D::start_own();
-    let proxy = Proxy::start(database.address()).expect("a wire");
+    let database = D::start_own_server();
+    let proxy = Proxy::start(database.address()).expect("a proxy");
     let mut cluster = TestCluster::new(database.url_through(&proxy));
-    let server = cluster.start_server("server", "", job_handler()).await;
+    let server = cluster.start_server("server", "", job_handler_setup()).await;
     server.put("/api/v1/handlers/job/pause", "{}").await;
     server.emit(r#"{"type":"job"}"#).await;
     let text = server.get("/metrics").await.text();
-    assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("1"));
+    assert_eq!(find_metric_value(&text, "pointsman_backlog_read").as_deref(), Some("1"));
     assert!(text.contains("pointsman_backlog_tasks{"), "{text}");
     proxy.set_frozen(true);
-    // Far less than the timeout of a read.
+    // The limit is far below the timeout of a read from the database.
     let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), server.get("/metrics")).await;
     let text = scrape.expect("in time").text();
     proxy.set_frozen(false);
-    assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("0"));
+    assert_eq!(find_metric_value(&text, "pointsman_backlog_read").as_deref(), Some("0"));
     assert!(
-        !text.contains("pointsman_backlog_tasks{") && metric_value(&text, "pointsman_slots").is_some(),
+        !text.contains("pointsman_backlog_tasks{") && find_metric_value(&text, "pointsman_slots").is_some(),
         "{text}"
     );
 }

@@ -1,21 +1,21 @@
 //! Conditions that only Redis has: settings that lose acknowledged data, and full memory.
 
-use pointsman_core::{HandlingKey, NewEvent};
+use pointsman_core::{EventType, NewEvent};
 use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 use pointsman_testing::{RedisCluster, RedisSentinelGroup, RedisSettings};
 use serde_json::json;
 
 use super::database::{RedisDatabase, TestDatabase};
-use super::{TestCluster, job_handler};
-use crate::test_server::{TestServer, in_process_handler};
+use super::{TestCluster, job_handler_setup};
+use crate::test_server::{TestServer, in_process_handler_setup};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn healthz_warns_of_redis_settings_that_lose_data() {
     let redis = RedisDatabase::start(RedisSettings::with_directives(&[("appendfsync", "everysec")]));
-    let mut servers = TestCluster::new(redis.url());
-    let server = servers.start_server("server", "", Setup::default()).await;
+    let mut test_cluster = TestCluster::new(redis.url());
+    let server = test_cluster.start_server("server", "", Setup::default()).await;
     let health = server.get("/healthz").await.json();
-    assert_eq!(health["status"], "ok", "it works");
+    assert_eq!(health["status"], "ok", "the server works in spite of the warning");
     let warning =
         "appendfsync is everysec: a machine that crashes loses what was acknowledged in its last second";
     assert_eq!(health["warnings"], json!([warning]));
@@ -24,7 +24,7 @@ async fn healthz_warns_of_redis_settings_that_lose_data() {
 
     // Settings are checked once a minute, and on every new connection.
     redis.set_config("appendfsync", "always");
-    redis.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    redis.run_command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     server
         .wait_until("/healthz", |health| health.get("warnings").is_none() && health["status"] == "ok")
         .await;
@@ -35,24 +35,24 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
     let (cluster, sentinel) =
         (RedisCluster::start().expect("a cluster"), RedisSentinelGroup::start().expect("sentinels"));
     for url in [cluster.url(), sentinel.url()] {
-        let mut servers = TestCluster::new(url);
-        let back = servers.start_server("back", "", job_handler()).await;
-        let front = servers.start_server("front", "", Setup::default()).await;
-        let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
+        let mut test_cluster = TestCluster::new(url);
+        let back = test_cluster.start_server("back", "", job_handler_setup()).await;
+        let front = test_cluster.start_server("front", "", Setup::default()).await;
+        let id = front.emit_and_get_task_id(r#"{"type":"job","key":"k"}"#).await;
         back.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
         assert_eq!(front.get("/healthz").await.json()["store"]["kind"], "redis");
     }
 }
 
-/// Succeeds and emits an event of type `made`.
+/// A handler that succeeds and emits an event of the type `made`.
 fn emit_made_event(_: &Delivery) -> HandlerOutcome {
-    let made = NewEvent::new(HandlingKey::new("made").expect("a type"));
+    let made = NewEvent::new(EventType::new("made").expect("a type"));
     HandlerOutcome { emitted_events: vec![made], ..HandlerOutcome::succeeded() }
 }
 
-fn used_memory(redis: &RedisDatabase) -> u64 {
-    let warning = redis.command(&["INFO", "memory"]).text().expect("figures");
-    let used = warning.lines().find_map(|line| line.strip_prefix("used_memory:")).expect("a figure");
+fn read_used_memory(redis: &RedisDatabase) -> u64 {
+    let info = redis.run_command(&["INFO", "memory"]).text().expect("figures");
+    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).expect("a figure");
     used.parse().expect("a number")
 }
 
@@ -69,16 +69,17 @@ async fn emit_until_status(server: &TestServer, status: u16) -> crate::client::T
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
-    let redis = RedisDatabase::start_own();
-    redis.command(&["SET", "filler", &"x".repeat(20 << 20)]);
-    let mut servers = TestCluster::new(redis.url());
-    let server = servers.start_server("server", "", in_process_handler("job", emit_made_event)).await;
+    let redis = RedisDatabase::start_own_server();
+    redis.run_command(&["SET", "filler", &"x".repeat(20 << 20)]);
+    let mut test_cluster = TestCluster::new(redis.url());
+    let server =
+        test_cluster.start_server("server", "", in_process_handler_setup("job", emit_made_event)).await;
     server.put("/api/v1/handlers/job/pause", "{}").await;
     let mut tasks = Vec::new();
     for _ in 0..5 {
-        tasks.push(server.emit_for_task(r#"{"type":"job"}"#).await);
+        tasks.push(server.emit_and_get_task_id(r#"{"type":"job"}"#).await);
     }
-    redis.set_config("maxmemory", &(used_memory(&redis) * 10 / 9).to_string());
+    redis.set_config("maxmemory", &(read_used_memory(&redis) * 10 / 9).to_string());
     let wait = tokio::time::timeout(crate::client::TEST_TIMEOUT, emit_until_status(&server, 503));
     let refused = wait.await.expect("it is refused");
     assert_eq!((refused.problem_status(), refused.header("retry-after")), (503, Some("1")));
@@ -104,16 +105,17 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
 
     redis.set_config("maxmemory", "0");
     let wait = tokio::time::timeout(crate::client::TEST_TIMEOUT, emit_until_status(&server, 201));
-    wait.await.expect("it is taken in again");
+    wait.await.expect("emits are accepted again");
     assert_eq!(server.get("/healthz").await.json().get("warnings"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_emptied_redis_is_reported_as_damaged() {
-    let redis = RedisDatabase::start_own();
-    let mut servers = TestCluster::new(redis.url());
-    let server = servers.start_server("server", "", in_process_handler("job", emit_made_event)).await;
-    redis.command(&["FLUSHALL"]);
+    let redis = RedisDatabase::start_own_server();
+    let mut test_cluster = TestCluster::new(redis.url());
+    let server =
+        test_cluster.start_server("server", "", in_process_handler_setup("job", emit_made_event)).await;
+    redis.run_command(&["FLUSHALL"]);
     let wait = tokio::time::timeout(crate::client::TEST_TIMEOUT, emit_until_status(&server, 500));
     let refused = wait.await.expect("it is refused").json();
     assert!(

@@ -5,15 +5,15 @@ async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
     let test_server = start_server("max_connections: 64").await;
     let mut throttled = 0;
     for number in 0..300 {
-        let answer = test_server.call_as(&format!("guess-{number}"), "GET", "/api/v1/me", "").await;
-        match answer.problem_status() {
+        let response = test_server.call_as(&format!("guess-{number}"), "GET", "/api/v1/me", "").await;
+        match response.problem_status() {
             401 => {}
             429 => {
-                let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
-                assert!((1..=2).contains(&wait), "{answer:?}");
+                let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+                assert!((1..=2).contains(&wait), "{response:?}");
                 throttled += 1;
             }
-            _ => panic!("{answer:?}"),
+            _ => panic!("{response:?}"),
         }
         assert!(number >= 100 || throttled == 0, "the first ones are not throttled");
     }

@@ -12,7 +12,7 @@ async fn connect(test_server: &TestServer) -> TcpStream {
 }
 
 /// Sends a request on a new connection and reads the status of the response.
-async fn open_request(test_server: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
+async fn open_request_and_read_status(test_server: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
     let mut stream = connect(test_server).await;
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: keep-alive\r\n\r\n"
@@ -27,7 +27,7 @@ async fn open_request(test_server: &TestServer, token: &str, path: &str) -> (Tcp
 async fn open_streams(test_server: &TestServer, token: &str, count: usize) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for _ in 0..count {
-        let (stream, status) = open_request(test_server, token, "/api/v1/stream").await;
+        let (stream, status) = open_request_and_read_status(test_server, token, "/api/v1/stream").await;
         assert_eq!(status, 200);
         streams.push(stream);
     }
@@ -35,7 +35,7 @@ async fn open_streams(test_server: &TestServer, token: &str, count: usize) -> Ve
 }
 
 impl TestServer {
-    /// Repeats a request until it is served, which needs a connection outside the reserve.
+    /// Repeats a request until it is served. It needs a connection that is not reserved for health checks and producers.
     async fn wait_until_served(&self, token: &str) {
         let polling = async {
             while self.call_as(token, "GET", "/api/v1/handlers", "").await.status != 200 {
@@ -56,9 +56,9 @@ impl TestServer {
     }
 }
 
-fn assert_refused(answer: &TestResponse) {
-    assert_eq!(answer.problem_status(), 503, "{answer:?}");
-    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+fn assert_refused(response: &TestResponse) {
+    assert_eq!(response.problem_status(), 503, "{response:?}");
+    assert!(response.header("retry-after").is_some(), "{response:?}");
 }
 
 async fn assert_serves_health_checks_and_producers(test_server: &TestServer) {
@@ -83,7 +83,7 @@ async fn idle_connections_without_a_token_do_not_block_other_clients() {
                 stream.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
                 stream
             }
-            _ => open_request(&test_server, "wrong", "/livez").await.0,
+            _ => open_request_and_read_status(&test_server, "wrong", "/livez").await.0,
         });
     }
     assert_serves_health_checks_and_producers(&test_server).await;
@@ -97,7 +97,8 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
     let test_server = start_server("max_connections: 64").await;
     let mut streams_with_token = Vec::new();
     for _ in 0..8 {
-        streams_with_token.push(open_request(&test_server, "viewer", "/api/v1/stream").await.0);
+        streams_with_token
+            .push(open_request_and_read_status(&test_server, "viewer", "/api/v1/stream").await.0);
     }
     let mut idle = Vec::new();
     for _ in 0..200 {
@@ -116,7 +117,7 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_checks_and_producers_have_a_reserve() {
+async fn health_checks_and_producers_have_reserved_connections() {
     let test_server = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
     let streams = open_streams(&test_server, "viewer", 48).await;
     let refused =
@@ -211,46 +212,46 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_streams() {
     let test_server = start_server("limits: {streams_per_client: 8}").await;
-    let mut held = Vec::new();
+    let mut streams = Vec::new();
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
         let mut stream = connect(&test_server).await;
         let head = test_server.request_head("GET", path, &[("authorization", "Bearer viewer")]);
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
-        held.push(stream);
+        streams.push(stream);
     }
     test_server.wait_for_metric("pointsman_http_streams", 8).await;
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"] {
         assert_refused(&test_server.call_as("viewer", "GET", path, "").await);
     }
     assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
-    assert_eq!(open_request(&test_server, "other-viewer", "/api/v1/stream").await.1, 200);
-    held.clear();
+    assert_eq!(open_request_and_read_status(&test_server, "other-viewer", "/api/v1/stream").await.1, 200);
+    streams.clear();
     test_server.wait_for_metric("pointsman_http_streams", 0).await;
-    assert_eq!(open_request(&test_server, "viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(open_request_and_read_status(&test_server, "viewer", "/api/v1/stream").await.1, 200);
     assert_eq!(read_metric(&test_server, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_has_its_share_of_connections() {
     let test_server = start_server("limits: {per_address: 8}").await;
-    let held = open_streams(&test_server, "viewer", 8).await;
+    let streams = open_streams(&test_server, "viewer", 8).await;
     assert_refused(&test_server.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
     assert_serves_health_checks_and_producers(&test_server).await;
-    drop(held);
+    drop(streams);
     test_server.wait_until_served("other-viewer").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_max_connections_get_503() {
     let test_server = start_server("max_connections: 2, limits: {connections_per_client: 2}").await;
-    let held = open_streams(&test_server, "viewer", 2).await;
+    let streams = open_streams(&test_server, "viewer", 2).await;
     for _ in 0..10 {
         let refused = join_all((0..20).map(|_| test_server.get("/healthz"))).await;
         refused.iter().for_each(assert_refused);
     }
     // A client that reads before it writes gets a response too.
     assert_refused(&read_response(&mut connect(&test_server).await).await);
-    drop(held);
+    drop(streams);
     test_server.wait_until_served("viewer").await;
     test_server.inner.stop().await;
 }

@@ -1,6 +1,6 @@
 //! Limits per client: connections, streams, response memory, failed authentications.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole module is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
 mod authentication;
@@ -12,22 +12,22 @@ use pointsman_engine::Setup;
 use crate::auth::tokens_yaml;
 use crate::test_server::TestServer;
 
-/// A server with one token of each role, and these settings under `server`.
+/// Starts a server with one token of each role but two viewers, and these settings under `server`.
 async fn start_server(settings: &str) -> TestServer {
     start_server_with(settings, "").await
 }
 
-async fn start_server_with(settings: &str, more: &str) -> TestServer {
+async fn start_server_with(settings: &str, more_config: &str) -> TestServer {
     let list = ["viewer", "other-viewer", "producer", "worker", "admin"].map(|name| {
         let role = name.strip_prefix("other-").unwrap_or(name);
         (name, role, None)
     });
     let yaml = format!(
-        "store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s, {settings}}}\n{}{more}",
+        "store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s, {settings}}}\n{}{more_config}",
         tokens_yaml(&list)
     );
     let folder = tempfile::tempdir().unwrap();
-    let mut test_server = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
+    let mut test_server = TestServer::start_in_folder(folder.path(), &yaml, Setup::default()).await;
     test_server.token = "admin".into();
     test_server
 }

@@ -6,19 +6,19 @@ use super::{read_metric, start_server_with};
 use crate::client::TEST_TIMEOUT;
 use crate::test_server::TestServer;
 
-const LARGE_EVENTS: usize = 5;
-const VALUE_BYTES: usize = 1_000_000;
+const LARGE_EVENT_COUNT: usize = 5;
+const LARGE_VALUE_BYTES: usize = 1_000_000;
 const MIB: u64 = 1 << 20;
 
-const LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_client: 16MiB}";
-const PULL_HANDLER: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
+const RESPONSE_MEMORY_LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_client: 16MiB}";
+const PULL_HANDLER_CONFIG: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
 
-/// Starts a server with an object whose events have 5 MB.
+/// Starts a server with the object `large`, whose events have 5 MB together.
 async fn start_server_with_large_object() -> TestServer {
-    let test_server = start_server_with(LIMITS, PULL_HANDLER).await;
-    for _ in 0..LARGE_EVENTS {
+    let test_server = start_server_with(RESPONSE_MEMORY_LIMITS, PULL_HANDLER_CONFIG).await;
+    for _ in 0..LARGE_EVENT_COUNT {
         test_server
-            .emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(VALUE_BYTES)))
+            .emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(LARGE_VALUE_BYTES)))
             .await;
     }
     test_server
@@ -26,11 +26,11 @@ async fn start_server_with_large_object() -> TestServer {
 
 /// Opens a client that reads only the status of its response.
 async fn open_slow_reader(test_server: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
-    send_slow_request(test_server, token, ("GET", path), "\r\n").await
+    send_and_read_only_status(test_server, token, ("GET", path), "\r\n").await
 }
 
-/// Sends a request with this end, and reads the status of the response.
-async fn send_slow_request(
+/// Sends a request whose last header and body are `end`, and reads only the status of the response.
+async fn send_and_read_only_status(
     test_server: &TestServer,
     token: &str,
     (method, path): (&str, &str),
@@ -68,15 +68,15 @@ async fn open_slow_readers(
 async fn read_until_complete(test_server: &TestServer, token: &str, path: &str, member: &str) -> usize {
     let polling = async {
         loop {
-            let answer = test_server.call_as(token, "GET", path, "").await;
-            if answer.status == 200 {
-                return answer.json()[member].as_array().unwrap().len();
+            let response = test_server.call_as(token, "GET", path, "").await;
+            if response.status == 200 {
+                return response.json()[member].as_array().unwrap().len();
             }
-            assert_eq!(answer.problem_status(), 503);
+            assert_eq!(response.problem_status(), 503);
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    timeout(TEST_TIMEOUT, polling).await.expect("memory is given back in time")
+    timeout(TEST_TIMEOUT, polling).await.expect("the response memory is released in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,19 +85,23 @@ async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
     for (path, member) in
         [("/api/v1/objects/large", "events"), ("/api/v1/events?after=0&key=large", "eventSnapshots")]
     {
-        let (held, refused) = open_slow_readers(&test_server, "viewer", path, 40).await;
-        assert!(!held.is_empty() && held.len() <= 16, "{} readers of {path} were served", held.len());
-        assert_eq!(held.len() + refused, 40);
+        let (open_readers, refused) = open_slow_readers(&test_server, "viewer", path, 40).await;
+        assert!(
+            !open_readers.is_empty() && open_readers.len() <= 16,
+            "{} readers of {path} were served",
+            open_readers.len()
+        );
+        assert_eq!(open_readers.len() + refused, 40);
         let used = read_metric(&test_server, "pointsman_http_response_bytes").await;
         assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
-        let answer = test_server.call_as("viewer", "GET", path, "").await;
-        assert_eq!(answer.problem_status(), 503);
-        assert!(answer.header("retry-after").is_some());
+        let response = test_server.call_as("viewer", "GET", path, "").await;
+        assert_eq!(response.problem_status(), 503);
+        assert!(response.header("retry-after").is_some());
         // Small responses, and large ones of other tokens, are sent.
         assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
-        assert_eq!(read_until_complete(&test_server, "other-viewer", path, member).await, LARGE_EVENTS);
-        drop(held);
-        assert_eq!(read_until_complete(&test_server, "viewer", path, member).await, LARGE_EVENTS);
+        assert_eq!(read_until_complete(&test_server, "other-viewer", path, member).await, LARGE_EVENT_COUNT);
+        drop(open_readers);
+        assert_eq!(read_until_complete(&test_server, "viewer", path, member).await, LARGE_EVENT_COUNT);
     }
     assert!(read_metric(&test_server, "pointsman_http_refused_total{limit=\"responses\"}").await > 0);
 }
@@ -106,20 +110,20 @@ async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
 async fn slow_readers_of_streams_use_no_more_than_their_share() {
     let test_server = start_server_with_large_object().await;
     let path = "/api/v1/stream?after=0&key=large";
-    let (held, refused) = open_slow_readers(&test_server, "viewer", path, 40).await;
-    assert_eq!((held.len(), refused), (40, 0));
+    let (open_readers, refused) = open_slow_readers(&test_server, "viewer", path, 40).await;
+    assert_eq!((open_readers.len(), refused), (40, 0));
     let used = read_metric(&test_server, "pointsman_http_response_bytes").await;
     assert!(used <= 16 * MIB, "{used} bytes are in use");
     let mut frames =
         crate::stream::SseClient::connect(&test_server, path, &[("authorization", "Bearer other-viewer")])
             .await;
-    for _ in 0..LARGE_EVENTS {
+    for _ in 0..LARGE_EVENT_COUNT {
         assert_eq!(frames.next_frame().await.unwrap().event, "a");
     }
-    drop(held);
+    drop(open_readers);
     let mut frames =
         crate::stream::SseClient::connect(&test_server, path, &[("authorization", "Bearer viewer")]).await;
-    for _ in 0..LARGE_EVENTS {
+    for _ in 0..LARGE_EVENT_COUNT {
         assert_eq!(frames.next_frame().await.unwrap().event, "a");
     }
 }
@@ -130,22 +134,22 @@ const CLAIM_BODY: &str = r#"{"handlers":["pulled"],"max":256}"#;
 async fn send_slow_claim(test_server: &TestServer, token: &str) -> (TcpStream, u16) {
     let length = CLAIM_BODY.len();
     let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM_BODY}");
-    send_slow_request(test_server, token, ("POST", "/api/v1/worker/claim"), &more).await
+    send_and_read_only_status(test_server, token, ("POST", "/api/v1/worker/claim"), &more).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_without_response_memory_leases_no_task() {
     let test_server = start_server_with_large_object().await;
-    for number in 0..2 * LARGE_EVENTS {
-        let value = "x".repeat(VALUE_BYTES);
+    for number in 0..2 * LARGE_EVENT_COUNT {
+        let value = "x".repeat(LARGE_VALUE_BYTES);
         test_server.emit(&format!(r#"{{"type":"work","key":"k{number}","value":"{value}"}}"#)).await;
     }
     let (claimed, status) = send_slow_claim(&test_server, "admin").await;
     assert_eq!(status, 200);
-    let task = test_server.emit_for_task(r#"{"type":"work"}"#).await;
-    let (held, _) = open_slow_readers(&test_server, "admin", "/api/v1/objects/large", 8).await;
+    let task = test_server.emit_and_get_task_id(r#"{"type":"work"}"#).await;
+    let (open_readers, _) = open_slow_readers(&test_server, "admin", "/api/v1/objects/large", 8).await;
     assert_eq!(test_server.post("/api/v1/worker/claim", CLAIM_BODY).await.problem_status(), 503);
-    drop((held, claimed));
+    drop((open_readers, claimed));
     read_until_complete(&test_server, "admin", "/api/v1/objects/large", "events").await;
     let claimed = test_server.post("/api/v1/worker/claim", CLAIM_BODY).await.json();
     assert_eq!(claimed["tasks"][0]["id"], task.as_str());
@@ -155,17 +159,17 @@ async fn a_claim_without_response_memory_leases_no_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_use_up_response_memory_do_not_block_claims() {
     let test_server = start_server_with_large_object().await;
-    let task = test_server.emit_for_task(r#"{"type":"work"}"#).await;
-    let mut held = Vec::new();
+    let task = test_server.emit_and_get_task_id(r#"{"type":"work"}"#).await;
+    let mut open_readers = Vec::new();
     for token in ["viewer", "other-viewer", "admin"] {
-        held.push(open_slow_readers(&test_server, token, "/api/v1/objects/large", 8).await);
+        open_readers.push(open_slow_readers(&test_server, token, "/api/v1/objects/large", 8).await);
     }
     assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem_status(), 503);
     for token in ["worker", "admin"] {
-        let answer = test_server.call_as(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = test_server.call_as(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
+        assert_eq!(response.status, 200, "{response:?}");
         if token == "worker" {
-            assert_eq!(answer.json()["tasks"][0]["id"], task.as_str());
+            assert_eq!(response.json()["tasks"][0]["id"], task.as_str());
         }
     }
 }
@@ -183,6 +187,6 @@ async fn a_reader_below_the_minimum_rate_is_disconnected() {
             tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         }
     };
-    // It makes progress all the time, so that it would keep its memory forever.
-    timeout(TEST_TIMEOUT, reading).await.expect("its memory is given back in time");
+    // The reader makes progress all the time: without a minimum rate it would keep its memory forever.
+    timeout(TEST_TIMEOUT, reading).await.expect("the response memory is released in time");
 }

@@ -1,0 +1,212 @@
+//! The process of the commands that run a node, `serve` and `work`: logging, signals and start errors. `tasks redrive`
+//! and `bench` use the signals as well.
+
+use std::error::Error;
+use std::time::Duration;
+
+use pointsman_engine::ServiceFailure;
+use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
+use pointsman_server::StartError;
+use pointsman_store_postgres::OpenError as PostgresError;
+use pointsman_store_redis::OpenError as RedisError;
+use pointsman_store_sqlite::OpenError;
+use pointsman_store_sqlite::doctor::find_lock_holder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::GlobalOptions;
+use crate::failure::{ExitReason, Failure, Result};
+use crate::output::Paint;
+
+/// How long the runtime waits for its futures to be dropped when the process ends, as after a second signal. Dropping a
+/// running attempt kills the programs that it started.
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Runs a node until it ends, on all cores. `default_log_level` is the log level without POINTSMAN_LOG.
+pub(crate) fn run_node(
+    global: &GlobalOptions,
+    default_log_level: &str,
+    node: impl Future<Output = Result>,
+) -> Result {
+    init_stderr_logging(global, default_log_level)?;
+    if let Err(error) = adopt_orphans() {
+        tracing::warn!(%error, "cannot become a child subreaper (prctl); processes that commands detach may keep running after their attempt");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(node);
+    runtime.shutdown_timeout(FORCED_STOP_TIMEOUT);
+    kill_orphans();
+    outcome
+}
+
+/// The error of a node that stopped because one of its services failed for good.
+pub(crate) fn service_failure(failure: &ServiceFailure) -> Failure {
+    Failure::runtime(failure).with_hint(
+        "The node gave its tasks back and stopped. Start it again, and please report this error with the log lines \
+         before it.",
+    )
+}
+
+/// Waits until a node has stopped gracefully. Another signal returns an error at once, so that the node stops
+/// immediately.
+pub(crate) async fn wait_for_graceful_stop(
+    stopped: impl Future<Output = ()>,
+    signals: &mut StopSignals,
+) -> Result {
+    tokio::select! {
+        () = stopped => Ok(()),
+        () = signals.recv() => Err(Failure::runtime("stopped immediately; running tasks were aborted and will be retried")),
+    }
+}
+
+/// The signals that stop a command: SIGTERM and SIGINT.
+pub(crate) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Installs the signal handlers. Called before anything starts, so that a signal during a long start is not lost.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Waits for SIGTERM or SIGINT. A second signal exits the process immediately, because cleaning up after the first may
+/// take long.
+pub(crate) async fn wait_for_stop_signal() {
+    let Ok(mut signals) = StopSignals::new() else { return std::future::pending().await };
+    let (signal_sender, first_signal) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        signals.recv().await;
+        // The receiver is gone if the work has ended meanwhile.
+        let _ = signal_sender.send(());
+        signals.recv().await;
+        std::process::exit(ExitReason::Interrupted as i32);
+    });
+    let _ = first_signal.await;
+}
+
+fn init_stderr_logging(global: &GlobalOptions, default_log_level: &str) -> Result {
+    let directives = std::env::var("POINTSMAN_LOG").ok().filter(|directives| !directives.is_empty());
+    let filter = EnvFilter::try_new(directives.as_deref().unwrap_or(default_log_level))
+        .map_err(|e| Failure::usage(format!("POINTSMAN_LOG is not a valid log filter: {e}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(Paint::for_stderr(global.color).is_enabled())
+        .init();
+    Ok(())
+}
+
+/// Converts a start error: the message with its causes, a hint and the exit code.
+pub(crate) fn start_failure(error: StartError) -> Failure {
+    let exit = start_exit_reason(&error);
+    let hint = match &error {
+        StartError::Listen { .. } => {
+            Some("Another server may be listening there. Choose another address with --listen.")
+        }
+        StartError::Sqlite(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
+            Some("Its directory must exist and be writable. Choose another file with --store.")
+        }
+        StartError::Postgres(PostgresError::Unreachable { .. })
+        | StartError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => Some(
+            "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
+             --store or POINTSMAN_STORE.",
+        ),
+        StartError::Postgres(PostgresError::AccessDenied { .. })
+        | StartError::Redis(RedisError::AccessDenied { .. }) => {
+            Some("Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.")
+        }
+        _ => None,
+    };
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    if let StartError::Sqlite(OpenError::InUse { path }) = &error
+        && let Ok(Some(holder)) = find_lock_holder(path)
+    {
+        message = format!("{message} (in use {holder})");
+    }
+    let failure = Failure::new(exit, message);
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
+fn start_exit_reason(error: &StartError) -> ExitReason {
+    match error {
+        StartError::NoTokenConfigured(_) | StartError::Config(_) | StartError::DuplicateHandler(_) => {
+            ExitReason::Configuration
+        }
+        // These errors may pass without a change of the configuration, or when another process ends.
+        StartError::Sqlite(
+            OpenError::InUse { .. }
+            | OpenError::DiskFull { .. }
+            | OpenError::Io { .. }
+            | OpenError::Sqlite { .. },
+        )
+        | StartError::Engine(_) => ExitReason::Unavailable,
+        StartError::Postgres(error) => postgres_exit_reason(error),
+        StartError::Redis(error) => redis_exit_reason(error),
+        // The operator must fix all other errors.
+        _ => ExitReason::Runtime,
+    }
+}
+
+fn postgres_exit_reason(error: &PostgresError) -> ExitReason {
+    match error {
+        PostgresError::Unreachable { .. }
+        | PostgresError::OpenFailed { .. }
+        | PostgresError::SchemaLocked { .. } => ExitReason::Unavailable,
+        PostgresError::BadUrl(_)
+        | PostgresError::BadParameter { .. }
+        | PostgresError::TlsFailed { .. }
+        | PostgresError::NotPostgres { .. }
+        | PostgresError::AccessDenied { .. }
+        | PostgresError::DatabaseNotFound { .. }
+        | PostgresError::DefaultDatabaseNotFound { .. }
+        | PostgresError::ServerTooOld { .. }
+        | PostgresError::NotUtf8 { .. }
+        | PostgresError::MissingPrivilege { .. }
+        | PostgresError::SchemaTooNew { .. }
+        | PostgresError::ForeignSchema { .. }
+        | PostgresError::UndeclaredPooler { .. }
+        | PostgresError::MigrationChanged { .. } => ExitReason::Configuration,
+        PostgresError::SchemaIncomplete { .. } | PostgresError::Damaged(_) => ExitReason::Runtime,
+    }
+}
+
+fn redis_exit_reason(error: &RedisError) -> ExitReason {
+    match error {
+        RedisError::Unreachable { .. } | RedisError::OpenFailed { .. } | RedisError::SlotNotServed { .. } => {
+            ExitReason::Unavailable
+        }
+        RedisError::BadUrl(_)
+        | RedisError::BadParameter { .. }
+        | RedisError::NotRedis { .. }
+        | RedisError::AccessDenied { .. }
+        | RedisError::TlsFailed { .. }
+        | RedisError::NoDatabase { .. }
+        | RedisError::ServerTooOld { .. }
+        | RedisError::MissingPrivilege { .. }
+        | RedisError::WrongServerKind { .. }
+        | RedisError::IsReplica { .. }
+        | RedisError::UnknownMaster { .. }
+        | RedisError::LayoutTooNew { .. }
+        | RedisError::LayoutTooOld { .. }
+        | RedisError::ForeignKey { .. } => ExitReason::Configuration,
+        RedisError::Damaged(_) => ExitReason::Runtime,
+    }
+}
