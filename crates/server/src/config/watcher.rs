@@ -145,7 +145,7 @@ mod tests {
         let (reload_sender, reloads) = mpsc::channel();
         let running = inputs.load_config().unwrap();
         let watcher = watch_config(inputs, &running, move |result| drop(reload_sender.send(result))).unwrap();
-        WatchedFolder { folder, reloads, watcher: watcher }
+        WatchedFolder { folder, reloads, watcher }
     }
 
     impl WatchedFolder {

@@ -45,7 +45,7 @@ impl PgTables {
             event: event.clone(),
             number,
             first_task_seq: first_task.0,
-            task_count: task_count,
+            task_count,
         };
         self.write_batch.borrow_mut().insert_event(insert);
     }
