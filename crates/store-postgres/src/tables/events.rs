@@ -41,12 +41,7 @@ impl PgTables {
     }
 
     pub(super) fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, task_count: usize) {
-        let insert = EventInsert {
-            event: event.clone(),
-            number,
-            first_task_seq: first_task.0,
-            task_count,
-        };
+        let insert = EventInsert { event: event.clone(), number, first_task_seq: first_task.0, task_count };
         self.write_batch.borrow_mut().insert_event(insert);
     }
 
