@@ -34,9 +34,9 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "N")]
     workers: Option<String>,
 
-    /// Services that this process runs; overrides `rooms`:
+    /// Services that this process runs; overrides `services`:
     /// http,sequencer,scheduler,worker,clock,rescuer,pruner
-    #[arg(long = "rooms", value_name = "SERVICE,…")]
+    #[arg(long, value_name = "SERVICE,…")]
     services: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl ConfigArgs {
             ("--listen", "server.listen", &self.listen),
             ("--store", "store", &self.store),
             ("--workers", "workers", &self.workers),
-            ("--rooms", "rooms", &self.services),
+            ("--services", "services", &self.services),
         ];
         let flag = |(name, setting, value): (&str, &str, &Option<String>)| {
             let value = value.clone()?;

@@ -57,7 +57,7 @@ impl HttpMetrics {
     fn register_metrics(&mut self) {
         let registry = &mut self.registry;
         registry.register("http_connections", "Open connections, by kind", self.connections.clone());
-        let evicted = "Connections without a valid token that were closed to make room for others";
+        let evicted = "Connections without a valid token that were closed so that others could connect";
         registry.register("http_connections_evicted", evicted, self.evicted_connections.clone());
         registry.register(
             "http_refused",

@@ -134,7 +134,7 @@ fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str
 
 fn work_runs_tasks_next_to_running_servers(store: &str) {
     const IDLE_SERVER_CONFIG: &str = r#"
-rooms: [http, rescuer]
+services: [http, rescuer]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
 event_handlers:
@@ -285,13 +285,13 @@ fn the_log_contains_the_message_of_a_database_error() {
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
     let refuse = "
-        CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
+        CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space on the disk'; END $$;
         CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
     shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
     assert_eq!(pointsman.run_command(&["emit", "record"]).status.code(), Some(75));
     let log = pointsman.log();
     let line = log.lines().find(|line| line.contains("the store cannot be written"));
-    assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains("no room on the disk")), "{log}");
+    assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains("no space on the disk")), "{log}");
 }
 
 fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {

@@ -4,7 +4,7 @@ use crate::test_server::{TestServer, wait_until};
 
 /// A server that runs no tasks, and a handler that counts its runs in a file.
 const IDLE_SERVER_CONFIG: &str = r#"
-rooms: [http]
+services: [http]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
   other: {run: {command: ["false"]}}
@@ -107,7 +107,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
 fn tasks_running_at_the_end_of_the_ttl_are_released() {
     // A server would wait for the task.
     let slow = r#"
-rooms: [http]
+services: [http]
 server: {drain: 60s}
 handlers:
   slow: {run: {command: ["sh", "-c", "exec sleep 30"]}, retry: {max: 0}}

@@ -75,7 +75,7 @@ pub struct Hole<T> {
 /// Why a gate returns an event with a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoleReason {
-    /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is room.
+    /// The buffer of the gate or of the object is full. Pass the event to the gate again when there is space.
     BufferFull,
     /// The event is newer than the last handled one, but its predecessor is neither that one nor a newer one.
     Fork,

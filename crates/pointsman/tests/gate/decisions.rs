@@ -157,7 +157,7 @@ fn a_full_gate_buffers_no_more_events_but_still_makes_the_next_one_ready() {
     assert_eq!(receive_and_handle(&mut gate, event("a", 1, None)), [1, 2, 3]);
     assert_eq!(gate.waiting_count(), 1);
     assert_eq!(receive_and_handle(&mut gate, event_over_the_limit), [4]);
-    assert_eq!(gate.receive(other, now()).unwrap(), GateDecision::Wait, "there is room again");
+    assert_eq!(gate.receive(other, now()).unwrap(), GateDecision::Wait, "there is space again");
 }
 
 #[test]

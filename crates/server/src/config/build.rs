@@ -182,7 +182,7 @@ fn read_sections(
     let workers =
         root.get_required("workers", owner, findings).and_then(|n| read_integer(n, findings, 1..=10_000));
     let services =
-        root.get_required("rooms", owner, findings).and_then(|n| services::read_services(n, findings));
+        root.get_required("services", owner, findings).and_then(|n| services::read_services(n, findings));
     let journal = root
         .get_required("journal", owner, findings)
         .and_then(|n| retention::read_journal_retention(n, findings));

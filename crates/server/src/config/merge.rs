@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_setting_in_two_files_is_a_fault_with_both_locations() {
         let faults = merge_two_files(
-            "workers: 1\nhandlers: {a: {}}\nevent_handlers: {x: [a]}\nserver: {drain: 1s}\nrooms: [http]\n",
-            "workers: 2\nhandlers: {a: {}}\nevent_handlers: {x: [b]}\nserver: {drain: 2s}\nrooms: http\n",
+            "workers: 1\nhandlers: {a: {}}\nevent_handlers: {x: [a]}\nserver: {drain: 1s}\nservices: [http]\n",
+            "workers: 2\nhandlers: {a: {}}\nevent_handlers: {x: [b]}\nserver: {drain: 2s}\nservices: http\n",
         );
         assert_eq!(
             faults.unwrap_err(),
@@ -153,7 +153,7 @@ mod tests {
                 "b.yml:2:12: `handlers.a` is already set at a.yml:2:12",
                 "b.yml:3:18: `event_handlers.x` is already set at a.yml:3:18",
                 "b.yml:4:10: `server.drain` is already set at a.yml:4:10",
-                "b.yml:5:8: `rooms` is already set at a.yml:5:8",
+                "b.yml:5:8: `services` is already set at a.yml:5:8",
             ]
         );
     }

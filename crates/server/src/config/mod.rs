@@ -149,7 +149,7 @@ impl Config {
             ("server.limits", self.server_limits == running.server_limits),
             ("server.drain", self.drain_timeout == running.drain_timeout),
             ("workers", self.workers == running.workers),
-            ("rooms", (self.services, self.serves_http) == (running.services, running.serves_http)),
+            ("services", (self.services, self.serves_http) == (running.services, running.serves_http)),
             ("journal", self.journal_retention == running.journal_retention),
             ("history", self.history_retention == running.history_retention),
             ("objects", self.object_retention == running.object_retention),

@@ -218,7 +218,7 @@ mod tests {
                 ("POINTSMAN_SOURCES__SHOP__RUN__TIMEOUT", "1m"),
                 ("POINTSMAN_SOURCES__SHOP__COLLECTIONS", "[b, {name: c}]"),
                 ("POINTSMAN_TENANTS__LAB__WEIGHT", "5"),
-                ("POINTSMAN_ROOMS", "[http, worker]"),
+                ("POINTSMAN_SERVICES", "[http, worker]"),
                 ("POINTSMAN_URL", "http://x"),
                 ("POINTSMAN_PORT_7646_TCP", "tcp://x"),
             ],
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(scalar_at(&tree, &["tenants", "lab", "weight"]), "5");
         let collections = tree.get("sources").and_then(|n| n.get("shop")).and_then(|n| n.get("collections"));
         assert!(matches!(&collections.unwrap().kind, YamlKind::List(parts) if parts.len() == 2));
-        assert!(matches!(&tree.get("rooms").unwrap().kind, YamlKind::List(rooms) if rooms.len() == 2));
+        assert!(matches!(&tree.get("services").unwrap().kind, YamlKind::List(services) if services.len() == 2));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) const ROOT_KEYS: AllowedKeys = AllowedKeys {
         "name",
         "server",
         "workers",
-        "rooms",
+        "services",
         "journal",
         "history",
         "objects",

@@ -1,4 +1,4 @@
-//! Reads the setting `rooms`: the services that this process runs.
+//! Reads the setting `services`: the services that this process runs.
 
 use pointsman_engine::EnabledServices;
 
@@ -51,7 +51,7 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
             has_services = true;
         }
     } else {
-        for item in read_list_items(node, "`rooms`", findings)? {
+        for item in read_list_items(node, "`services`", findings)? {
             if let Some(name) = read_text(item, findings) {
                 enable(name, item, findings);
             }

@@ -415,14 +415,14 @@ fn variables_override_files_and_flags_override_variables() {
 #[test]
 fn faults_in_variables_and_flags_name_the_variable_or_flag() {
     let env: Environment =
-        [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
+        [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_SERVICES", "[http")].into_iter().collect();
     let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: "x".into() };
     let faults = ConfigInputs { env, flags: vec![flag], ..ConfigFolder::new().inputs() }
         .load_config()
         .unwrap_err()
         .to_string();
     assert!(faults.contains("POINTSMAN_WORKERS: \"none\" is not a whole number\n"), "{faults}");
-    assert!(faults.contains("POINTSMAN_ROOMS: this is not YAML: "), "{faults}");
+    assert!(faults.contains("POINTSMAN_SERVICES: this is not YAML: "), "{faults}");
     assert!(faults.contains("--store: a store is given as a URL"), "{faults}");
 }
 
@@ -443,7 +443,7 @@ fn a_server_beyond_loopback_needs_a_token() {
     let want = "pointsman.yml:1:18: the server listens beyond loopback on 0.0.0.0:7646, but no token is configured; \
                 add one to `auth.tokens`\n";
     assert!(faults.starts_with(want), "{faults}");
-    assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());
+    assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nservices: [worker]\n").is_ok());
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    /// Adds the attempts or log lines of tasks to a page; returns whether it has room for more.
+    /// Adds the attempts or log lines of tasks to a page; returns whether more fit.
     fn read_task_data_batch(
         &self,
         data_kind: TaskDataKind,

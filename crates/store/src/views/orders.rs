@@ -118,7 +118,7 @@ impl OrderPageBuilder {
         Self { limit, page: OrderPage { orders: Vec::new(), next: None, journal_range }, payload_bytes: 0 }
     }
 
-    /// Adds the next order if the page has room; returns whether it was added.
+    /// Adds the next order if the page is not full; returns whether it was added.
     pub fn try_push_order(&mut self, view: OrderView) -> bool {
         if self.page.orders.len() >= self.limit || self.payload_bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {

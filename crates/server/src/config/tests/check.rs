@@ -51,7 +51,7 @@ fn tokens_without_an_admin_are_warned_about() {
                  longer accepted";
     assert_eq!(check_with("admin", ""), good);
     assert_eq!(check_with("operator", ""), format!("{good}{warning}"));
-    assert_eq!(check_with("operator", "rooms: [worker]\n"), good, "a process without HTTP needs no admin");
+    assert_eq!(check_with("operator", "services: [worker]\n"), good, "a process without HTTP needs no admin");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) struct PostgresDatabase {
 }
 
 const REJECT_WRITES_SQL: &str = "
-    CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
+    CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space on the disk'; END $$;
     CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all();
     CREATE TRIGGER no_sign BEFORE UPDATE ON pointsman.node FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
 
